@@ -1,0 +1,109 @@
+//! The arguments of a tool call: exact text and a class, never a JSON value.
+
+use crate::{json, limits, text::Text};
+
+/// What the text of the arguments is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentsClass {
+    /// A JSON object.
+    Object,
+    /// Nothing: absent, `null`, empty, or white space.
+    Blank,
+    /// JSON, but not an object.
+    OtherJson,
+    /// Not JSON: cut, misspelled, or nested deeper than [`limits::NESTING`].
+    Malformed,
+}
+
+/// What a model passed to a tool, exactly as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arguments {
+    text: Text,
+    class: ArgumentsClass,
+    lone_surrogate: bool,
+}
+
+impl Arguments {
+    /// Takes the exact text and finds its class.
+    #[must_use]
+    pub fn new(text: impl Into<Text>) -> Self {
+        let text = text.into();
+        let (class, lone_surrogate) = classify(&text);
+        Self { text, class, lone_surrogate }
+    }
+
+    /// No arguments at all.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self::new("")
+    }
+
+    /// The exact text.
+    #[must_use]
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+
+    /// What the text is.
+    #[must_use]
+    pub fn class(&self) -> ArgumentsClass {
+        self.class
+    }
+
+    /// Whether the JSON in the text holds an escape for half of a surrogate pair. Providers that take arguments as
+    /// JSON refuse the whole body for it; inside a string of arguments it is harmless.
+    #[must_use]
+    pub fn has_lone_surrogate(&self) -> bool {
+        self.lone_surrogate
+    }
+}
+
+fn classify(text: &str) -> (ArgumentsClass, bool) {
+    if text.chars().all(char::is_whitespace) {
+        return (ArgumentsClass::Blank, false);
+    }
+    let Ok(doc) = json::Doc::parse(text) else {
+        return (ArgumentsClass::Malformed, false);
+    };
+    let Some(root) = doc.root() else {
+        return (ArgumentsClass::Malformed, false);
+    };
+    let strict = root.is_clean() || doc.only_lone_surrogates();
+    let class = match root.kind() {
+        _ if doc.max_depth() > limits::NESTING || !strict => ArgumentsClass::Malformed,
+        json::Kind::Object => ArgumentsClass::Object,
+        json::Kind::Null => ArgumentsClass::Blank,
+        _ => ArgumentsClass::OtherJson,
+    };
+    (class, root.has_lone_surrogate())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes() {
+        let nested = |depth: usize| "{\"a\":".repeat(depth - 1) + "{}" + &"}".repeat(depth - 1);
+        for (text, class) in [
+            ("{}", ArgumentsClass::Object),
+            (r#" {"a":1,"a":2,"n":1e999} "#, ArgumentsClass::Object),
+            (r#"{"a":"\ud83d"}"#, ArgumentsClass::Object),
+            ("", ArgumentsClass::Blank),
+            (" \n", ArgumentsClass::Blank),
+            ("null", ArgumentsClass::Blank),
+            ("[1]", ArgumentsClass::OtherJson),
+            ("\"{}\"", ArgumentsClass::OtherJson),
+            ("{\"a\":", ArgumentsClass::Malformed),
+            ("{\"a\":NaN}", ArgumentsClass::Malformed),
+            ("{\"a\":\"\u{1}\"}", ArgumentsClass::Malformed),
+            ("{} {}", ArgumentsClass::Malformed),
+            (&nested(limits::NESTING), ArgumentsClass::Object),
+            (&nested(limits::NESTING + 1), ArgumentsClass::Malformed),
+        ] {
+            assert_eq!(Arguments::new(text).class(), class, "{text}");
+        }
+        assert!(Arguments::new(r#"{"a":"\ud83d"}"#).has_lone_surrogate());
+        assert_eq!(Arguments::absent().class(), ArgumentsClass::Blank);
+    }
+}

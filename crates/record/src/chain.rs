@@ -1,0 +1,75 @@
+//! Appending: the next entry of a conversation, sealed onto its parent.
+
+use jiff::Timestamp;
+
+use crate::{
+    content::Content,
+    entry::{Entry, Envelope, Kind, SaltedBody, VERSION},
+    hash::Hash,
+    ids::{EntryId, Salt},
+    text::Text,
+};
+
+/// What the caller knows that the record cannot: when, and which random bits.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    /// The new entry's id.
+    pub id: EntryId,
+    /// Now.
+    pub timestamp: Timestamp,
+    /// Fresh random bytes.
+    pub salt: Salt,
+    /// The source's own time, for imports.
+    pub source_time: Option<Text>,
+}
+
+/// The end of a conversation: what the next entry follows.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    next_seq: u64,
+    head: Option<(EntryId, Hash)>,
+}
+
+impl Chain {
+    /// A conversation without entries.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { next_seq: 0, head: None }
+    }
+
+    /// A conversation whose last entry is `last`.
+    #[must_use]
+    pub fn after(last: &Entry) -> Self {
+        Self { next_seq: last.envelope().seq + 1, head: Some((last.id(), last.hash())) }
+    }
+
+    /// Seals the next entry onto the head and moves the head to it. It is not stored yet.
+    pub fn append(&mut self, kind: Kind, content: &Content, stamp: Stamp) -> Entry {
+        let parent = self.head;
+        self.append_under(parent, kind, content, stamp)
+    }
+
+    /// Seals the next entry onto any earlier entry, which makes a branch, and moves the head to it.
+    pub fn append_under(
+        &mut self,
+        parent: Option<(EntryId, Hash)>,
+        kind: Kind,
+        content: &Content,
+        stamp: Stamp,
+    ) -> Entry {
+        let envelope = Envelope {
+            version: VERSION,
+            id: stamp.id,
+            parent: parent.map(|(id, _)| id),
+            seq: self.next_seq,
+            timestamp: stamp.timestamp,
+            kind,
+            source_time: stamp.source_time,
+        };
+        let body = SaltedBody { salt: stamp.salt, body: content.to_body() };
+        let entry = Entry::seal(envelope, parent.map(|(_, hash)| hash), body);
+        self.next_seq += 1;
+        self.head = Some((entry.id(), entry.hash()));
+        entry
+    }
+}

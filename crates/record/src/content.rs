@@ -1,0 +1,427 @@
+//! What an entry says: one typed body per kind.
+//!
+//! Bodies are JSON objects written by us in a fixed field order. Fields that a newer version added are kept, since the
+//! entry keeps the exact bytes; they are just not in the typed form. A body that does not fit its kind is not an
+//! error but [`Content::Unreadable`]: it is shown and verified like any other, and skipped by views.
+
+use crate::{
+    entry::{Entry, Kind},
+    ids::{ConversationId, EntryId},
+    json::{self, Doc, Value, write},
+    message::Message,
+    message_body,
+    text::{Raw, Text},
+};
+
+/// A field of a body.
+trait Field: Sized {
+    /// Appends it under its name; an absent one leaves nothing.
+    fn write(&self, out: &mut String, name: &str);
+    /// Reads it back.
+    fn read(value: Option<Value<'_>>) -> Option<Self>;
+}
+
+impl Field for Text {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        write::string(out, self);
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value?.as_str().map(|text| Text::new(&*text))
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn write(&self, out: &mut String, name: &str) {
+        if let Some(value) = self {
+            value.write(out, name);
+        }
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        match value {
+            None => Some(None),
+            Some(value) if value.is_null() => Some(None),
+            some => T::read(some).map(Some),
+        }
+    }
+}
+
+impl Field for bool {
+    fn write(&self, out: &mut String, name: &str) {
+        if *self {
+            write::key(out, name);
+            out.push_str("true");
+        }
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value.map_or(Some(false), |value| value.as_bool())
+    }
+}
+
+impl Field for u64 {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value?.as_u64()
+    }
+}
+
+impl Field for Raw {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        out.push_str(self.as_str());
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value.map(|value| Raw::new(value.raw()))
+    }
+}
+
+impl Field for EntryId {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value?.as_str()?.parse().ok()
+    }
+}
+
+impl Field for ConversationId {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value?.as_str()?.parse().ok()
+    }
+}
+
+/// A list of things that are written as JSON objects.
+trait Item: Sized {
+    fn write(&self, out: &mut String);
+    fn read(value: Value<'_>) -> Option<Self>;
+}
+
+impl Item for Text {
+    fn write(&self, out: &mut String) {
+        write::string(out, self);
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_str().map(|text| Text::new(&*text))
+    }
+}
+
+impl<T: Item> Field for Vec<T> {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        out.push('[');
+        for (index, item) in self.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            item.write(out);
+        }
+        out.push(']');
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        value.filter(|value| value.kind() == json::Kind::Array)?.items().map(T::read).collect()
+    }
+}
+
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Item for $name {
+            fn write(&self, out: &mut String) {
+                out.push('{');
+                $(Field::write(&self.$field, out, stringify!($field));)*
+                out.push('}');
+            }
+            fn read(value: Value<'_>) -> Option<Self> {
+                Some(Self { $($field: Field::read(value.get(stringify!($field)))?,)* })
+            }
+        }
+    };
+}
+
+body! {
+    /// The header: metadata of the conversation.
+    Metadata {
+        /// The conversation's id.
+        conversation: ConversationId,
+        /// The provider it was started with.
+        provider: Option<Text>,
+        /// The model it was started with.
+        model: Option<Text>,
+        /// The directory it belongs to.
+        directory: Option<Text>,
+        /// The format it was imported from.
+        format: Option<Text>,
+    }
+}
+
+body! {
+    /// A command that a person ran.
+    Command {
+        /// The command line, secrets taken out.
+        command: Text,
+        /// What it printed.
+        output: Text,
+        /// Whether it failed.
+        failed: bool,
+    }
+}
+
+body! {
+    /// What surrounds the messages of a request.
+    Context {
+        /// The system prompt.
+        system: Option<Text>,
+        /// The tool declarations, as JSON.
+        tools: Option<Raw>,
+        /// The dialect, provider and model that requests go to, as JSON.
+        target: Option<Raw>,
+    }
+}
+
+body! {
+    /// A call, by the entry of its message and the index of its block.
+    CallAt {
+        /// The message's entry.
+        entry: EntryId,
+        /// The block in it, from 0.
+        block: u64,
+    }
+}
+
+impl Field for CallAt {
+    fn write(&self, out: &mut String, name: &str) {
+        write::key(out, name);
+        Item::write(self, out);
+    }
+    fn read(value: Option<Value<'_>>) -> Option<Self> {
+        Item::read(value?)
+    }
+}
+
+body! {
+    /// The decision about one unanswered call.
+    ClosedCall {
+        /// The message's entry.
+        entry: EntryId,
+        /// The block in it, from 0.
+        block: u64,
+        /// What was decided: `left-out`, `interrupted` or `rerun`.
+        decision: Decision,
+    }
+}
+
+body! {
+    /// Decisions about unanswered calls, made before a request left.
+    Closed {
+        /// One for each.
+        calls: Vec<ClosedCall>,
+    }
+}
+
+body! {
+    /// A summary of what was said before.
+    Compacted {
+        /// The summary.
+        summary: Text,
+        /// How many items were cut before it could be made.
+        truncated_count: u64,
+        /// The first entry that stays as it was.
+        keep_from: Option<EntryId>,
+    }
+}
+
+body! {
+    /// Results that a view shows as tombstones.
+    Prune {
+        /// The results.
+        results: Vec<CallAt>,
+    }
+}
+
+body! {
+    /// Opaque state.
+    Snapshot {
+        /// The state, as JSON.
+        data: Raw,
+    }
+}
+
+body! {
+    /// The head moved to this entry's parent.
+    Branch {
+        /// Why.
+        reason: Option<Text>,
+    }
+}
+
+body! {
+    /// Title, tags and scope.
+    Meta {
+        /// The title that a person gave.
+        title: Option<Text>,
+        /// Tags.
+        tags: Option<Vec<Text>>,
+        /// User, channel, thread and the like, as JSON.
+        scope: Option<Raw>,
+    }
+}
+
+body! {
+    /// Where a turn stands.
+    Turn {
+        /// The state.
+        state: TurnState,
+        /// The call that the state is about.
+        call: Option<CallAt>,
+    }
+}
+
+body! {
+    /// An entry's content was removed.
+    Erased {
+        /// The entry.
+        entry: EntryId,
+        /// Why.
+        reason: Option<Text>,
+    }
+}
+
+body! {
+    /// Something imported that has no place in the model.
+    RawItem {
+        /// The format it came from.
+        format: Text,
+        /// Its exact text.
+        text: Text,
+    }
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$word_doc])* $variant,)* }
+
+        impl Field for $name {
+            fn write(&self, out: &mut String, name: &str) {
+                write::key(out, name);
+                write::string(out, match self { $(Self::$variant => $word,)* });
+            }
+            fn read(value: Option<Value<'_>>) -> Option<Self> {
+                match &*value?.as_str()? { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words! {
+    /// What was decided about an unanswered call.
+    Decision {
+        /// The view does not show it.
+        LeftOut = "left-out",
+        /// The view answers it with a note that no result was recorded.
+        Interrupted = "interrupted",
+        /// It is run again, and stays open for one result.
+        Rerun = "rerun",
+    }
+}
+
+words! {
+    /// The states of a turn.
+    TurnState {
+        /// A request is about to leave.
+        Started = "started",
+        /// A call is running.
+        CallRunning = "call-running",
+        /// A call waits for a person.
+        CallAwaitingApproval = "call-awaiting-approval",
+        /// Done.
+        Ended = "ended",
+        /// Stopped by a person or an error.
+        Interrupted = "interrupted",
+    }
+}
+
+macro_rules! contents {
+    ($($variant:ident($type:ty),)*) => {
+        /// What an entry says.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Content {
+            /// A message.
+            Message(Message),
+            $(#[allow(missing_docs, reason = "the variant is documented by its type")] $variant($type),)*
+            /// A kind that this version does not know.
+            Unknown(Raw),
+            /// A body that does not fit its kind.
+            Unreadable(Raw),
+            /// The content was erased.
+            Gone,
+        }
+
+        impl Content {
+            /// The body to store. Unknown and unreadable content goes back as it came.
+            #[must_use]
+            pub fn to_body(&self) -> Raw {
+                let mut out = String::new();
+                match self {
+                    Self::Message(message) => message_body::write(&mut out, message),
+                    $(Self::$variant(body) => Item::write(body, &mut out),)*
+                    Self::Unknown(raw) | Self::Unreadable(raw) => return raw.clone(),
+                    Self::Gone => out.push_str("{}"),
+                }
+                Raw::new(out)
+            }
+
+            fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
+                if *kind == Kind::Message {
+                    return message_body::read(raw).map(Self::Message);
+                }
+                let doc = Doc::parse(raw.as_str()).ok()?;
+                let root = doc.root()?;
+                Some(match kind {
+                    Kind::Message | Kind::Unknown(_) => Self::Unknown(raw.clone()),
+                    $(Kind::$variant => Self::$variant(Item::read(root)?),)*
+                })
+            }
+        }
+    };
+}
+
+contents! {
+    Header(Metadata),
+    Command(Command),
+    Context(Context),
+    Closed(Closed),
+    Compacted(Compacted),
+    Prune(Prune),
+    Snapshot(Snapshot),
+    Branch(Branch),
+    Meta(Meta),
+    Turn(Turn),
+    Erased(Erased),
+    Raw(RawItem),
+}
+
+impl Content {
+    /// The content of an entry.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        match entry.body() {
+            None => Self::Gone,
+            Some(raw) => Self::read(&entry.envelope().kind, raw).unwrap_or_else(|| Self::Unreadable(raw.clone())),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! An entry: one line of the record, with its envelope, its hash and its body.
+//!
+//! # On-disk form, version 1.0 (frozen; pinned by `tests/golden.rs`)
+//!
+//! ```text
+//! {"v":"1.0","id":…,"parent":…|null,"seq":…,"timestamp":…,"type":…[,"source_time":…],"inner":…,"hash":…[,"salt":…,"body":…]}
+//! └──────────────────────────────── envelope ────────────────────────────────────┘
+//! ```
+//! The header's body is called `metadata`, every other one `body`. An erased entry has neither salt nor body.
+//! A later minor version may add fields at the end of the envelope: they are hashed with it, so an entry from a
+//! newer minor version still verifies here.
+
+use std::{fmt, str::FromStr};
+
+use jiff::Timestamp;
+
+use crate::{
+    hash::{Hash, Hasher},
+    ids::{EntryId, Salt},
+    json::{self, Doc, write},
+    limits,
+    text::{Raw, Text},
+};
+
+/// The version that we write.
+pub const VERSION: Version = Version { major: 1, minor: 0 };
+
+/// The version of an entry's on-disk form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// A higher one than ours can be shown but not understood.
+    pub major: u16,
+    /// A higher one than ours adds fields that we keep.
+    pub minor: u16,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for Version {
+    type Err = EntryError;
+    fn from_str(given: &str) -> Result<Self, EntryError> {
+        let parsed = given.split_once('.').and_then(|(major, minor)| {
+            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+        });
+        parsed.filter(|version| version.to_string() == given).ok_or(EntryError::Field("v"))
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// What an entry is about.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $variant,)*
+            /// A kind that this version does not know: kept, shown, verified, skipped by views.
+            Unknown(Text),
+        }
+
+        impl Kind {
+            /// Every kind that this version knows.
+            pub const KNOWN: &[Kind] = &[$(Kind::$variant,)*];
+
+            /// Its name, as it is stored.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $name,)*
+                    Self::Unknown(name) => name,
+                }
+            }
+
+            /// The kind of that name.
+            #[must_use]
+            pub fn named(name: &str) -> Self {
+                match name {
+                    $($name => Self::$variant,)*
+                    other => Self::Unknown(other.into()),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The first entry: metadata of the conversation.
+    Header = "header",
+    /// What was said.
+    Message = "message",
+    /// A `/command` that a person ran, and what it printed.
+    Command = "command",
+    /// System prompt, tool declarations and target, when they change.
+    Context = "context",
+    /// What was decided about unanswered calls before a request left.
+    Closed = "closed",
+    /// A summary that stands for what was said before.
+    Compacted = "compacted",
+    /// Which results a view shows as tombstones.
+    Prune = "prune",
+    /// Opaque state that survives compaction.
+    Snapshot = "snapshot",
+    /// The head moved; the parent is the target.
+    Branch = "branch",
+    /// Title, tags, scope.
+    Meta = "meta",
+    /// Where a turn stands.
+    Turn = "turn",
+    /// An entry's content was removed.
+    Erased = "erased",
+    /// Imported, with no place in the model.
+    Raw = "raw",
+}
+
+impl Kind {
+    fn body_key(&self) -> &'static str {
+        if *self == Self::Header { "metadata" } else { "body" }
+    }
+}
+
+/// What is known of an entry without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// The version it was written in.
+    pub version: Version,
+    /// Its id.
+    pub id: EntryId,
+    /// The entry it follows; only a header has none.
+    pub parent: Option<EntryId>,
+    /// Its place in the order of appending, from 0, without gaps.
+    pub seq: u64,
+    /// When it was appended, UTC, to the microsecond.
+    pub timestamp: Timestamp,
+    /// What it is about.
+    pub kind: Kind,
+    /// The source's own time, verbatim, for an imported entry.
+    pub source_time: Option<Text>,
+}
+
+impl Envelope {
+    fn write(&self) -> String {
+        let mut out = String::with_capacity(220);
+        out.push_str("\"v\":");
+        write::string(&mut out, &self.version.to_string());
+        write::key(&mut out, "id");
+        write::string(&mut out, &self.id.to_string());
+        write::key(&mut out, "parent");
+        match &self.parent {
+            Some(parent) => write::string(&mut out, &parent.to_string()),
+            None => out.push_str("null"),
+        }
+        write::key(&mut out, "seq");
+        out.push_str(&self.seq.to_string());
+        write::key(&mut out, "timestamp");
+        write::string(&mut out, &format!("{:.6}", self.timestamp));
+        write::key(&mut out, "type");
+        write::string(&mut out, self.kind.as_str());
+        if let Some(time) = &self.source_time {
+            write::key(&mut out, "source_time");
+            write::string(&mut out, time);
+        }
+        out
+    }
+}
+
+/// Salt and exact bytes of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SaltedBody {
+    /// Hashed with the body, and gone with it.
+    pub salt: Salt,
+    /// The body, a JSON object.
+    pub body: Raw,
+}
+
+impl SaltedBody {
+    fn hash(&self) -> Hash {
+        Hasher::new("rejoin body 1").bytes(&self.salt.0).field(self.body.as_str()).finish()
+    }
+}
+
+/// One entry of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    envelope: Envelope,
+    /// The envelope's exact bytes: what is hashed, fields of newer versions included.
+    envelope_bytes: Raw,
+    inner: Hash,
+    hash: Hash,
+    content: Option<SaltedBody>,
+}
+
+/// Why a line is not an entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// It is longer than any entry may be.
+    #[error("{0} bytes are more than an entry may have")]
+    TooLong(usize),
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(#[from] json::SyntaxError),
+    /// A field is missing, out of place or malformed.
+    #[error("field `{0}` is missing, out of place or malformed")]
+    Field(&'static str),
+    /// A newer major version wrote it.
+    #[error("written by version {0}, this is version {VERSION}")]
+    NewerMajor(Version),
+}
+
+impl Entry {
+    /// Seals a new entry: computes its hashes from its envelope, its parent's hash and its body.
+    #[must_use]
+    pub fn seal(envelope: Envelope, parent: Option<Hash>, content: SaltedBody) -> Self {
+        let envelope_bytes = Raw::new(envelope.write());
+        let inner = content.hash();
+        let hash = chain_hash(envelope_bytes.as_str(), parent, inner);
+        Self { envelope, envelope_bytes, inner, hash, content: Some(content) }
+    }
+
+    /// Its envelope.
+    #[must_use]
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> EntryId {
+        self.envelope.id
+    }
+
+    /// Its hash, which covers everything before it.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The exact bytes of its body, unless it was erased.
+    #[must_use]
+    pub fn body(&self) -> Option<&Raw> {
+        self.content.as_ref().map(|content| &content.body)
+    }
+
+    /// The same entry without body and salt. It and its children still verify.
+    #[must_use]
+    pub fn erased(&self) -> Self {
+        Self { content: None, ..self.clone() }
+    }
+
+    /// Whether body and hashes agree, given the parent's hash.
+    #[must_use]
+    pub fn verifies(&self, parent: Option<Hash>) -> bool {
+        self.content.as_ref().is_none_or(|content| content.hash() == self.inner)
+            && chain_hash(self.envelope_bytes.as_str(), parent, self.inner) == self.hash
+    }
+
+    /// The line that is stored, without its newline.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let body = self.body().map_or(0, |body| body.as_str().len());
+        let mut line = String::with_capacity(self.envelope_bytes.as_str().len() + body + 240);
+        line.push('{');
+        line.push_str(self.envelope_bytes.as_str());
+        write::key(&mut line, "inner");
+        write::string(&mut line, &self.inner.to_string());
+        write::key(&mut line, "hash");
+        write::string(&mut line, &self.hash.to_string());
+        if let Some(content) = &self.content {
+            write::key(&mut line, "salt");
+            write::string(&mut line, &content.salt.to_string());
+            write::key(&mut line, self.envelope.kind.body_key());
+            line.push_str(content.body.as_str());
+        }
+        line.push('}');
+        line
+    }
+
+    /// Reads a stored line.
+    ///
+    /// # Errors
+    /// What is wrong with the line. Nothing is repaired here: a line is an entry or it is not.
+    pub fn from_line(line: &str) -> Result<Self, EntryError> {
+        if line.len() > limits::BODY_BYTES {
+            return Err(EntryError::TooLong(line.len()));
+        }
+        let doc = Doc::parse(line)?;
+        let root = doc.root().ok_or(EntryError::Field("v"))?;
+        let mut fields = Fields { fields: root.fields().collect(), at: 0 };
+
+        let version: Version = fields.text("v")?.parse()?;
+        if version.major > VERSION.major {
+            return Err(EntryError::NewerMajor(version));
+        }
+        let id = fields.text("id")?.parse().map_err(|_| EntryError::Field("id"))?;
+        let parent = fields.take("parent")?;
+        let parent = match parent.as_str() {
+            Some(parent) => Some(parent.parse().map_err(|_| EntryError::Field("parent"))?),
+            None if parent.is_null() => None,
+            None => return Err(EntryError::Field("parent")),
+        };
+        let seq = fields.take("seq")?.as_u64().filter(|seq| *seq < limits::ENTRIES).ok_or(EntryError::Field("seq"))?;
+        let timestamp = fields.text("timestamp")?.parse().map_err(|_| EntryError::Field("timestamp"))?;
+        let kind = Kind::named(&fields.text("type")?);
+        let source_time = fields.optional("source_time").and_then(|value| value.as_str()).map(|time| Text::new(&*time));
+        // Fields that a newer minor version put at the end of the envelope.
+        while fields.peek().is_some_and(|key| key != "inner") {
+            fields.at += 1;
+        }
+        let envelope_end = fields.fields.get(fields.at).ok_or(EntryError::Field("inner"))?.0.start() - 1;
+        let inner = fields.text("inner")?.parse().map_err(|_| EntryError::Field("inner"))?;
+        let hash = fields.text("hash")?.parse().map_err(|_| EntryError::Field("hash"))?;
+        let content = match fields.optional("salt") {
+            None => None,
+            Some(salt) => {
+                let salt = salt.as_str().and_then(|salt| salt.parse().ok()).ok_or(EntryError::Field("salt"))?;
+                let body = fields.take(kind.body_key())?;
+                if body.kind() != json::Kind::Object {
+                    return Err(EntryError::Field(kind.body_key()));
+                }
+                Some(SaltedBody { salt, body: Raw::new(body.raw()) })
+            }
+        };
+        if fields.peek().is_some() {
+            return Err(EntryError::Field("end of entry"));
+        }
+        let envelope = Envelope { version, id, parent, seq, timestamp, kind, source_time };
+        let start = root.start() + 1;
+        Ok(Self { envelope, envelope_bytes: Raw::new(&line[start..envelope_end]), inner, hash, content })
+    }
+}
+
+fn chain_hash(envelope: &str, parent: Option<Hash>, inner: Hash) -> Hash {
+    let parent = parent.as_ref().map_or(&[][..], |hash| hash.as_bytes());
+    Hasher::new("rejoin entry 1").field(envelope).bytes(parent).bytes(inner.as_bytes()).finish()
+}
+
+/// The fields of a line, taken in the order in which they must stand.
+struct Fields<'d> {
+    fields: Vec<(json::Value<'d>, json::Value<'d>)>,
+    at: usize,
+}
+
+impl<'d> Fields<'d> {
+    fn peek(&self) -> Option<String> {
+        self.fields.get(self.at).and_then(|(key, _)| Some(key.as_str()?.into_owned()))
+    }
+
+    fn optional(&mut self, name: &str) -> Option<json::Value<'d>> {
+        let (_, value) = *self.fields.get(self.at).filter(|(key, _)| key.is_str(name))?;
+        self.at += 1;
+        Some(value)
+    }
+
+    fn take(&mut self, name: &'static str) -> Result<json::Value<'d>, EntryError> {
+        self.optional(name).ok_or(EntryError::Field(name))
+    }
+
+    fn text(&mut self, name: &'static str) -> Result<String, EntryError> {
+        self.take(name)?.as_str().map(std::borrow::Cow::into_owned).ok_or(EntryError::Field(name))
+    }
+}

@@ -1,0 +1,104 @@
+//! The hash behind ids and the chain: BLAKE3 over length-prefixed fields.
+
+use std::{fmt, str::FromStr};
+
+use crate::ids::IdError;
+
+/// A BLAKE3 hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Hash {
+    type Err = IdError;
+    fn from_str(given: &str) -> Result<Self, IdError> {
+        from_hex(given)
+            .map(Self)
+            .ok_or_else(|| IdError { given: given.to_owned(), expected: "a hash (64 hexadecimal digits)" })
+    }
+}
+
+/// Reads exactly `N` bytes of lower-case hexadecimal.
+pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if digits.len() != N * 2 || digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Hashes fields so that no two different lists of fields look alike: each is preceded by its length.
+pub(crate) struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    /// Starts with a name for what is hashed, so that hashes of different kinds of things never meet.
+    pub(crate) fn new(purpose: &str) -> Self {
+        Self(blake3::Hasher::new()).field(purpose)
+    }
+
+    pub(crate) fn field(self, field: &str) -> Self {
+        self.bytes(field.as_bytes())
+    }
+
+    pub(crate) fn bytes(mut self, field: &[u8]) -> Self {
+        self.0.update(&(field.len() as u64).to_le_bytes());
+        self.0.update(field);
+        self
+    }
+
+    pub(crate) fn finish(self) -> Hash {
+        Hash(*self.0.finalize().as_bytes())
+    }
+}
+
+/// A short name for `text` out of letters and digits, the same every time: for ids and names that a dialect refuses.
+#[must_use]
+pub fn short_name(text: &str, length: usize) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let hash = Hasher::new("rejoin short name 1").field(text).finish();
+    hash.as_bytes().iter().cycle().take(length).map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_print_and_parse() {
+        let hash = Hasher::new("test").field("x").finish();
+        assert_eq!(hash.to_string().parse::<Hash>().unwrap(), hash);
+        assert_eq!(format!("{hash:?}"), hash.to_string());
+        for bad in ["", "00", &"g".repeat(64), &hash.to_string().to_uppercase()] {
+            assert!(bad.parse::<Hash>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn short_names_are_stable() {
+        assert_eq!(short_name("functions.x:0", 24), short_name("functions.x:0", 24));
+        assert_ne!(short_name("a.b", 24), short_name("a:b", 24));
+        assert!(short_name("é", 24).bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+}

@@ -1,0 +1,236 @@
+//! The ids: of a conversation, an entry, a call. They parse, print, and never mix.
+
+use std::{borrow::Borrow, fmt, str::FromStr};
+
+use uuid::Uuid;
+
+use crate::{hash::Hasher, text::Text};
+
+/// Why a text is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not {expected}")]
+pub struct IdError {
+    /// What was given.
+    pub given: String,
+    /// What an id of this kind looks like.
+    pub expected: &'static str,
+}
+
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const CONVERSATION_SHAPE: &str = "a conversation id (`conv_` and 12 of a–z, 2–7)";
+
+/// A conversation: `conv_` and 12 lower-case base-32 characters.
+///
+/// Nothing else can be an id, so an id is always a safe file name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConversationId([u8; 12]);
+
+impl ConversationId {
+    /// What every id begins with.
+    pub const PREFIX: &'static str = "conv_";
+
+    /// A new id from 60 random bits.
+    #[must_use]
+    pub fn from_random(random: u64) -> Self {
+        Self::from_bits(random)
+    }
+
+    /// The id of an imported conversation, from its format and the source's own id. It does not depend on anything
+    /// that may grow.
+    #[must_use]
+    pub fn derive(format: &str, source_id: &str) -> Self {
+        let hash = Hasher::new("rejoin conversation id 1").field(format).field(source_id).finish();
+        let mut bits = [0; 8];
+        bits.copy_from_slice(&hash.as_bytes()[..8]);
+        Self::from_bits(u64::from_le_bytes(bits))
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        let mut name = [0; 12];
+        for (place, letter) in name.iter_mut().enumerate() {
+            *letter = ALPHABET[(bits >> (5 * place) & 31) as usize];
+        }
+        Self(name)
+    }
+
+    /// Whether the printed id begins with `prefix`; the `conv_` may be left out.
+    #[must_use]
+    pub fn has_prefix(&self, prefix: &str) -> bool {
+        let bare = prefix.strip_prefix(Self::PREFIX).unwrap_or(prefix);
+        self.letters().starts_with(bare)
+    }
+
+    fn letters(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("BUG: the alphabet is ASCII")
+    }
+}
+
+impl fmt::Display for ConversationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", Self::PREFIX, self.letters())
+    }
+}
+
+impl FromStr for ConversationId {
+    type Err = IdError;
+    fn from_str(given: &str) -> Result<Self, IdError> {
+        given
+            .strip_prefix(Self::PREFIX)
+            .and_then(|letters| <[u8; 12]>::try_from(letters.as_bytes()).ok())
+            .filter(|letters| letters.iter().all(|letter| ALPHABET.contains(letter)))
+            .map(Self)
+            .ok_or_else(|| IdError { given: given.to_owned(), expected: CONVERSATION_SHAPE })
+    }
+}
+
+/// An entry: a UUIDv7 for what was said here, a UUIDv8 derived from the source for what was imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId(Uuid);
+
+impl EntryId {
+    /// A new id from the time and 80 random bits.
+    #[must_use]
+    pub fn new(unix_millis: u64, random: [u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(unix_millis, &random).into_uuid())
+    }
+
+    /// The id of an imported entry: from its conversation, `own` (the source's id for it, or the id derived for its
+    /// parent) and its exact bytes.
+    #[must_use]
+    pub fn derive(conversation: &ConversationId, own: &str, bytes: &str) -> Self {
+        let hash = Hasher::new("rejoin entry id 1").field(&conversation.to_string()).field(own).field(bytes).finish();
+        let mut custom = [0; 16];
+        custom.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(uuid::Builder::from_custom_bytes(custom).into_uuid())
+    }
+
+    /// Whether the printed id begins with `prefix`.
+    #[must_use]
+    pub fn has_prefix(&self, prefix: &str) -> bool {
+        self.to_string().starts_with(prefix)
+    }
+
+    /// The UUID.
+    #[must_use]
+    pub fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.hyphenated(), f)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = IdError;
+    fn from_str(given: &str) -> Result<Self, IdError> {
+        let parsed = Uuid::try_parse(given).ok().map(Self);
+        // Only the spelling that we write: an id has one form.
+        parsed
+            .filter(|id| id.to_string() == given)
+            .ok_or_else(|| IdError { given: given.to_owned(), expected: "an entry id (a lower-case UUID)" })
+    }
+}
+
+/// What ties a tool call to its result: any text that a provider or a reader chose.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallId(Text);
+
+impl CallId {
+    /// An id as it was given.
+    #[must_use]
+    pub fn new(id: impl Into<Text>) -> Self {
+        Self(id.into())
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The id as shared text.
+    #[must_use]
+    pub fn text(&self) -> &Text {
+        &self.0
+    }
+}
+
+impl Borrow<str> for CallId {
+    fn borrow(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl From<&str> for CallId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+impl From<String> for CallId {
+    fn from(id: String) -> Self {
+        Self::new(id)
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Sixteen random bytes that keep an erased body from being guessed by its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Salt(pub [u8; 16]);
+
+impl fmt::Display for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Salt {
+    type Err = IdError;
+    fn from_str(given: &str) -> Result<Self, IdError> {
+        crate::hash::from_hex(given)
+            .map(Self)
+            .ok_or_else(|| IdError { given: given.to_owned(), expected: "a salt (32 hexadecimal digits)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_print_and_parse() {
+        let id = ConversationId::from_random(0x0123_4567_89ab_cdef);
+        assert_eq!(id.to_string().len(), 17);
+        assert_eq!(id.to_string().parse::<ConversationId>().unwrap(), id);
+        assert!(id.has_prefix(&id.to_string()[..8]) && id.has_prefix(&id.to_string()[5..8]));
+        for bad in ["", "conv_", "conv_ABCDEFGHIJKL", "conv_abcdefghijk1", "conv_abcdefghijklm", "../../etc/passwd", "conv_abcdé"] {
+            assert!(bad.parse::<ConversationId>().is_err(), "{bad}");
+        }
+        let entry = EntryId::new(1_700_000_000_000, [7; 10]);
+        assert_eq!(entry.as_uuid().get_version_num(), 7);
+        assert_eq!(entry.to_string().parse::<EntryId>().unwrap(), entry);
+        assert!(entry.to_string().to_uppercase().parse::<EntryId>().is_err());
+        assert!(entry.has_prefix(&entry.to_string()[..6]));
+        let salt = Salt([0xab; 16]);
+        assert_eq!(salt.to_string().parse::<Salt>().unwrap(), salt);
+        assert!("xyz".parse::<Salt>().is_err());
+    }
+
+    #[test]
+    fn derived_ids_depend_on_source_only() {
+        let a = ConversationId::derive("openai-chat", "chat.json");
+        assert_eq!(a, ConversationId::derive("openai-chat", "chat.json"));
+        assert_ne!(a, ConversationId::derive("openai-chatc", "hat.json"), "fields are length-prefixed");
+        let entry = EntryId::derive(&a, "m1", "{}");
+        assert_eq!(entry.as_uuid().get_version_num(), 8);
+        assert_ne!(entry, EntryId::derive(&a, "m1", "{ }"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Reading JSON without losing a byte of it.
+//!
+//! A [`Doc`] is a flat list of nodes over the source text. Every node knows its exact span, so any value can be
+//! given back as it was written: big numbers, key order, duplicate keys, escapes and spacing included. Parsing is
+//! iterative (nesting costs memory, never stack) and forgiving where real files are wrong: lone surrogates, raw
+//! control characters, `NaN`. What was forgiven is remembered, so nobody takes such text for clean JSON.
+//!
+//! Writing lives in [`write`], turning a literal into text in [`literal`]. Nothing here knows a provider.
+
+pub mod literal;
+mod parse;
+pub mod write;
+
+use std::borrow::Cow;
+
+pub use parse::{Fault, SyntaxError};
+
+use crate::text::{Span, Text};
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number, kept as it was spelled.
+    Number,
+    /// A string literal.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+    /// `NaN`, `Infinity` or `-Infinity`: not JSON, but written by real programs.
+    NotANumber,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    start: u32,
+    end: u32,
+    /// Index just past this node's subtree.
+    next: u32,
+    kind: Kind,
+    /// A container that the text ended in before it was closed.
+    cut: bool,
+}
+
+/// A parsed JSON text.
+#[derive(Debug)]
+pub struct Doc<'a> {
+    text: &'a str,
+    nodes: Vec<Node>,
+    /// Byte offsets of what strict JSON refuses, in order.
+    faults: Vec<(u32, Fault)>,
+    max_depth: usize,
+}
+
+impl<'a> Doc<'a> {
+    /// Parses a whole text that must hold exactly one value.
+    ///
+    /// # Errors
+    /// The offset and reason of the first thing that cannot be read.
+    pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        match parse::run(text) {
+            (doc, None) => Ok(doc),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// Parses as far as possible. The document holds everything that was complete before the error; containers
+    /// that were still open are closed there and answer `true` to [`Value::is_cut`].
+    #[must_use]
+    pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
+        parse::run(text)
+    }
+
+    /// The outermost value, unless nothing at all could be read.
+    #[must_use]
+    pub fn root(&self) -> Option<Value<'_>> {
+        (!self.nodes.is_empty()).then_some(Value { doc: self, index: 0 })
+    }
+
+    /// How deep the nesting goes; a scalar has depth 0, `[]` depth 1.
+    #[must_use]
+    pub fn max_depth(&self) -> usize {
+        self.max_depth
+    }
+
+    /// Whether lone surrogates are all that strict JSON would refuse.
+    #[must_use]
+    pub fn only_lone_surrogates(&self) -> bool {
+        self.faults.iter().all(|&(_, fault)| fault == Fault::LoneSurrogate)
+    }
+
+    /// Whether strict JSON would refuse the text, and why, at the first place.
+    #[must_use]
+    pub fn first_fault(&self) -> Option<(usize, Fault)> {
+        self.faults.first().map(|&(at, fault)| (at as usize, fault))
+    }
+}
+
+/// One value inside a [`Doc`].
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'d> {
+    doc: &'d Doc<'d>,
+    index: usize,
+}
+
+impl<'d> Value<'d> {
+    fn node(self) -> Node {
+        self.doc.nodes[self.index]
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        self.node().kind
+    }
+
+    /// The exact source text of this value.
+    #[must_use]
+    pub fn raw(self) -> &'d str {
+        let node = self.node();
+        &self.doc.text[node.start as usize..node.end as usize]
+    }
+
+    /// Where it starts in the parsed text, in bytes.
+    #[must_use]
+    pub fn start(self) -> usize {
+        self.node().start as usize
+    }
+
+    /// Where it ends in the parsed text, in bytes.
+    #[must_use]
+    pub fn end(self) -> usize {
+        self.node().end as usize
+    }
+
+    /// Whether the text ended before this value was closed.
+    #[must_use]
+    pub fn is_cut(self) -> bool {
+        self.node().cut
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Whether it holds nothing that strict JSON refuses.
+    #[must_use]
+    pub fn is_clean(self) -> bool {
+        let node = self.node();
+        let first = self.doc.faults.partition_point(|&(at, _)| at < node.start);
+        self.doc.faults.get(first).is_none_or(|&(at, _)| at >= node.end)
+    }
+
+    /// Whether a string in it holds half of a surrogate pair.
+    #[must_use]
+    pub fn has_lone_surrogate(self) -> bool {
+        let node = self.node();
+        let first = self.doc.faults.partition_point(|&(at, _)| at < node.start);
+        self.doc.faults[first..]
+            .iter()
+            .take_while(|&&(at, _)| at < node.end)
+            .any(|&(_, fault)| fault == Fault::LoneSurrogate)
+    }
+
+    /// The decoded text of a string; lone surrogates come out as U+FFFD.
+    #[must_use]
+    pub fn as_str(self) -> Option<Cow<'d, str>> {
+        (self.kind() == Kind::String).then(|| literal::decode(self.raw()).0)
+    }
+
+    /// Whether it is the string `expected`.
+    #[must_use]
+    pub fn is_str(self, expected: &str) -> bool {
+        self.kind() == Kind::String && literal::equals(self.raw(), expected)
+    }
+
+    /// The truth of a boolean.
+    #[must_use]
+    pub fn as_bool(self) -> Option<bool> {
+        (self.kind() == Kind::Bool).then(|| self.raw() == "true")
+    }
+
+    /// A number that is a plain unsigned integer.
+    #[must_use]
+    pub fn as_u64(self) -> Option<u64> {
+        (self.kind() == Kind::Number).then(|| self.raw().parse().ok()).flatten()
+    }
+
+    /// The string as shareable text that remembers where its literal stands, relative to `base`.
+    #[must_use]
+    pub fn to_text(self, base: usize) -> Option<Text> {
+        if self.kind() != Kind::String {
+            return None;
+        }
+        let (value, lossy) = literal::decode(self.raw());
+        Some(Text::located(value.as_ref(), Span::literal(self.start() - base, self.raw().len()), lossy))
+    }
+
+    /// The exact source of this value as shareable text that remembers where it stands, relative to `base`.
+    #[must_use]
+    pub fn to_raw_text(self, base: usize) -> Text {
+        let raw = self.raw();
+        Text::located(raw, Span::verbatim(self.start() - base, raw.len()), self.has_lone_surrogate())
+    }
+
+    /// The elements of an array; nothing for any other value.
+    pub fn items(self) -> impl Iterator<Item = Value<'d>> {
+        let node = self.node();
+        let array = node.kind == Kind::Array;
+        let mut index = self.index + 1;
+        std::iter::from_fn(move || {
+            if !array || index >= node.next as usize {
+                return None;
+            }
+            let value = Value { doc: self.doc, index };
+            index = value.node().next as usize;
+            Some(value)
+        })
+    }
+
+    /// The fields of an object, duplicates included; nothing for any other value.
+    pub fn fields(self) -> impl Iterator<Item = (Value<'d>, Value<'d>)> {
+        let node = self.node();
+        let object = node.kind == Kind::Object;
+        let mut index = self.index + 1;
+        std::iter::from_fn(move || {
+            // A cut object may end after a key.
+            if !object || index + 1 >= node.next as usize {
+                return None;
+            }
+            let key = Value { doc: self.doc, index };
+            let value = Value { doc: self.doc, index: index + 1 };
+            index = value.node().next as usize;
+            Some((key, value))
+        })
+    }
+
+    /// The field `name`; of duplicates the last one, as every common JSON reader has it.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<Value<'d>> {
+        self.fields().filter(|(key, _)| key.is_str(name)).last().map(|(_, value)| value)
+    }
+
+    /// The field `name`, unless it is absent or `null`.
+    #[must_use]
+    pub fn given(self, name: &str) -> Option<Value<'d>> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+}
+
+#[cfg(test)]
+mod tests;

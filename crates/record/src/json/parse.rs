@@ -1,0 +1,317 @@
+//! The parser behind [`Doc`]: one pass, an explicit stack, no recursion.
+
+use super::{Doc, Kind, Node};
+
+/// Something that strict JSON refuses but that was read all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An escape such as `\ud83d` without its other half.
+    LoneSurrogate,
+    /// A raw control character inside a string.
+    RawControl,
+    /// A backslash before a character that has no escape.
+    BadEscape,
+    /// `NaN`, `Infinity` or `-Infinity`.
+    NotANumber,
+}
+
+/// Why a text is not JSON, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} at byte {offset}")]
+pub struct SyntaxError {
+    /// Offset in bytes.
+    pub offset: usize,
+    /// What was wrong there.
+    pub reason: &'static str,
+}
+
+/// What the parser is waiting for.
+enum Expect {
+    Value,
+    FirstItemOrEnd,
+    FirstKeyOrEnd,
+    Key,
+    CommaOrEnd,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    nodes: Vec<Node>,
+    open: Vec<usize>,
+    faults: Vec<(u32, Fault)>,
+    max_depth: usize,
+}
+
+pub(super) fn run(text: &str) -> (Doc<'_>, Option<SyntaxError>) {
+    let mut parser = Parser {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        nodes: Vec::with_capacity(text.len() / 64 + 4),
+        open: Vec::new(),
+        faults: Vec::new(),
+        max_depth: 0,
+    };
+    let error = match u32::try_from(text.len()) {
+        Ok(_) => parser.parse().err(),
+        Err(_) => Some(SyntaxError { offset: 0, reason: "a text of 4 GiB or more" }),
+    };
+    let end = parser.at.min(text.len());
+    for &index in &parser.open {
+        let next = parser.nodes.len() as u32;
+        let node = &mut parser.nodes[index];
+        node.end = end as u32;
+        node.next = next;
+        node.cut = true;
+    }
+    // Escapes are looked at when a string ends, so a string's faults are in order, and strings are in order.
+    (Doc { text, nodes: parser.nodes, faults: parser.faults, max_depth: parser.max_depth }, error)
+}
+
+impl Parser<'_> {
+    fn parse(&mut self) -> Result<(), SyntaxError> {
+        let mut expect = Expect::Value;
+        loop {
+            self.skip_space();
+            match expect {
+                Expect::Value => expect = self.value()?,
+                Expect::FirstItemOrEnd => {
+                    if self.peek() == Some(b']') {
+                        self.close();
+                        expect = Expect::CommaOrEnd;
+                    } else {
+                        expect = self.value()?;
+                    }
+                }
+                Expect::FirstKeyOrEnd => {
+                    if self.peek() == Some(b'}') {
+                        self.close();
+                        expect = Expect::CommaOrEnd;
+                    } else {
+                        expect = self.key()?;
+                    }
+                }
+                Expect::Key => expect = self.key()?,
+                Expect::CommaOrEnd => {
+                    let Some(&container) = self.open.last() else {
+                        return match self.peek() {
+                            None => Ok(()),
+                            Some(_) => Err(self.error("text after the end of the value")),
+                        };
+                    };
+                    let object = self.nodes[container].kind == Kind::Object;
+                    match (self.peek(), object) {
+                        (Some(b','), _) => {
+                            self.at += 1;
+                            expect = if object { Expect::Key } else { Expect::Value };
+                        }
+                        (Some(b'}'), true) | (Some(b']'), false) => self.close(),
+                        (None, _) => return Err(self.error("the text ends in the middle")),
+                        (Some(_), true) => return Err(self.error("expected `,` or `}`")),
+                        (Some(_), false) => return Err(self.error("expected `,` or `]`")),
+                    }
+                }
+            }
+        }
+    }
+
+    fn error(&self, reason: &'static str) -> SyntaxError {
+        SyntaxError { offset: self.at, reason }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, start: usize, kind: Kind) {
+        let next = self.nodes.len() as u32 + 1;
+        self.nodes.push(Node { start: start as u32, end: self.at as u32, next, kind, cut: false });
+    }
+
+    fn close(&mut self) {
+        self.at += 1;
+        let next = self.nodes.len() as u32;
+        if let Some(index) = self.open.pop() {
+            self.nodes[index].end = self.at as u32;
+            self.nodes[index].next = next;
+        }
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        let index = self.nodes.len();
+        self.push(self.at, kind);
+        self.at += 1;
+        self.open.push(index);
+        self.max_depth = self.max_depth.max(self.open.len());
+    }
+
+    fn value(&mut self) -> Result<Expect, SyntaxError> {
+        let start = self.at;
+        match self.peek() {
+            None => return Err(self.error("the text ends where a value should stand")),
+            Some(b'{') => {
+                self.begin(Kind::Object);
+                return Ok(Expect::FirstKeyOrEnd);
+            }
+            Some(b'[') => {
+                self.begin(Kind::Array);
+                return Ok(Expect::FirstItemOrEnd);
+            }
+            Some(b'"') => self.string()?,
+            Some(b'-' | b'0'..=b'9' | b'I' | b'N') => self.number()?,
+            Some(b't') => self.word("true", Kind::Bool, start)?,
+            Some(b'f') => self.word("false", Kind::Bool, start)?,
+            Some(b'n') => self.word("null", Kind::Null, start)?,
+            Some(_) => return Err(self.error("not a JSON value")),
+        }
+        Ok(Expect::CommaOrEnd)
+    }
+
+    fn key(&mut self) -> Result<Expect, SyntaxError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.error("expected a key in quotes"));
+        }
+        let (start, key) = (self.at, self.nodes.len());
+        self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            // A key without a value is not part of what was complete.
+            self.nodes.truncate(key);
+            let error = self.error("expected `:`");
+            self.at = start;
+            return Err(error);
+        }
+        self.at += 1;
+        self.skip_space();
+        let before = self.nodes.len();
+        match self.value() {
+            Ok(expect) => Ok(expect),
+            Err(error) => {
+                if self.nodes.len() == before {
+                    self.nodes.truncate(key);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn word(&mut self, word: &str, kind: Kind, start: usize) -> Result<(), SyntaxError> {
+        if !self.text[start..].starts_with(word) {
+            return Err(self.error("not a JSON value"));
+        }
+        self.at += word.len();
+        self.push(start, kind);
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        for word in ["NaN", "Infinity", "-Infinity"] {
+            if self.text[start..].starts_with(word) {
+                self.at += word.len();
+                self.faults.push((start as u32, Fault::NotANumber));
+                self.push(start, Kind::NotANumber);
+                return Ok(());
+            }
+        }
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let leading_zero = self.peek() == Some(b'0');
+        let digits = self.digits();
+        if digits == 0 || (leading_zero && digits > 1) {
+            return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+            }
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+            }
+        }
+        self.push(start, Kind::Number);
+        Ok(())
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn string(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        let mut at = start + 1;
+        let mut escaped = false;
+        let end = loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
+                self.at = start;
+                return Err(SyntaxError { offset: start, reason: "a string that never ends" });
+            };
+            let found = at + found;
+            if self.bytes[found] == b'"' {
+                break found;
+            }
+            escaped = true;
+            at = found + 2;
+            if at > self.bytes.len() {
+                self.at = start;
+                return Err(SyntaxError { offset: start, reason: "a string that never ends" });
+            }
+        };
+        let inner = &self.bytes[start + 1..end];
+        if escaped || inner.iter().any(|&byte| byte < 0x20) {
+            self.string_faults(start + 1, end);
+        }
+        self.at = end + 1;
+        self.push(start, Kind::String);
+        Ok(())
+    }
+
+    /// Notes what strict JSON would refuse in the string body `start..end`.
+    fn string_faults(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            let Some(skip) = self.bytes[at..end].iter().position(|&byte| byte == b'\\' || byte < 0x20) else {
+                return;
+            };
+            at += skip;
+            if self.bytes[at] != b'\\' {
+                self.faults.push((at as u32, Fault::RawControl));
+                at += 1;
+                continue;
+            }
+            match super::literal::unit(&self.bytes[at..end]) {
+                Some(super::literal::Unit::Simple(_)) => at += 2,
+                Some(super::literal::Unit::Code(_)) => at += 6,
+                Some(super::literal::Unit::Pair(_)) => at += 12,
+                Some(super::literal::Unit::Lone) => {
+                    self.faults.push((at as u32, Fault::LoneSurrogate));
+                    at += 6;
+                }
+                None => {
+                    self.faults.push((at as u32, Fault::BadEscape));
+                    at += 2;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the reader keeps, forgives and refuses.
+
+use proptest::prelude::*;
+
+use super::{Doc, Fault, Kind, write};
+
+fn root_raw(text: &str) -> String {
+    Doc::parse(text).unwrap().root().unwrap().raw().to_owned()
+}
+
+#[test]
+fn every_value_is_given_back_as_written() {
+    let text = r#"{"a" : 1e400, "b":[ 12345678901234567890.50, "x\u0041" ], "a":{} }"#;
+    assert_eq!(root_raw(text), text);
+    let doc = Doc::parse(text).unwrap();
+    let root = doc.root().unwrap();
+    let raws: Vec<_> = root.fields().map(|(key, value)| (key.raw(), value.raw())).collect();
+    assert_eq!(
+        raws,
+        [("\"a\"", "1e400"), ("\"b\"", r#"[ 12345678901234567890.50, "x\u0041" ]"#), ("\"a\"", "{}")]
+    );
+    assert_eq!(root.get("a").unwrap().kind(), Kind::Object, "the last of duplicate keys is the one meant");
+    assert_eq!(root.get("b").unwrap().items().nth(1).unwrap().as_str().unwrap(), "xA");
+}
+
+#[test]
+fn deep_nesting_needs_no_stack() {
+    let text = "[".repeat(100_000) + &"]".repeat(100_000);
+    assert_eq!(Doc::parse(&text).unwrap().max_depth(), 100_000);
+    let (doc, error) = Doc::parse_prefix(&text[..150_000]);
+    assert!(error.is_some());
+    assert!(doc.root().unwrap().is_cut());
+}
+
+#[test]
+fn a_cut_text_gives_what_was_complete() {
+    let text = r#"{"messages":[{"role":"user"},{"role":"assi"#;
+    let (doc, error) = Doc::parse_prefix(text);
+    assert!(error.is_some());
+    let messages: Vec<_> = doc.root().unwrap().get("messages").unwrap().items().collect();
+    assert_eq!(messages[0].raw(), r#"{"role":"user"}"#);
+    assert!(!messages[0].is_cut());
+    assert!(messages[1].is_cut());
+    assert_eq!(messages[1].fields().count(), 0);
+}
+
+#[test]
+fn what_strict_json_refuses_is_read_and_remembered() {
+    for (text, fault) in [
+        (r#""\ud83d""#, Fault::LoneSurrogate),
+        (r#""\ude00\ud83d""#, Fault::LoneSurrogate),
+        ("\"a\u{1}\"", Fault::RawControl),
+        (r#""\x""#, Fault::BadEscape),
+        ("NaN", Fault::NotANumber),
+        ("[-Infinity]", Fault::NotANumber),
+    ] {
+        let doc = Doc::parse(text).unwrap();
+        assert_eq!(doc.first_fault().unwrap().1, fault, "{text}");
+        let mut clean = String::new();
+        write::clean_copy(&mut clean, text);
+        assert!(serde_json::from_str::<serde_json::Value>(&clean).is_ok(), "{text} became {clean}");
+    }
+}
+
+#[test]
+fn broken_texts_are_errors() {
+    for text in ["", "{", "[1,]", "{\"a\"}", "{\"a\":}", "01", "1.", "-", "tru", "\"abc", "[1] 2", "{a:1}", "\"\\"] {
+        assert!(Doc::parse(text).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_serde_json_on_what_is_json(text in "[\\[\\]{}\",:0-9a-z\\\\ .eE+-]{0,24}") {
+        let strict = serde_json::from_str::<serde_json::Value>(&text);
+        match Doc::parse(&text) {
+            Ok(doc) if doc.first_fault().is_none() => {
+                // serde_json refuses numbers that do not fit a float; we keep their spelling.
+                if let Err(error) = strict { prop_assert!(error.to_string().contains("number out of range"), "{}", error); }
+            }
+            Ok(_) => prop_assert!(strict.is_err()),
+            Err(_) => prop_assert!(strict.is_err(), "refused {text:?}"),
+        }
+    }
+
+    #[test]
+    fn strings_survive(text in any::<String>()) {
+        let mut literal = String::new();
+        write::string(&mut literal, &text);
+        prop_assert_eq!(&serde_json::from_str::<String>(&literal).unwrap(), &text);
+        let doc = Doc::parse(&literal).unwrap();
+        prop_assert_eq!(doc.root().unwrap().as_str().unwrap(), text);
+    }
+
+    #[test]
+    fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let text = String::from_utf8_lossy(&bytes);
+        let (doc, _) = Doc::parse_prefix(&text);
+        let mut out = String::new();
+        write::clean_copy(&mut out, &text);
+        if let Some(root) = doc.root() { let _ = (root.raw().len(), root.fields().count(), root.items().count()); }
+    }
+}

@@ -1,0 +1,94 @@
+//! Writing JSON: our own strings, and foreign values copied as they were.
+
+use std::fmt::Write as _;
+
+use super::{Doc, literal};
+
+/// Appends `text` as a string literal.
+pub fn string(out: &mut String, text: &str) {
+    out.push('"');
+    escaped(out, text);
+    out.push('"');
+}
+
+/// Appends `text` as it stands inside a string literal, without the quotes.
+pub fn escaped(out: &mut String, text: &str) {
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0x00..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[copied..at]);
+        if escape.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{byte:04x}");
+        } else {
+            out.push_str(escape);
+        }
+        copied = at + 1;
+    }
+    out.push_str(&text[copied..]);
+}
+
+/// Appends a field name and its colon, after a comma where one is needed.
+pub fn key(out: &mut String, name: &str) {
+    if !out.ends_with(['{', '[']) {
+        out.push(',');
+    }
+    string(out, name);
+    out.push(':');
+}
+
+/// Copies a JSON value, replacing what strict JSON refuses: a lone surrogate becomes `\ufffd`, a raw control
+/// character its escape, a stray backslash two, `NaN` and the infinities `null`. Everything else stays as it is.
+pub fn clean_copy(out: &mut String, raw: &str) {
+    let Ok(doc) = Doc::parse(raw) else {
+        // Not JSON at all: its text, as a string, loses nothing.
+        string(out, raw);
+        return;
+    };
+    if doc.first_fault().is_none() {
+        out.push_str(raw);
+        return;
+    }
+    let mut copied = 0;
+    for &(at, fault) in &doc.faults {
+        let at = at as usize;
+        out.push_str(&raw[copied..at]);
+        copied = match fault {
+            super::Fault::LoneSurrogate => {
+                out.push_str("\\ufffd");
+                at + 6
+            }
+            super::Fault::RawControl => {
+                escaped(out, &raw[at..=at]);
+                at + 1
+            }
+            super::Fault::BadEscape => {
+                out.push_str("\\\\");
+                at + 1
+            }
+            super::Fault::NotANumber => {
+                out.push_str("null");
+                let length = ["NaN", "Infinity", "-Infinity"].iter().find(|word| raw[at..].starts_with(**word));
+                at + length.map_or(0, |word| word.len())
+            }
+        };
+    }
+    out.push_str(&raw[copied..]);
+}
+
+/// The text that a literal means, for callers that hold the literal only.
+#[must_use]
+pub fn decoded(raw: &str) -> String {
+    literal::decode(raw).0.into_owned()
+}

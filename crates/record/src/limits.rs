@@ -1,0 +1,15 @@
+//! Everything that could grow without bound, and where it stops.
+
+/// One line of a session file, or one request body. A conversation of a million tokens is about 5 MiB; with images
+/// it may be tens of times that. Larger input is refused before it is read into memory.
+pub const BODY_BYTES: usize = 256 * 1024 * 1024;
+
+/// Nesting in arguments and unknown fields. Providers' own parsers stop at about a hundred levels; what is deeper is
+/// kept as raw text and never sent as JSON.
+pub const NESTING: usize = 128;
+
+/// A title: one line of a terminal list.
+pub const TITLE_CHARS: usize = 60;
+
+/// Entries of one conversation. A sequence number is written as JSON and must stay exact in readers that use doubles.
+pub const ENTRIES: u64 = 1 << 53;

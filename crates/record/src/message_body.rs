@@ -1,0 +1,327 @@
+//! How a message is stored: the source's own item once, and blocks that point into it.
+//!
+//! A text that stands in the native item is stored as `[start,len]` (a JSON string literal there) or
+//! `{"raw":[start,len]}` (the bytes themselves); any other text as a JSON string. So the item is kept verbatim, nothing is
+//! stored twice, and whoever reads the line with ordinary tools sees the provider's own JSON. Nested blocks occur only
+//! inside a result, and results do not nest: reading needs no recursion on input depth.
+
+use crate::{
+    arguments::Arguments,
+    block::{Block, BlockKind, Media, MediaSource, Opaque, Origin, Reasoning, ToolCall, ToolResult},
+    ids::CallId,
+    json::{Doc, Kind, Value, literal, write},
+    message::{Form, Message, Native, Role},
+    text::{Raw, Span, Text},
+};
+
+/// Appends the body of a message.
+pub(crate) fn write(out: &mut String, message: &Message) {
+    let item = message.native.as_ref().map(|native| native.raw.as_str());
+    out.push('{');
+    write::key(out, "role");
+    write::string(out, message.role.as_str());
+    write::key(out, "form");
+    write::string(out, message.form.as_str());
+    write::key(out, "blocks");
+    Writer { out, item }.blocks(&message.blocks);
+    if let Some(native) = &message.native {
+        write::key(out, "native");
+        out.push('{');
+        write::key(out, "format");
+        write::string(out, &native.format);
+        write_flag(out, "regular", native.regular);
+        write::key(out, "item");
+        out.push_str(native.raw.as_str());
+        out.push('}');
+    }
+    out.push('}');
+}
+
+fn write_flag(out: &mut String, name: &str, value: bool) {
+    if value {
+        write::key(out, name);
+        out.push_str("true");
+    }
+}
+
+struct Writer<'o, 'i> {
+    out: &'o mut String,
+    item: Option<&'i str>,
+}
+
+impl Writer<'_, '_> {
+    fn blocks(&mut self, blocks: &[Block]) {
+        self.out.push('[');
+        for (index, block) in blocks.iter().enumerate() {
+            if index > 0 {
+                self.out.push(',');
+            }
+            self.block(block);
+        }
+        self.out.push(']');
+    }
+
+    fn block(&mut self, block: &Block) {
+        self.out.push('{');
+        match &block.kind {
+            BlockKind::Text(text) => self.text("text", text),
+            BlockKind::Reasoning(reasoning) => self.object("reasoning", |w| w.reasoning(reasoning)),
+            BlockKind::ToolCall(call) => self.object("call", |w| {
+                w.text("id", call.id.text());
+                write_flag(w.out, "id_assigned", !call.id_given);
+                w.text("name", &call.name);
+                w.text("arguments", call.arguments.text());
+            }),
+            BlockKind::ToolResult(result) => self.object("result", |w| {
+                w.optional("for", result.call_id.as_ref().map(CallId::text));
+                w.optional("name", result.name.as_ref());
+                write::key(w.out, "form");
+                write::string(w.out, result.form.as_str());
+                write_flag(w.out, "error", result.is_error);
+                write::key(w.out, "content");
+                w.blocks(&result.content);
+            }),
+            BlockKind::Image(media) => self.object("image", |w| w.media(media)),
+            BlockKind::Document(media) => self.object("document", |w| w.media(media)),
+            BlockKind::Opaque(opaque) => {
+                let stored = block.span.and_then(|span| span.of(self.item?)) == Some(opaque.raw.as_str());
+                self.object("opaque", |w| {
+                    w.text("kind", &opaque.kind);
+                    write_flag(w.out, "fits", opaque.fits);
+                    if !stored {
+                        write::key(w.out, "raw");
+                        w.out.push_str(opaque.raw.as_str());
+                    }
+                });
+            }
+        }
+        if let Some(span) = block.span {
+            write::key(self.out, "at");
+            self.span(span);
+        }
+        self.out.push('}');
+    }
+
+    fn object(&mut self, name: &str, fill: impl FnOnce(&mut Self)) {
+        write::key(self.out, name);
+        self.out.push('{');
+        fill(self);
+        self.out.push('}');
+    }
+
+    fn reasoning(&mut self, reasoning: &Reasoning) {
+        self.text("text", &reasoning.text);
+        write_flag(self.out, "sealed", reasoning.sealed);
+        let origin = &reasoning.origin;
+        self.object("origin", |w| {
+            for (name, value) in origin_fields(origin) {
+                w.optional(name, value.as_ref());
+            }
+            write_flag(w.out, "incomplete", origin.incomplete);
+        });
+    }
+
+    fn media(&mut self, media: &Media) {
+        self.optional("media_type", media.media_type.as_ref());
+        self.optional("name", media.name.as_ref());
+        match &media.source {
+            MediaSource::Base64(data) => self.text("base64", data),
+            MediaSource::Url(url) => self.text("url", url),
+            MediaSource::ProviderFile(id) => self.text("file", id),
+            MediaSource::Plain(text) => self.text("plain", text),
+            MediaSource::Unusable => {}
+        }
+    }
+
+    fn optional(&mut self, name: &str, text: Option<&Text>) {
+        if let Some(text) = text {
+            self.text(name, text);
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &Text) {
+        write::key(self.out, name);
+        // A span counts only if it gives this very text back.
+        match text.span().filter(|span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text)) {
+            Some(span) if span.literal => self.span(span),
+            Some(span) => {
+                self.out.push_str("{\"raw\":");
+                self.span(span);
+                self.out.push('}');
+            }
+            None => write::string(self.out, text),
+        }
+    }
+
+    fn span(&mut self, span: Span) {
+        self.out.push('[');
+        self.out.push_str(&span.start.to_string());
+        self.out.push(',');
+        self.out.push_str(&span.len.to_string());
+        self.out.push(']');
+    }
+}
+
+fn origin_fields(origin: &Origin) -> [(&'static str, Option<Text>); 6] {
+    [
+        ("dialect", origin.dialect.clone()),
+        ("provider", origin.provider.clone()),
+        ("endpoint", origin.endpoint.clone()),
+        ("account", origin.account.clone()),
+        ("model", origin.model.clone()),
+        ("prefix", origin.prefix.clone()),
+    ]
+}
+
+fn resolve(span: Span, item: &str) -> Option<Text> {
+    let bytes = span.of(item)?;
+    if !span.literal {
+        return Some(Text::located(bytes, span, bytes_are_lossy(bytes)));
+    }
+    let quoted = bytes.len() >= 2 && bytes.starts_with('"') && bytes.ends_with('"');
+    let (text, lossy) = literal::decode(quoted.then_some(bytes)?);
+    Some(Text::located(text.as_ref(), span, lossy))
+}
+
+fn bytes_are_lossy(bytes: &str) -> bool {
+    bytes.contains("\\u")
+        && Doc::parse(bytes).is_ok_and(|doc| doc.root().is_some_and(|root| root.has_lone_surrogate()))
+}
+
+/// Reads a body back. `None` if it does not have the form of a message.
+pub(crate) fn read(raw: &Raw) -> Option<Message> {
+    let doc = Doc::parse(raw.as_str()).ok()?;
+    let root = doc.root()?;
+    let native = match root.given("native") {
+        None => None,
+        Some(native) => {
+            let item = native.get("item")?;
+            Some(Native {
+                format: Text::new(&*native.get("format")?.as_str()?),
+                regular: native.get("regular").and_then(Value::as_bool).unwrap_or(false),
+                raw: raw.sub(item.start(), item.end())?,
+            })
+        }
+    };
+    let reader = Reader { item: native.as_ref().map(|native| native.raw.as_str()) };
+    let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;
+    let blocks = blocks.items().map(|block| reader.block(block, Nested::Allowed)).collect::<Option<_>>()?;
+    Some(Message {
+        role: Role::named(&root.get("role")?.as_str()?),
+        form: Form::named(&root.get("form")?.as_str()?)?,
+        blocks,
+        native,
+    })
+}
+
+/// Whether a block may hold blocks: a result may, what stands inside a result may not.
+#[derive(Clone, Copy, PartialEq)]
+enum Nested {
+    Allowed,
+    Refused,
+}
+
+struct Reader<'i> {
+    item: Option<&'i str>,
+}
+
+impl Reader<'_> {
+    fn block(&self, value: Value<'_>, nested: Nested) -> Option<Block> {
+        let span = match value.get("at") {
+            None => None,
+            Some(at) => Some(read_span(at, Span::verbatim)?),
+        };
+        let (key, body) = value.fields().next()?;
+        let kind = match &*key.as_str()? {
+            "text" => BlockKind::Text(self.text(body)?),
+            "reasoning" => BlockKind::Reasoning(Box::new(self.reasoning(body)?)),
+            "call" => BlockKind::ToolCall(Box::new(ToolCall {
+                id: CallId::new(self.text(body.get("id")?)?),
+                id_given: !flag(body, "id_assigned"),
+                name: self.text(body.get("name")?)?,
+                arguments: Arguments::new(self.text(body.get("arguments")?)?),
+            })),
+            "result" if nested == Nested::Allowed => BlockKind::ToolResult(Box::new(ToolResult {
+                call_id: self.optional(body, "for")?.map(CallId::new),
+                name: self.optional(body, "name")?,
+                form: Form::named(&body.get("form")?.as_str()?)?,
+                is_error: flag(body, "error"),
+                content: body
+                    .get("content")?
+                    .items()
+                    .map(|block| self.block(block, Nested::Refused))
+                    .collect::<Option<_>>()?,
+            })),
+            "image" => BlockKind::Image(Box::new(self.media(body)?)),
+            "document" => BlockKind::Document(Box::new(self.media(body)?)),
+            "opaque" => BlockKind::Opaque(Box::new(Opaque {
+                kind: self.text(body.get("kind")?)?,
+                fits: flag(body, "fits"),
+                raw: match body.get("raw") {
+                    Some(raw) => Raw::new(raw.raw()),
+                    None => Raw::new(span?.of(self.item?)?),
+                },
+            })),
+            _ => return None,
+        };
+        Some(Block { kind, span })
+    }
+
+    fn reasoning(&self, body: Value<'_>) -> Option<Reasoning> {
+        let origin = body.get("origin")?;
+        Some(Reasoning {
+            text: self.text(body.get("text")?)?,
+            sealed: flag(body, "sealed"),
+            origin: Origin {
+                dialect: self.optional(origin, "dialect")?,
+                provider: self.optional(origin, "provider")?,
+                endpoint: self.optional(origin, "endpoint")?,
+                account: self.optional(origin, "account")?,
+                model: self.optional(origin, "model")?,
+                prefix: self.optional(origin, "prefix")?,
+                incomplete: flag(origin, "incomplete"),
+            },
+        })
+    }
+
+    fn media(&self, body: Value<'_>) -> Option<Media> {
+        let mut source = MediaSource::Unusable;
+        for (name, make) in [
+            ("base64", MediaSource::Base64 as fn(Text) -> MediaSource),
+            ("url", MediaSource::Url),
+            ("file", MediaSource::ProviderFile),
+            ("plain", MediaSource::Plain),
+        ] {
+            if let Some(text) = self.optional(body, name)? {
+                source = make(text);
+            }
+        }
+        Some(Media { media_type: self.optional(body, "media_type")?, name: self.optional(body, "name")?, source })
+    }
+
+    fn optional(&self, body: Value<'_>, name: &str) -> Option<Option<Text>> {
+        match body.get(name) {
+            None => Some(None),
+            Some(value) => self.text(value).map(Some),
+        }
+    }
+
+    fn text(&self, value: Value<'_>) -> Option<Text> {
+        match value.kind() {
+            Kind::String => value.as_str().map(|text| Text::new(&*text)),
+            Kind::Array => resolve(read_span(value, Span::literal)?, self.item?),
+            Kind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?),
+            _ => None,
+        }
+    }
+}
+
+fn flag(body: Value<'_>, name: &str) -> bool {
+    body.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn read_span(value: Value<'_>, make: fn(usize, usize) -> Span) -> Option<Span> {
+    let mut numbers = value.items().map(|number| number.as_u64().and_then(|n| u32::try_from(n).ok()));
+    let (start, len) = (numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then(|| make(start as usize, len as usize))
+}

@@ -1,0 +1,198 @@
+//! Shared text, and where it came from.
+//!
+//! Text is decoded once and then shared: cloning a [`Text`] copies a pointer. When it was read out of a provider's
+//! own JSON item it remembers the place, so the record can store the item alone and point into it.
+
+use std::{borrow::Borrow, fmt, hash, ops::Deref, sync::Arc};
+
+/// A piece of a message's native item: bytes `start..start + len`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// Length in bytes.
+    pub len: u32,
+    /// Whether the bytes are a JSON string literal (to be decoded) or the text itself.
+    pub literal: bool,
+}
+
+impl Span {
+    /// A span that holds a JSON string literal, quotes included.
+    #[must_use]
+    pub fn literal(start: usize, len: usize) -> Self {
+        Self::new(start, len, true)
+    }
+
+    /// A span whose bytes are the text.
+    #[must_use]
+    pub fn verbatim(start: usize, len: usize) -> Self {
+        Self::new(start, len, false)
+    }
+
+    fn new(start: usize, len: usize, literal: bool) -> Self {
+        let fit = |value| u32::try_from(value).expect("BUG: limits::BODY_BYTES is far below 4 GiB");
+        Self { start: fit(start), len: fit(len), literal }
+    }
+
+    /// The bytes in `item`, unless the span lies outside it.
+    #[must_use]
+    pub fn of(self, item: &str) -> Option<&str> {
+        let start = self.start as usize;
+        item.get(start..start.checked_add(self.len as usize)?)
+    }
+}
+
+/// Immutable, shared text.
+#[derive(Clone)]
+pub struct Text {
+    value: Arc<str>,
+    at: Option<Span>,
+    lossy: bool,
+}
+
+impl Text {
+    /// Text that was made here.
+    #[must_use]
+    pub fn new(value: impl Into<Arc<str>>) -> Self {
+        Self { value: value.into(), at: None, lossy: false }
+    }
+
+    /// Text that was read from `at` in a native item; `lossy` if decoding replaced a lone surrogate.
+    #[must_use]
+    pub fn located(value: impl Into<Arc<str>>, at: Span, lossy: bool) -> Self {
+        Self { value: value.into(), at: Some(at), lossy }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.value
+    }
+
+    /// Where it stands in the message's native item.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        self.at
+    }
+
+    /// Whether the source held half of a surrogate pair, which shows as U+FFFD here.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        self.lossy
+    }
+
+    /// Whether there is nothing to read: empty, or white space only.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.value.chars().all(char::is_whitespace)
+    }
+
+    /// Whether two texts are one piece of memory.
+    #[must_use]
+    pub fn shares_memory_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.value, &other.value)
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.value
+    }
+}
+
+impl Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        &self.value
+    }
+}
+
+impl From<&str> for Text {
+    fn from(value: &str) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<String> for Text {
+    fn from(value: String) -> Self {
+        Self::new(value)
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Text {}
+
+impl hash::Hash for Text {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.value.hash(state);
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.value, f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.value)
+    }
+}
+
+/// Exact bytes of a foreign JSON value, as a slice of a shared buffer. Only readers and codecs look into it.
+#[derive(Clone)]
+pub struct Raw {
+    buffer: Arc<str>,
+    start: usize,
+    end: usize,
+}
+
+impl Raw {
+    /// A value with a buffer of its own.
+    #[must_use]
+    pub fn new(value: impl Into<Arc<str>>) -> Self {
+        let buffer = value.into();
+        let end = buffer.len();
+        Self { buffer, start: 0, end }
+    }
+
+    /// A slice of a shared buffer, or nothing where the range does not fit.
+    #[must_use]
+    pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Option<Self> {
+        buffer.get(start..end)?;
+        Some(Self { buffer: Arc::clone(buffer), start, end })
+    }
+
+    /// A slice of this value, sharing its buffer; nothing where the range does not fit.
+    #[must_use]
+    pub fn sub(&self, start: usize, end: usize) -> Option<Self> {
+        self.as_str().get(start..end)?;
+        Some(Self { buffer: Arc::clone(&self.buffer), start: self.start + start, end: self.start + end })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.buffer[self.start..self.end]
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Raw {}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

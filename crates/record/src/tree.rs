@@ -1,0 +1,81 @@
+//! The tree of entries: who follows whom, where the head is, and the way from the root to it.
+
+use std::collections::HashMap;
+
+use crate::{entry::Entry, ids::EntryId};
+
+/// A place where the path could not follow a parent link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenLink {
+    /// The entry whose parent cannot be read.
+    pub entry: EntryId,
+    /// The parent that it names.
+    pub parent: EntryId,
+    /// The readable entry that the path goes on from, if there is one.
+    pub continued_from: Option<EntryId>,
+}
+
+/// The entries of one conversation by id, in the order of appending.
+#[derive(Debug)]
+pub struct Tree<'e> {
+    by_seq: Vec<&'e Entry>,
+    index: HashMap<EntryId, usize>,
+}
+
+impl<'e> Tree<'e> {
+    /// Takes the readable entries, in any order. Of entries with the same id the first one counts.
+    #[must_use]
+    pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
+        let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
+        by_seq.sort_by_key(|entry| entry.envelope().seq);
+        let mut index = HashMap::with_capacity(by_seq.len());
+        for (place, entry) in by_seq.iter().enumerate() {
+            index.entry(entry.id()).or_insert(place);
+        }
+        Self { by_seq, index }
+    }
+
+    /// The newest entry.
+    #[must_use]
+    pub fn head(&self) -> Option<&'e Entry> {
+        self.by_seq.last().copied()
+    }
+
+    /// An entry by id.
+    #[must_use]
+    pub fn get(&self, id: EntryId) -> Option<&'e Entry> {
+        self.index.get(&id).map(|&place| self.by_seq[place])
+    }
+
+    /// The way from the root to `head`. Where a parent cannot be read it goes on from the readable entry with the next
+    /// lower `seq`, and says so: a damaged entry costs itself, not everything before it.
+    #[must_use]
+    pub fn path_to(&self, head: &'e Entry) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
+        let (mut path, mut broken) = (Vec::new(), Vec::new());
+        let mut current = Some(head);
+        while let Some(entry) = current {
+            path.push(entry);
+            let seq = entry.envelope().seq;
+            current = entry.envelope().parent.and_then(|parent| {
+                // A parent is older than its child; anything else would be a circle.
+                let found = self.get(parent).filter(|found| found.envelope().seq < seq);
+                found.or_else(|| {
+                    let place = self.by_seq.partition_point(|other| other.envelope().seq < seq);
+                    let fallback = place.checked_sub(1).map(|place| self.by_seq[place]);
+                    let continued_from = fallback.map(|entry| entry.id());
+                    broken.push(BrokenLink { entry: entry.id(), parent, continued_from });
+                    fallback
+                })
+            });
+        }
+        path.reverse();
+        broken.reverse();
+        (path, broken)
+    }
+
+    /// The way from the root to the head.
+    #[must_use]
+    pub fn path(&self) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
+        self.head().map_or_else(Default::default, |head| self.path_to(head))
+    }
+}

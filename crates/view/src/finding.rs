@@ -1,0 +1,198 @@
+//! Findings: what is wrong, where, how bad, and what was done about it. Typed; words are made at the very end.
+
+use std::fmt;
+
+use rejoin_record::Text;
+
+use crate::rules::Rule;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Good to know; nothing is broken.
+    Note,
+    /// Something was guessed or replaced.
+    Warning,
+    /// As it stands, a provider would refuse it.
+    Error,
+}
+
+impl Severity {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A place in the source: message and block count from 0, lines from 1. In formats that keep calls apart from content,
+/// blocks count the content's parts first and then the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Position {
+    /// The message.
+    pub message: Option<usize>,
+    /// The block in it.
+    pub block: Option<usize>,
+    /// The line of the file.
+    pub line: Option<usize>,
+}
+
+impl Position {
+    /// A whole message.
+    #[must_use]
+    pub fn message(message: usize) -> Self {
+        Self { message: Some(message), ..Self::default() }
+    }
+
+    /// A block of a message.
+    #[must_use]
+    pub fn block(message: usize, block: usize) -> Self {
+        Self { message: Some(message), block: Some(block), line: None }
+    }
+}
+
+/// What was done about a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Nothing had to be done.
+    Kept,
+    /// A result was made up that says none was recorded.
+    Synthesized,
+    /// It was left out of the request.
+    LeftOut,
+    /// It was moved to where it belongs.
+    Moved,
+    /// It was turned into labelled text.
+    Labelled,
+    /// It was joined with another one.
+    Joined,
+    /// It got another name.
+    Renamed,
+    /// Its text was wrapped in an object.
+    Wrapped,
+    /// It was replaced by something the dialect takes.
+    Replaced,
+    /// Something was put in.
+    Inserted,
+    /// It was set aside and nothing was read from it.
+    SetAside,
+}
+
+impl Action {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Synthesized => "synthesized",
+            Self::LeftOut => "left-out",
+            Self::Moved => "moved",
+            Self::Labelled => "labelled",
+            Self::Joined => "joined",
+            Self::Renamed => "renamed",
+            Self::Wrapped => "wrapped",
+            Self::Replaced => "replaced",
+            Self::Inserted => "inserted",
+            Self::SetAside => "set-aside",
+        }
+    }
+
+    /// What was done, for a person.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Kept => "it stays as it is",
+            Self::Synthesized => "a result is added that says none was recorded; the call stays",
+            Self::LeftOut => "it is left out of the request; the file keeps it",
+            Self::Moved => "it is moved to where it belongs",
+            Self::Labelled => "it becomes a labelled text, so nothing of it is lost",
+            Self::Joined => "it is joined with the other result, in order",
+            Self::Renamed => "it gets an id or name of its own, the same on both sides",
+            Self::Wrapped => "the raw text goes wrapped in an object; the result stays",
+            Self::Replaced => "it is replaced by something the provider takes",
+            Self::Inserted => "what is missing is put in",
+            Self::SetAside => "it is set aside; everything else can be used",
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of thing.
+    pub rule: Rule,
+    /// How bad.
+    pub severity: Severity,
+    /// Where.
+    pub at: Position,
+    /// What was done about it.
+    pub action: Action,
+    /// What it is about: a call id, a tool name, a field, a role.
+    pub subject: Option<Text>,
+    /// The tool, where one is known.
+    pub tool: Option<Text>,
+    /// More, where the rule's own words do not say enough.
+    pub detail: Option<Text>,
+}
+
+impl Finding {
+    /// A finding with its rule's own severity.
+    #[must_use]
+    pub fn new(rule: Rule, at: Position, action: Action) -> Self {
+        Self { rule, severity: rule.severity(), at, action, subject: None, tool: None, detail: None }
+    }
+
+    /// The same finding about something.
+    #[must_use]
+    pub fn about(mut self, subject: impl Into<Text>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// The same finding, naming a tool.
+    #[must_use]
+    pub fn of_tool(mut self, tool: &Text) -> Self {
+        self.tool = (!tool.is_blank()).then(|| tool.clone());
+        self
+    }
+
+    /// The same finding with more words.
+    #[must_use]
+    pub fn because(mut self, detail: impl Into<Text>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Whether it keeps a conversation from being sound.
+    #[must_use]
+    pub fn is_problem(&self) -> bool {
+        self.severity > Severity::Note
+    }
+}
+
+/// What was found, in a sentence for a person.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rule.summary())?;
+        match (&self.subject, &self.tool) {
+            (Some(subject), Some(tool)) => write!(f, " ({subject}, tool {tool})")?,
+            (Some(subject), None) => write!(f, " ({subject})")?,
+            (None, Some(tool)) => write!(f, " (tool {tool})")?,
+            (None, None) => {}
+        }
+        if let Some(detail) = &self.detail {
+            write!(f, ": {detail}")?;
+        }
+        Ok(())
+    }
+}

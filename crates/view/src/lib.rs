@@ -1,0 +1,20 @@
+//! What a model sees of a conversation: pure passes over the record.
+//!
+//! [`path`] reads entries into a [`History`]; [`repair`](repair()) turns any history into a [`SoundView`] and typed
+//! [`Finding`]s. Nothing here writes a record, fails, panics, does I/O or knows a dialect; codecs live in
+//! `rejoin-formats`.
+//!
+//! What a broken state becomes is decided in `repair/emit.rs`; who answers whom in `repair/pairing.rs`.
+
+pub mod finding;
+pub mod history;
+pub mod path;
+pub mod repair;
+pub mod rules;
+pub mod sound;
+
+pub use finding::{Action, Finding, Position, Severity};
+pub use history::{Fate, History};
+pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
+pub use rules::Rule;
+pub use sound::{Answer, ArgumentsUse, Exchange, Item, Part, ResultRef, SoundRole, SoundView};

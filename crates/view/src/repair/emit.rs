@@ -1,0 +1,446 @@
+//! What each state becomes: from paired messages to the items of a sound view, with a finding for every change.
+//!
+//! To change what an orphan becomes, see [`Emitter::result`]; what an unanswered call becomes, [`Emitter::plan`].
+
+use std::{collections::HashMap, sync::Arc};
+
+use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
+
+use super::{
+    Policy,
+    pairing::{CallSlot, NONE, Pairing, Tie},
+};
+use crate::{
+    finding::{Action, Finding, Position, Severity},
+    history::Fate,
+    rules::Rule,
+    sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, ResultRef, SoundRole},
+};
+
+/// What carries over from one stretch of messages to the next.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    /// Calls and results that were seen.
+    next_call: usize,
+    next_result: usize,
+    /// Ids that we made up, and how many for each original.
+    derived: HashMap<CallId, u32>,
+}
+
+/// What becomes of one call.
+enum Outcome {
+    Shown(Answer),
+    LeftOut,
+}
+
+pub(super) struct Emitter<'h> {
+    policy: Policy,
+    pairing: &'h Pairing,
+    messages: &'h [Arc<Message>],
+    base: usize,
+    pub state: State,
+    /// First call of this stretch, and which calls from there on are left out.
+    first_call: usize,
+    left_out: Vec<bool>,
+    items: Vec<Item>,
+    findings: Vec<Finding>,
+    pub first_change: Option<FirstChange>,
+}
+
+/// The same place, counted from the beginning of the view.
+pub(super) fn shift(change: Option<FirstChange>, items_before: usize) -> Option<FirstChange> {
+    change.map(|change| FirstChange { item: change.item + items_before, ..change })
+}
+
+/// A piece of a message under one role, as it is being put together.
+struct Segment {
+    role: SoundRole,
+    parts: Vec<Part>,
+    /// Something about the results of its calls is not as it was.
+    results_changed: bool,
+}
+
+impl<'h> Emitter<'h> {
+    pub(super) fn new(
+        policy: Policy,
+        pairing: &'h Pairing,
+        messages: &'h [Arc<Message>],
+        base: usize,
+    ) -> Self {
+        Self {
+            policy,
+            pairing,
+            messages,
+            base,
+            state: State::default(),
+            first_call: 0,
+            left_out: Vec::new(),
+            items: Vec::with_capacity(messages.len()),
+            findings: Vec::new(),
+            first_change: None,
+        }
+    }
+
+    pub(super) fn run(&mut self) -> (Vec<Item>, Vec<Finding>) {
+        self.first_call = self.state.next_call;
+        for offset in 0..self.messages.len() {
+            self.message(self.base + offset);
+        }
+        (std::mem::take(&mut self.items), std::mem::take(&mut self.findings))
+    }
+
+    fn source(&self, index: u32) -> &'h Arc<Message> {
+        &self.messages[index as usize - self.base]
+    }
+
+    fn message(&mut self, index: usize) {
+        let message = self.source(index as u32);
+        let first = self.state.next_call;
+        let in_message = |slot: &&CallSlot| slot.message as usize == index;
+        let count = self.pairing.calls[first..].iter().take_while(in_message).count();
+        let results =
+            self.pairing.results.get(self.state.next_result).is_some_and(|slot| slot.message as usize == index);
+        let role = self.role(index, message);
+        if count == 0 && !results {
+            if message.role == Role::Tool {
+                self.change(0);
+                self.find(Rule::MisplacedBlock, Position::message(index), Action::Replaced, |f| f.about("tool"));
+            }
+            let complete = matches!(
+                message.role,
+                Role::System | Role::Developer | Role::User | Role::Assistant
+            );
+            self.items.push(Item {
+                role,
+                message: Arc::clone(message),
+                index: index as u32,
+                parts: Parts::Whole,
+                complete,
+            });
+            return;
+        }
+        let outcomes = self.plan(index, first..first + count);
+        self.mixed(index, message, role, outcomes);
+    }
+
+    fn role(&mut self, index: usize, message: &Message) -> SoundRole {
+        match &message.role {
+            Role::System => SoundRole::System,
+            Role::Developer => SoundRole::Developer,
+            Role::User | Role::Tool => SoundRole::User,
+            Role::Assistant => SoundRole::Assistant,
+            Role::Other(name) => {
+                self.change(0);
+                self.find(Rule::UnknownRole, Position::message(index), Action::Replaced, |f| f.about(name.clone()));
+                SoundRole::User
+            }
+        }
+    }
+
+    /// Decides about the calls of one message.
+    fn plan(&mut self, index: usize, calls: std::ops::Range<usize>) -> Vec<Outcome> {
+        let (pairing, policy) = (self.pairing, self.policy);
+        let shown = |slot: &CallSlot| slot.answered || (policy == Policy::Keep && slot.first != NONE);
+        let open = |slot: &&CallSlot| !shown(slot) && slot.fate != Fate::ClosedInterrupted;
+        let slots = &pairing.calls[calls.clone()];
+        let unanswered = slots.iter().filter(open).count();
+        let partial = slots.iter().any(|slot| !shown(slot) && !slot.fate.is_closed())
+            && slots.iter().any(shown)
+            && slots.len() > 1;
+        if partial {
+            let action = if policy == Policy::Keep { Action::Kept } else { Action::LeftOut };
+            let missing = format!("{unanswered} of {} calls have no result", slots.len());
+            self.find(Rule::PartialBatch, Position::message(index), action, |f| f.because(missing));
+        }
+        let all_out = policy == Policy::Drop && unanswered > 0;
+        calls
+            .map(|call| {
+                let slot = &pairing.calls[call];
+                let closed = super::pairing::decide(policy, slot.fate, pairing.is_malformed(call));
+                let gone = all_out || (!shown(slot) && closed == Fate::ClosedLeftOut);
+                self.left_out.push(gone);
+                if gone { Outcome::LeftOut } else { Outcome::Shown(self.answer(slot)) }
+            })
+            .collect()
+    }
+
+    /// The results of a call that is shown.
+    fn answer(&self, call: &CallSlot) -> Answer {
+        let mut gathered = Vec::new();
+        let mut next = call.first;
+        while next != NONE {
+            let slot = &self.pairing.results[next as usize];
+            let wanted = match slot.tie {
+                Tie::Answer => true,
+                _ => self.policy == Policy::Keep,
+            };
+            if wanted {
+                let result = ResultRef {
+                    message: Arc::clone(self.source(slot.message)),
+                    index: slot.message,
+                    block: slot.block,
+                };
+                // The common case first: one result, where it belongs.
+                if slot.direct && !slot.out_of_order && call.first == next && slot.next == NONE {
+                    return Answer::InPlace(result);
+                }
+                gathered.push(result);
+            }
+            next = slot.next;
+        }
+        if gathered.is_empty() { Answer::Missing } else { Answer::Gathered(gathered) }
+    }
+
+    /// A message with calls or results in it.
+    fn mixed(&mut self, index: usize, message: &'h Arc<Message>, role: SoundRole, outcomes: Vec<Outcome>) {
+        let before = self.items.len();
+        let mut outcomes = outcomes.into_iter();
+        let mut segment = Segment { role, parts: Vec::new(), results_changed: false };
+        let mut complete = true;
+        let mut something_left_out = false;
+        for (place, block) in message.blocks.iter().enumerate() {
+            match &block.kind {
+                BlockKind::ToolCall(_) => {
+                    let outcome = outcomes.next().unwrap_or(Outcome::LeftOut);
+                    if role != SoundRole::Assistant {
+                        complete = false;
+                        self.misplaced(index, place, message, &segment);
+                        self.flush(index, message, &mut segment, Flush::Part);
+                        segment.role = SoundRole::Assistant;
+                    }
+                    match self.call(index, place, block, outcome, &mut segment) {
+                        Some(unchanged) => complete &= unchanged,
+                        None => {
+                            complete = false;
+                            something_left_out = true;
+                        }
+                    }
+                    if role != SoundRole::Assistant {
+                        self.flush(index, message, &mut segment, Flush::Part);
+                        segment.role = role;
+                    }
+                }
+                BlockKind::ToolResult(_) => {
+                    complete = false;
+                    if !matches!(message.role, Role::User | Role::Tool) {
+                        self.misplaced(index, place, message, &segment);
+                    }
+                    if self.result(index, place, message, &segment) {
+                        self.flush(index, message, &mut segment, Flush::Part);
+                        segment.parts.push(Part::Orphan(place as u32));
+                        let own = std::mem::replace(&mut segment.role, SoundRole::User);
+                        self.flush(index, message, &mut segment, Flush::Part);
+                        segment.role = own;
+                    }
+                }
+                _ => {
+                    if message.role == Role::Tool {
+                        complete = false;
+                        self.misplaced(index, place, message, &segment);
+                    }
+                    segment.parts.push(Part::Block(place as u32));
+                }
+            }
+        }
+        let flush = match (complete && self.items.len() == before, something_left_out) {
+            (true, _) => Flush::Complete,
+            (false, true) => Flush::UnlessBlank,
+            (false, false) => Flush::Part,
+        };
+        self.flush(index, message, &mut segment, flush);
+    }
+
+    fn flush(&mut self, index: usize, message: &Arc<Message>, segment: &mut Segment, flush: Flush) {
+        let parts = std::mem::take(&mut segment.parts);
+        let results_changed = std::mem::take(&mut segment.results_changed);
+        let blank = |part: &Part| match part {
+            Part::Block(block) => message.blocks[*block as usize].as_text().is_some_and(Text::is_blank),
+            _ => false,
+        };
+        if parts.is_empty() || (flush == Flush::UnlessBlank && parts.iter().all(blank)) {
+            return;
+        }
+        self.items.push(Item {
+            role: segment.role,
+            message: Arc::clone(message),
+            index: index as u32,
+            parts: Parts::Some(parts),
+            complete: flush == Flush::Complete,
+        });
+        if results_changed {
+            self.change(0);
+        }
+    }
+
+    /// Adds a call to the segment. `None` if it was left out, else whether it goes out as it was written.
+    fn call(
+        &mut self,
+        index: usize,
+        place: usize,
+        block: &Block,
+        outcome: Outcome,
+        segment: &mut Segment,
+    ) -> Option<bool> {
+        let slot = &self.pairing.calls[self.state.next_call];
+        self.state.next_call += 1;
+        let call = block.as_call().expect("BUG: a call slot is made for a call block");
+        let at = Position::block(index, place);
+        let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
+        let malformed = matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+        let answered = slot.answered || slot.first != NONE;
+
+        let answer = match outcome {
+            Outcome::LeftOut => {
+                self.change(segment.parts.len());
+                self.unanswered(slot, at, Action::LeftOut, about);
+                if malformed && !answered {
+                    self.find(Rule::MalformedArguments, at, Action::LeftOut, about);
+                }
+                if slot.answered {
+                    // A complete pair that goes with its batch.
+                    self.find(Rule::PartialBatch, at, Action::LeftOut, about);
+                }
+                return None;
+            }
+            Outcome::Shown(answer) => answer,
+        };
+        if matches!(answer, Answer::Missing) {
+            self.unanswered(slot, at, Action::Synthesized, about);
+        }
+        segment.results_changed |= !matches!(answer, Answer::InPlace(_));
+        if !call.id_given {
+            self.change(segment.parts.len());
+            self.find(Rule::MissingCallId, at, Action::Renamed, |f| f.of_tool(&call.name));
+        }
+        let renamed = self.rename(&call.id, slot.reused);
+        if let Some(new) = &renamed {
+            self.change(segment.parts.len());
+            let detail = format!("this one becomes {new}");
+            self.find(Rule::ReusedCallId, at, Action::Renamed, |f| about(f).because(detail));
+        }
+        let arguments = match call.arguments.class() {
+            ArgumentsClass::Object => ArgumentsUse::AsWritten,
+            ArgumentsClass::Blank => ArgumentsUse::Empty,
+            ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {
+                self.change(segment.parts.len());
+                self.find(Rule::MalformedArguments, at, Action::Wrapped, about);
+                ArgumentsUse::Wrapped
+            }
+        };
+        let unchanged = renamed.is_none() && call.id_given && arguments == ArgumentsUse::AsWritten;
+        segment.parts.push(Part::Exchange(Box::new(Exchange { block: place as u32, renamed, arguments, answer })));
+        Some(unchanged)
+    }
+
+    /// Reports a call that nothing answers.
+    fn unanswered(&mut self, slot: &CallSlot, at: Position, action: Action, about: impl FnOnce(Finding) -> Finding) {
+        if slot.answered || (slot.first != NONE && self.policy == Policy::Keep) {
+            return;
+        }
+        match slot.fate {
+            Fate::AwaitingApproval => self.find(Rule::AwaitingApproval, at, action, about),
+            Fate::ClosedLeftOut | Fate::ClosedInterrupted => self.find(Rule::UnansweredCall, at, action, |finding| {
+                // It was decided and sent: nothing is left to repair.
+                Finding { severity: Severity::Note, ..about(finding) }
+            }),
+            Fate::NotStarted => {
+                self.find(Rule::UnansweredCall, at, action, |f| about(f).because("it never ran"));
+            }
+            Fate::Unknown | Fate::Started => self.find(Rule::UnansweredCall, at, action, about),
+        }
+    }
+
+    /// An id of its own for a call whose id was taken before.
+    fn rename(&mut self, id: &CallId, reused: bool) -> Option<CallId> {
+        if !reused && !self.state.derived.contains_key(id) {
+            return None;
+        }
+        let this = (self.state.next_call - 1) as u32;
+        let mut count = *self.state.derived.get(id).unwrap_or(&1);
+        loop {
+            count += 1;
+            let candidate = CallId::from(format!("{id}_{count}"));
+            // Only what stands before counts: what comes later must not change what was sent.
+            let natural = self.pairing.ids.get(&candidate).is_some_and(|state| state.first_call < this);
+            if !natural && !self.state.derived.contains_key(&candidate) {
+                self.state.derived.insert(id.clone(), count);
+                self.state.derived.insert(candidate.clone(), 1);
+                return Some(candidate);
+            }
+        }
+    }
+
+    /// Reports a result. True if it must be shown as labelled text.
+    fn result(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) -> bool {
+        let slot = &self.pairing.results[self.state.next_result];
+        self.state.next_result += 1;
+        let result = message.blocks[place].as_result().expect("BUG: a result slot is made for a result block");
+        let at = Position::block(index, place);
+        let about = |mut finding: Finding| {
+            finding.subject = result.call_id.as_ref().map(|id| id.text().clone());
+            finding.tool.clone_from(&result.name);
+            finding
+        };
+        let keep = self.policy == Policy::Keep;
+        let call_left_out = slot.call != NONE
+            && slot.tie != Tie::Early
+            && (slot.call as usize).checked_sub(self.first_call).is_none_or(|call| self.left_out[call]);
+        match slot.tie {
+            Tie::Orphan | Tie::NoId => {
+                let rule = if slot.tie == Tie::NoId { Rule::MissingCallId } else { Rule::OrphanResult };
+                self.change(segment.parts.len());
+                self.find(rule, at, if keep { Action::Labelled } else { Action::LeftOut }, about);
+                return keep;
+            }
+            Tie::Early => {
+                self.change(segment.parts.len());
+                self.find(Rule::ResultBeforeCall, at, if keep { Action::Moved } else { Action::LeftOut }, about);
+            }
+            Tie::Duplicate => {
+                self.change(segment.parts.len());
+                let action = if keep && !call_left_out { Action::Joined } else { Action::LeftOut };
+                self.find(Rule::DuplicateResult, at, action, about);
+            }
+            Tie::Answer if call_left_out => {
+                self.change(segment.parts.len());
+                self.find(Rule::PartialBatch, at, Action::LeftOut, about);
+            }
+            Tie::Answer if !slot.direct => {
+                self.change(segment.parts.len());
+                self.find(Rule::DetachedResult, at, Action::Moved, about);
+            }
+            Tie::Answer if slot.out_of_order => {
+                self.change(segment.parts.len());
+                self.find(Rule::ResultOrder, at, Action::Moved, about);
+            }
+            Tie::Answer => {}
+        }
+        false
+    }
+
+    fn misplaced(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) {
+        self.change(segment.parts.len());
+        let role = Text::new(message.role.as_str());
+        self.find(Rule::MisplacedBlock, Position::block(index, place), Action::Moved, |f| f.about(role));
+    }
+
+    /// From here on the view is not what the source was.
+    fn change(&mut self, part: usize) {
+        self.first_change.get_or_insert(FirstChange { item: self.items.len(), part });
+    }
+
+    fn find(&mut self, rule: Rule, at: Position, action: Action, fill: impl FnOnce(Finding) -> Finding) {
+        self.findings.push(fill(Finding::new(rule, at, action)));
+    }
+}
+
+/// How a segment ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Flush {
+    /// It is the whole message, unchanged.
+    Complete,
+    /// It is what is left of the message, or a piece of it.
+    Part,
+    /// Something was left out: if what is left is blank, nothing is left.
+    UnlessBlank,
+}

@@ -1,0 +1,306 @@
+//! Who answers whom.
+//!
+//! A result answers the first open call with its id in the newest preceding assistant message that has one, however far
+//! back. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
+//! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
+//! where a request was sent, except a call that was left open there.
+//!
+//! Open calls of one id form a stack of groups (one group a message); each call and result is touched a constant number
+//! of times.
+
+use std::collections::HashMap;
+
+use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message};
+
+use super::Policy;
+use crate::history::Fate;
+
+/// No index.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A call, and the results that belong to it.
+#[derive(Debug, Clone)]
+pub(super) struct CallSlot {
+    pub message: u32,
+    pub block: u32,
+    pub fate: Fate,
+    /// First and last of its results, a list through [`ResultSlot::next`].
+    pub first: u32,
+    last: u32,
+    /// Whether a result answers it that does not stand before it.
+    pub answered: bool,
+    /// Whether an earlier call has the same id.
+    pub reused: bool,
+    /// The next call of the same id in the same message.
+    next_in_group: u32,
+    /// The open call that comes up when this group is done.
+    below: u32,
+    /// The call that was the newest of this id before.
+    previous: u32,
+    malformed: bool,
+    epoch: u32,
+}
+
+/// How a result belongs to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// It answers an open call.
+    Answer,
+    /// The call was answered before.
+    Duplicate,
+    /// It stands before its call.
+    Early,
+    /// No call has its id.
+    Orphan,
+    /// It has no id.
+    NoId,
+}
+
+/// A result, and the call that it belongs to.
+#[derive(Debug, Clone)]
+pub(super) struct ResultSlot {
+    pub message: u32,
+    pub block: u32,
+    pub call: u32,
+    pub tie: Tie,
+    pub next: u32,
+    /// Nothing but results stands between it and its call.
+    pub direct: bool,
+    /// It stands before a result of an earlier call of the same batch.
+    pub out_of_order: bool,
+    epoch: u32,
+}
+
+/// What is known of one id.
+#[derive(Debug)]
+pub(super) struct IdState {
+    /// The first call with the id, in order of calls.
+    pub first_call: u32,
+    /// The newest call that is not closed.
+    newest: u32,
+    /// The next call to be answered.
+    open: u32,
+    /// Results that no call has claimed yet, a list through [`ResultSlot::next`].
+    waiting: u32,
+    waiting_last: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Pairing {
+    pub ids: HashMap<CallId, IdState>,
+    pub calls: Vec<CallSlot>,
+    pub results: Vec<ResultSlot>,
+    epoch: u32,
+    /// First call of the current epoch.
+    epoch_start: usize,
+    /// The message whose results may stand here, if nothing but results came since.
+    batch: Option<u32>,
+    /// The highest call of that batch that was answered so far.
+    batch_reached: u32,
+}
+
+impl Pairing {
+    pub(super) fn add(&mut self, index: usize, message: &Message, fates: &[(usize, Fate)]) {
+        let index = index as u32;
+        let mut only_results = !message.blocks.is_empty();
+        let mut calls = false;
+        for (block, content) in message.blocks.iter().enumerate() {
+            match &content.kind {
+                BlockKind::ToolCall(call) => {
+                    let fate = fates.iter().find(|(at, _)| *at == block).map_or(Fate::Unknown, |(_, fate)| *fate);
+                    let malformed =
+                        matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+                    self.add_call(index, block as u32, &call.id, fate, malformed);
+                    calls = true;
+                }
+                BlockKind::ToolResult(result) => {
+                    if !only_results {
+                        self.batch = None;
+                    }
+                    self.add_result(index, block as u32, result.call_id.as_ref());
+                    continue;
+                }
+                _ => {}
+            }
+            only_results = false;
+        }
+        if calls {
+            self.batch = Some(index);
+            self.batch_reached = 0;
+        } else if !only_results {
+            self.batch = None;
+        }
+    }
+
+    /// The state of an id, with calls that were closed meanwhile taken off its stacks.
+    fn settle(state: &mut IdState, calls: &[CallSlot]) {
+        while state.open != NONE && calls[state.open as usize].fate.is_closed() {
+            let call = &calls[state.open as usize];
+            state.open = if call.next_in_group == NONE { call.below } else { call.next_in_group };
+        }
+        while state.newest != NONE && calls[state.newest as usize].fate.is_closed() {
+            state.newest = calls[state.newest as usize].previous;
+        }
+    }
+
+    fn add_call(&mut self, message: u32, block: u32, id: &CallId, fate: Fate, malformed: bool) {
+        let this = self.calls.len() as u32;
+        let mut slot = CallSlot {
+            message,
+            block,
+            fate,
+            first: NONE,
+            last: NONE,
+            answered: false,
+            reused: false,
+            next_in_group: NONE,
+            below: NONE,
+            previous: NONE,
+            malformed,
+            epoch: self.epoch,
+        };
+        let state = self.ids.entry(id.clone()).or_insert(IdState {
+            first_call: NONE,
+            newest: NONE,
+            open: NONE,
+            waiting: NONE,
+            waiting_last: NONE,
+        });
+        Self::settle(state, &self.calls);
+        slot.reused = state.first_call != NONE;
+        state.first_call = state.first_call.min(this);
+        if fate.is_closed() {
+            self.calls.push(slot);
+            return;
+        }
+        // Results that came before: those that no request was sent after.
+        while state.waiting != NONE {
+            let early = state.waiting;
+            let result = &mut self.results[early as usize];
+            state.waiting = std::mem::replace(&mut result.next, NONE);
+            if result.epoch == self.epoch {
+                result.tie = Tie::Early;
+                result.call = this;
+                append(&mut slot, early, &mut self.results);
+            }
+        }
+        let same_group = state.open != NONE && self.calls[state.open as usize].message == message;
+        if same_group {
+            slot.below = self.calls[state.open as usize].below;
+            // The newest call of this id is the last of the group, since the group is still open.
+            self.calls[state.newest as usize].next_in_group = this;
+        } else {
+            slot.below = state.open;
+            state.open = this;
+        }
+        slot.previous = state.newest;
+        state.newest = this;
+        self.calls.push(slot);
+    }
+
+    fn add_result(&mut self, message: u32, block: u32, id: Option<&CallId>) {
+        let this = self.results.len() as u32;
+        let mut slot = ResultSlot {
+            message,
+            block,
+            call: NONE,
+            tie: Tie::Orphan,
+            next: NONE,
+            direct: false,
+            out_of_order: false,
+            epoch: self.epoch,
+        };
+        let mut state = id.and_then(|id| self.ids.get_mut(id));
+        if let Some(state) = state.as_deref_mut() {
+            Self::settle(state, &self.calls);
+        }
+        match (id, state) {
+            (None, _) => slot.tie = Tie::NoId,
+            (Some(_), Some(state)) if state.open != NONE => {
+                slot.tie = Tie::Answer;
+                slot.call = state.open;
+                let call = &mut self.calls[state.open as usize];
+                call.answered = true;
+                state.open = if call.next_in_group == NONE { call.below } else { call.next_in_group };
+            }
+            (Some(_), Some(state))
+                if state.newest != NONE && self.calls[state.newest as usize].epoch == self.epoch =>
+            {
+                slot.tie = Tie::Duplicate;
+                slot.call = state.newest;
+            }
+            (Some(_), Some(state)) if state.newest == NONE => wait(state, this, &mut self.results),
+            (Some(_), Some(_)) => {}
+            (Some(id), None) => {
+                let state = IdState {
+                    first_call: NONE,
+                    newest: NONE,
+                    open: NONE,
+                    waiting: this,
+                    waiting_last: this,
+                };
+                self.ids.insert(id.clone(), state);
+            }
+        }
+        if slot.call != NONE {
+            slot.direct = self.batch == Some(self.calls[slot.call as usize].message);
+            slot.out_of_order = slot.direct && slot.call < self.batch_reached;
+            if slot.direct {
+                self.batch_reached = self.batch_reached.max(slot.call);
+            }
+        }
+        self.results.push(slot);
+        let call = self.results[this as usize].call;
+        if call != NONE {
+            append(&mut self.calls[call as usize], this, &mut self.results);
+        }
+    }
+
+    /// Closes what is still open, as the policy decides.
+    pub(super) fn close_open(&mut self, policy: Policy) {
+        for call in &mut self.calls[self.epoch_start..] {
+            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
+            if !visible && !call.fate.is_closed() {
+                call.fate = decide(policy, call.fate, call.malformed);
+            }
+        }
+    }
+
+    /// What comes now cannot change what came before.
+    pub(super) fn next_epoch(&mut self) {
+        self.epoch += 1;
+        self.epoch_start = self.calls.len();
+        self.batch = None;
+    }
+
+    pub(super) fn is_malformed(&self, call: usize) -> bool {
+        self.calls[call].malformed
+    }
+}
+
+/// What a request that leaves now says about an unanswered call.
+pub(super) fn decide(policy: Policy, fate: Fate, malformed: bool) -> Fate {
+    match (policy, fate) {
+        _ if fate.is_closed() => fate,
+        (Policy::Keep, Fate::Unknown | Fate::Started) if !malformed => Fate::ClosedInterrupted,
+        _ => Fate::ClosedLeftOut,
+    }
+}
+
+fn append(call: &mut CallSlot, result: u32, results: &mut [ResultSlot]) {
+    if call.first == NONE {
+        call.first = result;
+    } else {
+        results[call.last as usize].next = result;
+    }
+    call.last = result;
+}
+
+fn wait(state: &mut IdState, result: u32, results: &mut [ResultSlot]) {
+    if state.waiting == NONE {
+        state.waiting = result;
+    } else {
+        results[state.waiting_last as usize].next = result;
+    }
+    state.waiting_last = result;
+}
