@@ -28,6 +28,7 @@ pub use chain::Chain;
 pub use content::Content;
 pub use entry::{Entry, Envelope, Kind};
 pub use hash::Hash;
+pub use jiff::Timestamp;
 pub use ids::{CallId, ConversationId, EntryId, Salt};
 pub use message::{Form, Message, Native, Role};
 pub use text::{Raw, Span, Text};

@@ -5,6 +5,13 @@
 
 use std::{borrow::Borrow, fmt, hash, ops::Deref, sync::Arc};
 
+/// Whether a text has nothing to read in it: white space as Unicode has it, and the four separators among the control
+/// characters, which most providers' own check takes for white space too.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
+}
+
 /// A piece of a message's native item: bytes `start..start + len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -84,7 +91,7 @@ impl Text {
     /// Whether there is nothing to read: empty, or white space only.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.value.chars().all(char::is_whitespace)
+        is_blank(&self.value)
     }
 
     /// Whether two texts are one piece of memory.

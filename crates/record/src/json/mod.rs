@@ -82,6 +82,11 @@ impl<'a> Doc<'a> {
         (!self.nodes.is_empty()).then_some(Value { doc: self, index: 0 })
     }
 
+    /// Every string in it, keys included, decoded.
+    pub fn strings(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        (0..self.nodes.len()).filter_map(|index| Value { doc: self, index }.as_str())
+    }
+
     /// How deep the nesting goes; a scalar has depth 0, `[]` depth 1.
     #[must_use]
     pub fn max_depth(&self) -> usize {

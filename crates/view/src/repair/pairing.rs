@@ -22,7 +22,6 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct CallSlot {
     pub message: u32,
-    pub block: u32,
     pub fate: Fate,
     /// First and last of its results, a list through [`ResultSlot::next`].
     pub first: u32,
@@ -110,7 +109,7 @@ impl Pairing {
                     let fate = fates.iter().find(|(at, _)| *at == block).map_or(Fate::Unknown, |(_, fate)| *fate);
                     let malformed =
                         matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
-                    self.add_call(index, block as u32, &call.id, fate, malformed);
+                    self.add_call(index, &call.id, fate, malformed);
                     calls = true;
                 }
                 BlockKind::ToolResult(result) => {
@@ -143,11 +142,10 @@ impl Pairing {
         }
     }
 
-    fn add_call(&mut self, message: u32, block: u32, id: &CallId, fate: Fate, malformed: bool) {
+    fn add_call(&mut self, message: u32, id: &CallId, fate: Fate, malformed: bool) {
         let this = self.calls.len() as u32;
         let mut slot = CallSlot {
             message,
-            block,
             fate,
             first: NONE,
             last: NONE,

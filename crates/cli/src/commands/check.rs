@@ -1,0 +1,130 @@
+//! `rejoin check`: what is wrong with a conversation, what the provider would answer, what rejoin does about it.
+
+use std::collections::BTreeMap;
+
+use rejoin::{
+    ConvertError, Dialect, Finding, Input, OnBroken, Policy, Session, Severity, convert, record::json::write, repair,
+};
+
+use super::report;
+use crate::{
+    args::CheckArguments,
+    failure::{FAILED, Failure, UNREADABLE},
+    output::{self, harmless, paint},
+    source,
+};
+
+/// Checks every input; one that cannot be read does not keep the others from being checked.
+pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
+    let (mut read, mut found, mut unreadable) = (0usize, false, false);
+    for path in &arguments.paths {
+        match source::read(path, arguments.from.as_deref()) {
+            Err(failure) => {
+                unreadable = true;
+                failure.say();
+            }
+            Ok((input, sessions)) => {
+                read += 1;
+                for (number, session) in sessions.iter().enumerate() {
+                    let name = if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", number + 1) };
+                    let report = examine(&input, session, arguments.dialect);
+                    found |= report.iter().any(Finding::is_problem);
+                    if arguments.json {
+                        output::raw_data(&as_json(session, &report))?;
+                    } else {
+                        for_people(&name, session, &report, arguments.dialect)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(match (read, found, unreadable) {
+        (0, _, _) => UNREADABLE,
+        (_, true, _) | (_, _, true) => FAILED,
+        _ => 0,
+    })
+}
+
+/// Everything that is found in a session; for a dialect, its notes too.
+fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
+    let findings = match dialect.map(|dialect| convert(session, dialect, None, OnBroken::Keep)) {
+        Some(Ok(converted)) => converted.findings,
+        Some(Err(ConvertError::TooLarge(_) | ConvertError::Refused(_))) | None => {
+            let repaired = repair(&session.history(), Policy::Keep);
+            let found = repaired.findings.into_iter().map(|finding| session.place(finding));
+            session.findings.iter().cloned().chain(found).collect()
+        }
+    };
+    let mut findings = report::with_lines(input, session, findings);
+    findings.sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
+    findings
+}
+
+fn counts(session: &Session) -> (usize, usize, usize) {
+    let calls = session.messages.iter().map(|message| message.tool_calls().count()).sum();
+    let results = session.messages.iter().map(|message| message.tool_results().count()).sum();
+    (session.messages.len(), calls, results)
+}
+
+fn as_json(session: &Session, findings: &[Finding]) -> String {
+    let (messages, calls, results) = counts(session);
+    let mut out = String::from("{");
+    write::key(&mut out, "id");
+    write::string(&mut out, &session.id.to_string());
+    write::key(&mut out, "format");
+    write::string(&mut out, session.format);
+    for (name, count) in [("messages", messages), ("calls", calls), ("results", results)] {
+        write::key(&mut out, name);
+        out.push_str(&count.to_string());
+    }
+    write::key(&mut out, "findings");
+    out.push_str(&report::json_list(findings));
+    write::key(&mut out, "sound");
+    out.push_str(if findings.iter().any(Finding::is_problem) { "false" } else { "true" });
+    out.push('}');
+    out
+}
+
+fn for_people(name: &str, session: &Session, findings: &[Finding], dialect: Option<Dialect>) -> Result<(), Failure> {
+    output::data(&format!("{} {}", harmless(name), paint(&format!("({})", session.format), output::DIM)))?;
+    let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
+    for finding in findings {
+        output::data(&format!("  {}", report::line(finding)))?;
+        if let Some(answer) = report::answer(finding, speaker) {
+            output::data(&format!("      {answer}"))?;
+        }
+        if finding.is_problem() || dialect.is_some() {
+            output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.action.sentence()))?;
+        }
+    }
+    output::data(&format!("  {}", summary(session, findings, speaker)))
+}
+
+/// One line of counts, and what to do.
+fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String {
+    let (messages, calls, results) = counts(session);
+    let counted = format!(
+        "{}, {}, {}",
+        plural(messages, "message"),
+        plural(calls, "call"),
+        plural(results, "result")
+    );
+    let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
+    for finding in findings {
+        *by_severity.entry(finding.severity).or_default() += 1;
+    }
+    let found: Vec<String> =
+        by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
+    if findings.iter().any(Finding::is_problem) {
+        let way = format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost");
+        format!("{} {counted}: {}. {way}.", paint("broken:", output::ERROR), found.join(", "))
+    } else if found.is_empty() {
+        format!("{} {counted}.", paint("sound:", output::GOOD))
+    } else {
+        format!("{} {counted}: {}.", paint("sound:", output::GOOD), found.join(", "))
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}

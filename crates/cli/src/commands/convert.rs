@@ -1,0 +1,74 @@
+//! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
+
+use rejoin::{ConvertError, Finding, Input, OnBroken, Session, convert};
+
+use super::report;
+use crate::{
+    args::ConvertArguments,
+    failure::Failure,
+    output::{self, harmless},
+    source,
+};
+
+/// Environment variables that turn repairing off.
+const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISABLE_REPAIR"];
+
+/// Converts one conversation.
+pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
+    let (input, sessions) = source::read(&arguments.path, arguments.from.as_deref())?;
+    let session = choose(&arguments.path, &sessions, arguments.session)?;
+    let on_broken = arguments.on_broken.map_or_else(default_policy, OnBroken::from);
+    let name = arguments.path.clone();
+    match convert(session, arguments.to, arguments.model.as_deref(), on_broken) {
+        Ok(converted) => {
+            output::raw_data(&converted.body)?;
+            tell(&input, session, converted.findings, arguments)?;
+            Ok(0)
+        }
+        Err(ConvertError::Refused(findings)) => {
+            tell(&input, session, findings, arguments)?;
+            Err(Failure::Refused { name })
+        }
+        Err(ConvertError::TooLarge(error)) => Err(Failure::TooLarge { name, why: error.to_string() }),
+    }
+}
+
+fn default_policy() -> OnBroken {
+    let off = |name: &&str| std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1");
+    if REFUSE_VARIABLES.iter().any(|name| off(name)) { OnBroken::Refuse } else { OnBroken::Keep }
+}
+
+fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
+    match (sessions, wanted) {
+        ([only], None) => Ok(only),
+        (all, Some(wanted)) => wanted.checked_sub(1).and_then(|place| all.get(place)).ok_or_else(|| {
+            Failure::NoSuch { name: path.to_owned(), wanted, count: all.len() }
+        }),
+        (all, None) => {
+            for (number, session) in all.iter().enumerate() {
+                let first = session.messages.iter().find_map(|message| message.content()).unwrap_or_default();
+                let title: String = harmless(first.lines().next().unwrap_or_default()).chars().take(60).collect();
+                output::talk(&format!("{:>4}  {} messages  {title}", number + 1, session.messages.len()));
+            }
+            Err(Failure::Many { name: path.to_owned(), count: all.len() })
+        }
+    }
+}
+
+fn tell(
+    input: &Input,
+    session: &Session,
+    findings: Vec<Finding>,
+    arguments: &ConvertArguments,
+) -> Result<(), Failure> {
+    let findings = report::with_lines(input, session, findings);
+    for finding in &findings {
+        output::talk(&format!("{} — {}", report::line(finding), finding.action.sentence()));
+    }
+    if let Some(path) = &arguments.report {
+        let text = format!("{}\n", report::json_list(&findings));
+        std::fs::write(path, text)
+            .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! Reading content blocks. A block gets a span only if its own item is well formed in the list's dialect, so a span
+//! means: these bytes may be sent again.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role, Span, Text, ToolCall,
+    ToolResult,
+    json::{Kind, Value, write},
+};
+
+use super::Style;
+
+/// Reads the blocks of one message.
+pub(super) struct BlockReader<'b> {
+    pub style: Style,
+    pub buffer: &'b Arc<str>,
+    /// Where the message starts in the buffer; spans count from there.
+    pub base: usize,
+    pub model: Option<&'b Text>,
+}
+
+/// A content as blocks.
+pub(super) struct ReadContent {
+    pub blocks: Vec<Block>,
+    pub form: Form,
+    /// Written as the dialect wants it.
+    pub regular: bool,
+}
+
+/// Where a block stands: some are legal only under one role, or inside a result.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Under<'r> {
+    Role(&'r Role),
+    Result,
+}
+
+impl BlockReader<'_> {
+    pub(super) fn text(&self, value: Value<'_>) -> Option<Text> {
+        value.to_text(self.base)
+    }
+
+    fn span(&self, value: Value<'_>) -> Span {
+        Span::verbatim(value.start() - self.base, value.raw().len())
+    }
+
+    fn raw(&self, value: Value<'_>) -> Raw {
+        Raw::slice(self.buffer, value.start(), value.end()).unwrap_or_else(|| Raw::new(value.raw()))
+    }
+
+    /// Reads a `content` field.
+    pub(super) fn content(&self, content: Option<Value<'_>>, under: Under<'_>) -> ReadContent {
+        let Some(content) = content else {
+            return ReadContent { blocks: Vec::new(), form: Form::Absent, regular: true };
+        };
+        match content.kind() {
+            Kind::Null => ReadContent { blocks: Vec::new(), form: Form::Null, regular: true },
+            Kind::String => ReadContent {
+                blocks: self.text(content).map(Block::text).into_iter().collect(),
+                form: Form::Text,
+                regular: true,
+            },
+            Kind::Array => {
+                let mut regular = true;
+                let blocks = content
+                    .items()
+                    .map(|item| {
+                        let block = self.block(item, under);
+                        regular &= block.span.is_some();
+                        block
+                    })
+                    .collect();
+                ReadContent { blocks, form: Form::Parts, regular }
+            }
+            // One part without its list.
+            Kind::Object => {
+                let block = Block { span: None, ..self.block(content, under) };
+                ReadContent { blocks: vec![block], form: Form::Parts, regular: false }
+            }
+            Kind::Bool | Kind::Number | Kind::NotANumber => ReadContent {
+                blocks: vec![Block::text(content.to_raw_text(self.base))],
+                form: Form::Text,
+                regular: false,
+            },
+        }
+    }
+
+    /// Reads one content block, whatever it is.
+    fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
+        if let Some(text) = self.text(item) {
+            return Block::text(text);
+        }
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let (block, dialect, legal) = match &*kind {
+            "text" => (self.text_block(item, "text"), None, true),
+            "" | "input_text" | "output_text" if item.get("text").is_some() => {
+                (self.text_block(item, "text").map(irregular), None, false)
+            }
+            "refusal" => (
+                self.text_block(item, "refusal"),
+                Some(Style::OpenAi),
+                matches!(under, Under::Role(Role::Assistant)),
+            ),
+            "image_url" | "input_image" => {
+                (self.image_url(item), Some(Style::OpenAi), kind == "image_url" && under == Under::Role(&Role::User))
+            }
+            "file" => (self.file(item), Some(Style::OpenAi), under == Under::Role(&Role::User)),
+            "image" => (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under)),
+            "document" => {
+                (self.source_media(item, BlockKind::Document), Some(Style::Anthropic), self.media_legal(under))
+            }
+            "thinking" | "redacted_thinking" => {
+                (self.thinking(item), Some(Style::Anthropic), under == Under::Role(&Role::Assistant))
+            }
+            "tool_use" if under != Under::Result => {
+                (Some(self.tool_use(item)), Some(Style::Anthropic), under == Under::Role(&Role::Assistant))
+            }
+            "tool_result" if under != Under::Result => {
+                (Some(self.tool_result(item)), Some(Style::Anthropic), under == Under::Role(&Role::User))
+            }
+            _ => (None, None, false),
+        };
+        match block {
+            Some(block) => {
+                let own = dialect.is_none_or(|dialect| dialect == self.style);
+                let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
+                if own && legal && known && block.span.is_some() && item.is_clean() { block } else { irregular(block) }
+            }
+            None => self.opaque(item, &kind, under),
+        }
+    }
+
+    fn media_legal(&self, under: Under<'_>) -> bool {
+        under == Under::Result || under == Under::Role(&Role::User)
+    }
+
+    fn opaque(&self, item: Value<'_>, kind: &str, under: Under<'_>) -> Block {
+        let fits = item.is_clean()
+            && match self.style {
+                Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind),
+                Style::OpenAi => kind == "input_audio" && under == Under::Role(&Role::User),
+            };
+        let opaque = Opaque { kind: Text::new(kind), raw: self.raw(item), fits };
+        let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
+        if fits { block.at(self.span(item)) } else { block }
+    }
+
+    fn text_block(&self, item: Value<'_>, field: &str) -> Option<Block> {
+        let text = self.text(item.get(field)?)?;
+        Some(Block::text(text).at(self.span(item)))
+    }
+
+    fn thinking(&self, item: Value<'_>) -> Option<Block> {
+        let redacted = item.get("data").and_then(|data| self.text(data));
+        let text = match (item.get("thinking"), &redacted) {
+            (Some(thinking), _) => self.text(thinking)?,
+            (None, Some(_)) => Text::new(""),
+            (None, None) => return None,
+        };
+        let signed = item.get("signature").and_then(|s| self.text(s)).is_some_and(|s| !s.is_blank());
+        let complete = signed || redacted.is_some();
+        let origin = Origin {
+            dialect: Some(Text::new(Style::Anthropic.format())),
+            model: self.model.cloned(),
+            incomplete: !complete,
+            ..Origin::default()
+        };
+        let block = Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed: true, origin })));
+        Some(if complete { block.at(self.span(item)) } else { block })
+    }
+
+    /// An id: any text, or a number that some program took for one.
+    pub(super) fn call_id(&self, value: Option<Value<'_>>) -> Option<CallId> {
+        let value = value?;
+        match value.kind() {
+            Kind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
+            Kind::Number => Some(CallId::new(value.to_raw_text(self.base))),
+            _ => None,
+        }
+    }
+
+    fn tool_use(&self, item: Value<'_>) -> Block {
+        let id = self.call_id(item.get("id"));
+        let name = item.get("name").and_then(|name| self.text(name));
+        let input = item.get("input");
+        let object = input.is_some_and(|input| input.kind() == Kind::Object);
+        let whole = id.is_some() && name.is_some() && object && item.get("id").is_some_and(|id| id.kind() == Kind::String);
+        let call = ToolCall {
+            id_given: id.is_some(),
+            id: id.unwrap_or_else(|| CallId::from("")),
+            name: name.unwrap_or_else(|| Text::new("")),
+            arguments: self.arguments(input),
+        };
+        let block = Block::call(call);
+        if whole { block.at(self.span(item)) } else { block }
+    }
+
+    /// Arguments in either dress: a JSON value, or a string that holds one.
+    pub(super) fn arguments(&self, value: Option<Value<'_>>) -> Arguments {
+        match value {
+            None => Arguments::absent(),
+            Some(value) => match self.text(value) {
+                Some(text) => Arguments::new(text),
+                None => Arguments::new(value.to_raw_text(self.base)),
+            },
+        }
+    }
+
+    fn tool_result(&self, item: Value<'_>) -> Block {
+        let given = item.get("tool_use_id").or_else(|| item.get("tool_call_id"));
+        let call_id = self.call_id(given);
+        let content = self.content(item.get("content"), Under::Result);
+        let is_error = item.get("is_error");
+        let whole = content.regular
+            && content.form != Form::Null
+            && item.get("tool_use_id").is_some_and(|id| id.kind() == Kind::String)
+            && is_error.is_none_or(|flag| flag.kind() == Kind::Bool);
+        let result = ToolResult {
+            call_id,
+            name: None,
+            content: content.blocks,
+            form: content.form,
+            is_error: is_error.and_then(Value::as_bool).unwrap_or(false),
+        };
+        let block = Block::result(result);
+        if whole { block.at(self.span(item)) } else { block }
+    }
+
+    fn image_url(&self, item: Value<'_>) -> Option<Block> {
+        let holder = item.get("image_url")?;
+        let url = holder.get("url").unwrap_or(holder);
+        let (text, regular) = (self.text(url)?, holder.kind() == Kind::Object && !url.is_str(""));
+        let media = match split_data_url(&text) {
+            Some((media_type, data)) => Media {
+                media_type: Some(Text::new(media_type)),
+                source: MediaSource::Base64(Text::new(data)),
+                name: None,
+            },
+            None if text.is_blank() => Media { media_type: None, source: MediaSource::Unusable, name: None },
+            None => Media { media_type: None, source: MediaSource::Url(text), name: None },
+        };
+        let block = Block::new(BlockKind::Image(Box::new(media)));
+        Some(if regular { block.at(self.span(item)) } else { block })
+    }
+
+    fn file(&self, item: Value<'_>) -> Option<Block> {
+        let file = item.get("file").filter(|file| file.kind() == Kind::Object)?;
+        let name = file.given("filename").and_then(|name| self.text(name));
+        let data = file.given("file_data").and_then(|data| self.text(data));
+        let id = file.given("file_id").and_then(|id| self.text(id));
+        let (media_type, source) = match (data, id) {
+            (Some(data), _) => match split_data_url(&data) {
+                Some((media_type, data)) => (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data))),
+                None => (None, MediaSource::Base64(data)),
+            },
+            (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
+            (None, None) => (None, MediaSource::Unusable),
+        };
+        let usable = source != MediaSource::Unusable;
+        let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
+        Some(if usable { block.at(self.span(item)) } else { block })
+    }
+
+    fn source_media(&self, item: Value<'_>, make: fn(Box<Media>) -> BlockKind) -> Option<Block> {
+        let source = item.get("source").filter(|source| source.kind() == Kind::Object);
+        let field = |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
+        let filled = |name| field(name).filter(|text| !text.is_blank());
+        let kind = field("type").unwrap_or_else(|| Text::new(""));
+        let source_kind = match &*kind {
+            "base64" => filled("data").map(MediaSource::Base64),
+            "url" => filled("url").map(MediaSource::Url),
+            "file" => filled("file_id").map(MediaSource::ProviderFile),
+            "text" => filled("data").map(MediaSource::Plain),
+            // A document made of blocks has no counterpart elsewhere.
+            "content" => return None,
+            _ => None,
+        };
+        let media_type = field("media_type");
+        let typed = !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
+        let usable = source_kind.is_some() && typed;
+        let title = item.given("title").and_then(|title| self.text(title));
+        let media = Media { media_type, source: source_kind.unwrap_or(MediaSource::Unusable), name: title };
+        let block = Block::new(make(Box::new(media)));
+        Some(if usable { block.at(self.span(item)) } else { block })
+    }
+
+    /// A call as OpenAI Chat writes it: an element of `tool_calls`.
+    pub(super) fn tool_call(&self, item: Value<'_>) -> Block {
+        let id = self.call_id(item.get("id"));
+        let id_text = item.get("id").is_some_and(|id| id.kind() == Kind::String);
+        let custom = item.given("custom").filter(|_| item.get("type").is_some_and(|kind| kind.is_str("custom")));
+        let function = custom.or_else(|| item.given("function")).unwrap_or(item);
+        let name = function.get("name").and_then(|name| self.text(name));
+        let (arguments, written) = match custom {
+            Some(custom) => {
+                let input = custom.get("input").and_then(Value::as_str);
+                let mut wrapped = String::from("{\"input\":");
+                write::string(&mut wrapped, input.as_deref().unwrap_or_default());
+                wrapped.push('}');
+                (Arguments::new(wrapped), input.is_some())
+            }
+            None => {
+                let given = function.get("arguments");
+                (self.arguments(given), given.is_some_and(|given| given.kind() == Kind::String))
+            }
+        };
+        let typed = custom.is_some() || item.get("type").is_some_and(|kind| kind.is_str("function"));
+        let nested = custom.is_some() || item.given("function").is_some();
+        let whole = id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
+        let call = ToolCall {
+            id_given: id.is_some(),
+            id: id.unwrap_or_else(|| CallId::from("")),
+            name: name.unwrap_or_else(|| Text::new("")),
+            arguments,
+        };
+        let block = Block::call(call);
+        if whole && self.style == Style::OpenAi { block.at(self.span(item)) } else { block }
+    }
+}
+
+/// Whether a block has only fields that Anthropic knows for its kind; it refuses any other.
+fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
+    let known: &[&str] = match kind {
+        "text" => &["type", "text", "citations", "cache_control"],
+        "image" => &["type", "source", "cache_control"],
+        "document" => &["type", "source", "title", "context", "citations", "cache_control"],
+        "tool_use" => &["type", "id", "name", "input", "caller", "cache_control"],
+        "tool_result" => &["type", "tool_use_id", "content", "is_error", "cache_control"],
+        "thinking" => &["type", "thinking", "signature"],
+        "redacted_thinking" => &["type", "data"],
+        _ => return true,
+    };
+    item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
+}
+
+fn irregular(block: Block) -> Block {
+    Block { span: None, ..block }
+}
+
+/// Blocks that Anthropic's own API knows and that have no counterpart in the model.
+fn anthropic_opaque_fits(kind: &str, under: Under<'_>) -> bool {
+    match under {
+        Under::Result => matches!(kind, "search_result" | "tool_reference" | "document"),
+        Under::Role(Role::User) => matches!(kind, "search_result" | "container_upload" | "document"),
+        Under::Role(Role::Assistant) => {
+            matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
+                || (kind.ends_with("_tool_result") && kind != "tool_result")
+        }
+        Under::Role(_) => false,
+    }
+}
+
+/// Whether a block of Anthropic's own has what the API asks of it.
+fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
+    let string = |name| item.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
+    let texts = |list: Option<Value<'_>>| {
+        let filled = |block: Value<'_>| {
+            let text = block.get("text").and_then(Value::as_str);
+            block.get("type").is_some_and(|kind| kind.is_str("text"))
+                && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+        };
+        list.is_some_and(|list| list.items().next().is_some() && list.items().all(filled))
+    };
+    match kind {
+        "search_result" => string("source") && string("title") && texts(item.get("content")),
+        "document" => texts(item.get("source").and_then(|source| source.get("content"))),
+        "tool_reference" => {
+            item.get("tool_name").and_then(Value::as_str).is_some_and(|name| is_word(&name) && name.len() <= 64)
+        }
+        "server_tool_use" => {
+            let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
+            let tail = id.strip_prefix("srvtoolu_").unwrap_or_default();
+            let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
+            is_word(tail)
+                && !tail.contains('-')
+                && is_word(&name)
+                && name.len() <= 128
+                && item.get("input").is_some_and(|input| input.kind() == Kind::Object)
+        }
+        "mcp_tool_use" => {
+            let word = |name| item.get(name).and_then(Value::as_str).is_some_and(|text| is_word(&text));
+            word("id")
+                && word("name")
+                && string("server_name")
+                && item.get("input").is_some_and(|input| input.kind() == Kind::Object)
+        }
+        "container_upload" => string("file_id"),
+        _ => true,
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// Media type and base64 data of a `data:` address.
+fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let media_type = head.strip_suffix(";base64")?;
+    (!data.is_empty() && !media_type.is_empty()).then_some((media_type, data))
+}

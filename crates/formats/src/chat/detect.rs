@@ -1,0 +1,50 @@
+//! Telling the two shapes apart, by what only one of them writes.
+
+use rejoin_record::json::Value;
+
+use super::Style;
+
+/// How many messages are looked at before the shape is taken for granted.
+const LOOK_AT: usize = 2_000;
+
+/// The shape of a list of messages and the fields around it. Where nothing tells, the list is plain text, which both
+/// shapes write alike; the model's name decides, and else OpenAI Chat, the more common one.
+#[must_use]
+pub fn style(body: Option<Value<'_>>, messages: &[Value<'_>]) -> Style {
+    let mut score = 0i32;
+    if let Some(body) = body {
+        score -= i32::from(body.given("system").is_some()) * 3;
+        score -= i32::from(body.given("anthropic_version").is_some()) * 3;
+        score -= i32::from(body.given("stop_sequences").is_some());
+        for tool in body.given("tools").into_iter().flat_map(Value::items).take(5) {
+            score -= i32::from(tool.get("input_schema").is_some()) * 3;
+            score += i32::from(tool.get("function").is_some()) * 3;
+        }
+    }
+    for message in messages.iter().take(LOOK_AT) {
+        score += message_score(*message);
+    }
+    if score == 0 {
+        let model = body.and_then(|body| body.get("model")).and_then(Value::as_str);
+        score -= i32::from(model.is_some_and(|model| model.contains("claude")));
+    }
+    if score < 0 { Style::Anthropic } else { Style::OpenAi }
+}
+
+fn message_score(message: Value<'_>) -> i32 {
+    let mut score = 0;
+    if let Some(role) = message.get("role").and_then(Value::as_str) {
+        score += i32::from(matches!(&*role, "system" | "developer" | "tool" | "function")) * 2;
+    }
+    for field in ["tool_calls", "function_call", "tool_call_id"] {
+        score += i32::from(message.get(field).is_some()) * 3;
+    }
+    for part in message.get("content").into_iter().flat_map(Value::items) {
+        match part.get("type").and_then(Value::as_str).as_deref() {
+            Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "image" | "document") => score -= 3,
+            Some("image_url" | "input_audio" | "file" | "refusal") => score += 3,
+            _ => {}
+        }
+    }
+    score
+}

@@ -1,0 +1,248 @@
+//! Finding the messages in a text: a request body, a bare array, or one JSON value a line.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Raw, Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::{MessageReader, Style, detect};
+use crate::{
+    context::{Context, Field},
+    input::Input,
+    session::{Place, ReadError, Session, SetAside, derive_id},
+    wire::registry::Dialect,
+};
+
+/// Whether a text looks like chat messages, and in which shape. For detection; reads no more than it must.
+#[must_use]
+pub fn sniff(text: &str) -> Option<Style> {
+    let (doc, _) = Doc::parse_prefix(text);
+    let root = doc.root()?;
+    let (body, messages) = messages_of(root)?;
+    let messages: Vec<_> = messages.collect();
+    messages.iter().any(|message| looks_like_message(*message)).then(|| detect::style(body, &messages)).or_else(|| {
+        // An empty list inside a body is a conversation too.
+        (body.is_some() && messages.is_empty()).then(|| detect::style(body, &[]))
+    })
+}
+
+fn looks_like_message(value: Value<'_>) -> bool {
+    value.kind() == Kind::Object
+        && (value.get("role").is_some_and(|role| role.kind() == Kind::String)
+            || (value.get("content").is_some() && value.get("type").is_none()))
+}
+
+/// The body around the messages, if there is one, and the messages.
+fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterator<Item = Value<'d>> + 'd>)> {
+    match root.kind() {
+        Kind::Array => Some((None, Box::new(root.items()))),
+        Kind::Object => {
+            if let Some(messages) = root.get("messages").filter(|messages| messages.kind() == Kind::Array) {
+                return Some((Some(root), Box::new(messages.items())));
+            }
+            // A single message, as the first line of a list of lines has it.
+            looks_like_message(root).then(|| (None, Box::new(std::iter::once(root)) as Box<dyn Iterator<Item = _>>))
+        }
+        _ => None,
+    }
+}
+
+/// Reads every conversation in a text.
+///
+/// # Errors
+/// If there is none: not JSON from the beginning, or nothing that looks like messages.
+pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = Doc::parse_prefix(&input.text);
+    let not_json = |error: rejoin_record::json::SyntaxError| ReadError::NotJson {
+        reason: error.reason,
+        line: input.line_of(error.offset),
+        offset: error.offset,
+    };
+    let Some(root) = doc.root() else {
+        return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
+    };
+    // More text after a complete value: one value a line.
+    let lines = error.is_some() && !root.is_cut() && matches!(root.kind(), Kind::Object | Kind::Array);
+    if lines || (error.is_none() && root.kind() == Kind::Object && root.get("messages").is_none() && looks_like_message(root)) {
+        return read_lines(input, style);
+    }
+    let found = match root.kind() {
+        Kind::Array => Some((None, root)),
+        Kind::Object => root.get("messages").filter(|list| list.kind() == Kind::Array).map(|list| (Some(root), list)),
+        _ => None,
+    };
+    let Some((body, list)) = found else {
+        return Err(error.map_or(ReadError::NoConversation("it has no list of messages"), not_json));
+    };
+    let first = list.items().next();
+    if body.is_none() && error.is_none() && first.is_some() && !list.items().any(looks_like_message) {
+        return Err(ReadError::NoConversation("the list holds no messages"));
+    }
+    if let Some(error) = error.filter(|_| !list.items().any(|item| looks_like_message(item) && !item.is_cut())) {
+        return Err(not_json(error));
+    }
+    let mut builder = Builder::new(input, style, body);
+    for item in list.items() {
+        if item.is_cut() {
+            builder.set_aside(item.raw());
+        } else {
+            builder.add(item, &input.text, 0);
+        }
+    }
+    if let Some(error) = error {
+        let cut = list.items().last().is_some_and(Value::is_cut);
+        let message = Some(builder.next - usize::from(cut));
+        let at = Position { message, block: None, line: Some(input.line_of(error.offset)) };
+        let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
+        builder.session.findings.push(finding.because(format!("{}, and nothing after it can be read", error.reason)));
+    }
+    Ok(vec![builder.finish()])
+}
+
+/// One JSON value a line: messages of one conversation, or a conversation each.
+fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    let mut single: Option<Builder<'_>> = None;
+    let mut damaged = Vec::new();
+    let mut offset = 0;
+    for (number, line) in input.text.split_inclusive('\n').enumerate() {
+        let start = offset;
+        offset += line.len();
+        if line.trim().is_empty() {
+            continue;
+        }
+        let parsed = Doc::parse(line);
+        let body = parsed.as_ref().ok().and_then(Doc::root).filter(|root| {
+            root.kind() == Kind::Array || root.get("messages").is_some_and(|list| list.kind() == Kind::Array)
+        });
+        if let Some(root) = body {
+            let name = format!("{}:{}", input.name, number + 1);
+            let own = Input { name, text: Arc::from(line.trim_end()), replaced_at: None };
+            let mut read = read(&own, style)?;
+            for session in &mut read {
+                session.places.iter_mut().for_each(|place| place.offset += start + root.start());
+                session.findings.iter_mut().for_each(|finding| finding.at.line = Some(number + 1));
+            }
+            sessions.extend(read);
+            continue;
+        }
+        let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
+        match parsed.as_ref().map(Doc::root) {
+            Ok(Some(root)) => {
+                // Spans count from the message, so a line can be a buffer of its own.
+                builder.add(root, &Arc::from(line), start);
+            }
+            _ => damaged.push((builder.set_aside(line.trim_end()), number + 1)),
+        }
+    }
+    if let Some(mut builder) = single {
+        for (message, line) in damaged {
+            let at = Position { message: Some(message), block: None, line: Some(line) };
+            builder.session.findings.push(Finding::new(Rule::DamagedEntry, at, Action::SetAside));
+        }
+        if builder.session.messages.is_empty() && sessions.is_empty() {
+            return Err(ReadError::NoConversation("no line of it is a message"));
+        }
+        if !builder.session.messages.is_empty() || !builder.session.findings.is_empty() {
+            sessions.push(builder.finish());
+        }
+    }
+    if sessions.is_empty() {
+        return Err(ReadError::NoConversation("no line of it is a message"));
+    }
+    Ok(sessions)
+}
+
+/// Puts a session together.
+struct Builder<'i> {
+    input: &'i Input,
+    style: Style,
+    reader: MessageReader,
+    session: Session,
+    own_id: Option<String>,
+    first: Option<Raw>,
+    /// The next message's number in the source.
+    next: usize,
+}
+
+impl<'i> Builder<'i> {
+    fn new(input: &'i Input, style: Style, body: Option<Value<'_>>) -> Self {
+        let dialect = match style {
+            Style::OpenAi => Dialect::OpenAiChat,
+            Style::Anthropic => Dialect::Anthropic,
+        };
+        let mut context = Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
+        let mut own_id = None;
+        if let Some(body) = body {
+            for (key, value) in body.fields() {
+                let name = key.as_str().unwrap_or_default();
+                if name == "messages" {
+                    context.before_messages = context.fields.len();
+                    continue;
+                }
+                if matches!(&*name, "session_id" | "conversation_id" | "sessionId") {
+                    own_id = value.as_str().map(std::borrow::Cow::into_owned);
+                }
+                // A field that was cut off with the file is not a field.
+                if !value.is_cut() {
+                    let value = Raw::slice(&input.text, value.start(), value.end());
+                    context.fields.extend(value.map(|value| Field { name: Text::new(&*name), value }));
+                }
+            }
+        }
+        let model = context.model().map(Text::from);
+        let mut session = Session {
+            format: style.format(),
+            id: derive_id(style.format(), None, &input.name, None),
+            context,
+            messages: Vec::new(),
+            places: Vec::new(),
+            findings: Vec::new(),
+            set_aside: Vec::new(),
+        };
+        if let Some(at) = input.replaced_at {
+            let at = Position { line: Some(input.line_of(at)), ..Position::default() };
+            session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+        }
+        let reader = MessageReader::new(style, model);
+        Self { input, style, reader, session, own_id, first: None, next: 0 }
+    }
+
+    /// Adds an item of the text in `buffer`, which starts at `shift` of the input.
+    fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize) {
+        let index = self.next;
+        let Some(read) = self.reader.read(item, buffer, self.session.messages.len()) else {
+            self.set_aside(item.raw());
+            let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
+            self.session.findings.push(finding.because("it is not a message"));
+            return;
+        };
+        self.next += 1;
+        if self.first.is_none() {
+            self.first = read.message.native.as_ref().map(|native| native.raw.clone());
+        }
+        self.session.places.push(Place { index, offset: item.start() + shift });
+        self.session.messages.push(Arc::new(read.message));
+        for mut finding in read.findings {
+            finding.at.message = Some(index);
+            self.session.findings.push(finding);
+        }
+    }
+
+    /// Keeps what is no message, and gives the number it has in the source.
+    fn set_aside(&mut self, text: &str) -> usize {
+        let index = self.next;
+        self.next += 1;
+        self.session.set_aside.push(SetAside { after: self.session.messages.len(), text: Text::new(text) });
+        index
+    }
+
+    fn finish(mut self) -> Session {
+        self.session.id =
+            derive_id(self.style.format(), self.own_id.as_deref(), &self.input.name, self.first.as_ref());
+        self.session
+    }
+}

@@ -1,0 +1,111 @@
+//! What surrounds the messages of a request body: its other top-level fields, verbatim and in order.
+
+use rejoin_record::{
+    Raw, Text,
+    json::{Doc, Kind, Value},
+};
+
+use crate::wire::registry::Dialect;
+
+/// One top-level field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: Text,
+    /// Its value, as it was written.
+    pub value: Raw,
+}
+
+/// The surroundings of a list of messages.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// The dialect that the body was written in, if it was a body.
+    pub dialect: Option<Dialect>,
+    /// Whether there was a whole body, or just the list.
+    pub whole_body: bool,
+    /// The other fields, in order.
+    pub fields: Vec<Field>,
+    /// How many of them stood before the messages.
+    pub before_messages: usize,
+}
+
+/// A tool that a model may call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolDeclaration {
+    /// Its name.
+    pub name: Text,
+    /// What it is for.
+    pub description: Option<Text>,
+    /// The JSON schema of its arguments.
+    pub schema: Option<Raw>,
+    /// The declaration as it was written.
+    pub raw: Raw,
+}
+
+/// Which tool a model must call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// Any or none, as it likes.
+    Auto,
+    /// None.
+    Never,
+    /// Some tool.
+    Any,
+    /// This one.
+    Named(Text),
+}
+
+impl Context {
+    /// A field's value; of duplicates the last one. A `null` counts as absent.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Raw> {
+        self.fields.iter().rev().find(|field| &*field.name == name).map(|f| &f.value).filter(|v| v.as_str() != "null")
+    }
+
+    /// The model that the body names.
+    #[must_use]
+    pub fn model(&self) -> Option<String> {
+        let doc = Doc::parse(self.get("model")?.as_str()).ok()?;
+        doc.root()?.as_str().map(std::borrow::Cow::into_owned)
+    }
+
+    /// The declared tools, whatever dialect declares them. Those that cannot be understood are left out.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolDeclaration> {
+        let Some(raw) = self.get("tools") else { return Vec::new() };
+        let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
+        let Some(root) = doc.root() else { return Vec::new() };
+        root.items().filter_map(declaration).collect()
+    }
+
+    /// The tool choice, whatever dialect it is written in.
+    #[must_use]
+    pub fn tool_choice(&self) -> Option<ToolChoice> {
+        let doc = Doc::parse(self.get("tool_choice")?.as_str()).ok()?;
+        let root = doc.root()?;
+        let word = root.as_str().or_else(|| root.get("type")?.as_str())?;
+        let name = || {
+            let holder = root.get("function").or_else(|| root.get("custom")).unwrap_or(root);
+            holder.get("name").and_then(|name| Some(Text::new(&*name.as_str()?)))
+        };
+        match &*word {
+            "auto" => Some(ToolChoice::Auto),
+            "none" => Some(ToolChoice::Never),
+            "any" | "required" => Some(ToolChoice::Any),
+            "tool" | "function" | "custom" => name().map(ToolChoice::Named),
+            _ => None,
+        }
+    }
+}
+
+fn declaration(value: Value<'_>) -> Option<ToolDeclaration> {
+    let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
+    let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
+    let schema = body.given("input_schema").or_else(|| body.given("parameters"));
+    Some(ToolDeclaration {
+        name: text("name")?,
+        description: text("description"),
+        schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| Raw::new(schema.raw())),
+        raw: Raw::new(value.raw()),
+    })
+}

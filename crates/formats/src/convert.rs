@@ -1,0 +1,70 @@
+//! From a session to a request body: repair, then encode.
+
+use rejoin_view::{Finding, OnBroken, Refused, repair_or_refuse};
+
+use crate::{
+    context::Context,
+    session::Session,
+    wire::{TooLarge, registry::Dialect},
+};
+
+/// Where a request goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The model, if one is named.
+    pub model: Option<&'a str>,
+    /// What surrounds the messages.
+    pub context: &'a Context,
+}
+
+impl Target<'_> {
+    /// Whether reasoning that the source carries was issued where the request goes.
+    #[must_use]
+    pub fn keeps_reasoning_of(&self, dialect: Dialect) -> bool {
+        let same_model = match (self.model, self.context.model()) {
+            (Some(target), Some(source)) => target == source,
+            _ => true,
+        };
+        self.context.dialect == Some(dialect) && same_model
+    }
+}
+
+/// A request body, and everything that was found and done.
+#[derive(Debug, Clone)]
+pub struct Converted {
+    /// The body, JSON.
+    pub body: String,
+    /// Findings of reading, repair and encoding, at source positions.
+    pub findings: Vec<Finding>,
+}
+
+/// Why there is no body.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ConvertError {
+    /// The conversation is not sound and must not be repaired.
+    #[error("the conversation is broken, and repairing it is turned off")]
+    Refused(Vec<Finding>),
+    /// The provider takes nothing this large.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+/// Turns a session into a request body of a dialect.
+///
+/// # Errors
+/// If the setting refuses a broken conversation, or the provider's size limits do.
+pub fn convert(
+    session: &Session,
+    dialect: Dialect,
+    model: Option<&str>,
+    on_broken: OnBroken,
+) -> Result<Converted, ConvertError> {
+    let repaired = repair_or_refuse(&session.history(), on_broken).map_err(|Refused { findings }| {
+        ConvertError::Refused(findings.into_iter().map(|finding| session.place(finding)).collect())
+    })?;
+    let target = Target { model, context: &session.context };
+    let encoded = dialect.wire().encode(&repaired.view, &target)?;
+    let mut findings = session.findings.clone();
+    findings.extend(repaired.findings.into_iter().chain(encoded.findings).map(|finding| session.place(finding)));
+    Ok(Converted { body: encoded.body, findings })
+}

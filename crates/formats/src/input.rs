@@ -1,0 +1,116 @@
+//! Bytes from outside, turned into text once: byte-order marks, UTF-16, invalid UTF-8, limits, line numbers.
+
+use std::sync::Arc;
+
+use rejoin_record::limits;
+
+/// A text to read from, and how it came to be text.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// What to call it: a path, or `-`.
+    pub name: String,
+    /// The text.
+    pub text: Arc<str>,
+    /// The first byte that was not text and was replaced.
+    pub replaced_at: Option<usize>,
+}
+
+/// Why bytes cannot be taken as input at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    /// More than a body may have.
+    #[error("{bytes} bytes are more than the limit of {} MiB", limits::BODY_BYTES / 1024 / 1024)]
+    TooLarge {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// Nothing at all.
+    #[error("there is nothing in it")]
+    Empty,
+    /// Not text.
+    #[error("it is not text (byte {offset} and many others cannot be read)")]
+    Binary {
+        /// The first such byte.
+        offset: usize,
+    },
+}
+
+impl Input {
+    /// Takes bytes as text. Bytes that are not UTF-8 are replaced, unless most of it is like that.
+    ///
+    /// # Errors
+    /// If there is nothing to read: empty, too large, or not text.
+    pub fn new(name: impl Into<String>, bytes: &[u8]) -> Result<Self, InputError> {
+        if bytes.len() > limits::BODY_BYTES {
+            return Err(InputError::TooLarge { bytes: bytes.len() });
+        }
+        let (text, replaced_at) = decode(bytes)?;
+        if text.trim().is_empty() {
+            return Err(InputError::Empty);
+        }
+        Ok(Self { name: name.into(), text, replaced_at })
+    }
+
+    /// The line, from 1, that a byte offset lies in.
+    #[must_use]
+    pub fn line_of(&self, offset: usize) -> usize {
+        let end = offset.min(self.text.len());
+        1 + self.text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<(Arc<str>, Option<usize>), InputError> {
+    if let Some(units) = utf16(bytes) {
+        let text: String = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        return Ok((text.into(), None));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok((text.into(), None)),
+        Err(error) => {
+            let text = String::from_utf8_lossy(bytes);
+            let replaced = text.chars().filter(|&c| c == char::REPLACEMENT_CHARACTER).count();
+            if replaced > 64 && replaced * 20 > text.chars().count() {
+                return Err(InputError::Binary { offset: error.valid_up_to() });
+            }
+            Ok((text.into(), Some(error.valid_up_to())))
+        }
+    }
+}
+
+/// The units of a text that begins with a UTF-16 byte-order mark, as some shells write it.
+fn utf16(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
+    let little = match bytes {
+        [0xff, 0xfe, ..] => true,
+        [0xfe, 0xff, ..] => false,
+        _ => return None,
+    };
+    Some(bytes[2..].chunks(2).map(move |pair| {
+        let pair = [pair[0], pair.get(1).copied().unwrap_or(0)];
+        if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_any_dress() {
+        let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_be_bytes)).collect();
+        for bytes in [&b"[1]\n"[..], b"\xef\xbb\xbf[1]\n", &utf16, &big] {
+            let input = Input::new("x", bytes).unwrap();
+            assert_eq!(&*input.text, "[1]\n");
+            assert_eq!(input.line_of(4), 2);
+        }
+        let input = Input::new("x", b"[\"\xff\"]").unwrap();
+        assert_eq!((&*input.text, input.replaced_at), ("[\"\u{fffd}\"]", Some(2)));
+    }
+
+    #[test]
+    fn nothing_to_read() {
+        assert_eq!(Input::new("x", b" \n").unwrap_err(), InputError::Empty);
+        assert!(matches!(Input::new("x", &[0x80; 200]).unwrap_err(), InputError::Binary { offset: 0 }));
+    }
+}

@@ -1,0 +1,22 @@
+//! Providers' bodies and other tools' session files: from bytes to messages and back.
+//!
+//! `wire/<dialect>/` holds one folder a provider dialect: encode, decode, and a strict checker that shares nothing with
+//! them. `sessions/` lists the formats that conversations are read from. Nothing here opens a file or a socket: bytes
+//! come in, bytes go out.
+//!
+//! To add a dialect, add a folder under `wire/` and a line to `wire/registry.rs`; to add a session format, a line to
+//! `sessions/registry.rs`.
+
+pub mod chat;
+pub mod context;
+pub mod convert;
+pub mod input;
+pub mod session;
+pub mod sessions;
+pub mod wire;
+
+pub use context::Context;
+pub use convert::{ConvertError, Converted, Target, convert};
+pub use input::Input;
+pub use session::{ReadError, Session};
+pub use wire::registry::Dialect;

@@ -1,0 +1,738 @@
+//! Encoding for Anthropic: one forward pass over the view. What the dialect takes goes out byte for byte.
+//!
+//! Results and what else stood in their message are put together in `results.rs`.
+
+use std::{borrow::Cow, sync::Arc};
+
+use rejoin_record::{
+    Block, BlockKind, Media, MediaSource, Message, Raw, Text, ToolCall,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{
+    Action, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView, sound::PartRef, sound::RAW_ARGUMENTS,
+};
+
+use super::super::{
+    Encoded, TooLarge,
+    body::{Surroundings, write_body},
+    names::{IdMap, wire_name},
+    registry::Dialect,
+    render::{self, Chunk, Ledger, Piece},
+};
+use super::results::Pending;
+use crate::{
+    context::{ToolChoice, ToolDeclaration},
+    convert::Target,
+};
+
+/// Stands before a leading assistant message, and where there would be no message at all.
+const OPENING: &str = "[conversation resumed]";
+/// Stands after a trailing assistant message.
+const CLOSING: &str = "Continue.";
+/// Stands for a user message with nothing in it.
+const EMPTY: &str = "(empty)";
+
+const NAME_LENGTH: usize = 128;
+const BODY_BYTES: usize = 32_000_000;
+const MESSAGES: usize = 100_000;
+const CACHE_MARKS: usize = 4;
+const FORMAT: &str = "anthropic";
+
+pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+    let mut encoder = Encoder::new(view, target);
+    for (place, item) in view.items().enumerate() {
+        encoder.item(place, item);
+    }
+    encoder.finish()
+}
+
+pub(super) struct Encoder<'t> {
+    target: &'t Target<'t>,
+    pub same: bool,
+    messages: Vec<Chunk>,
+    pub ledger: Ledger,
+    ids: IdMap,
+    names: Vec<(String, String)>,
+    used_tools: Vec<String>,
+    system: Vec<String>,
+    /// The user message that holds the results of the last assistant message.
+    pub pending: Option<Pending>,
+    ends_with_assistant: bool,
+    /// In the last tool loop: whether its first message begins with thinking.
+    tool_loop: Option<bool>,
+    /// Cache marks beyond what the API takes.
+    surplus_marks: usize,
+}
+
+impl<'t> Encoder<'t> {
+    fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
+        let same = target.context.dialect == Some(Dialect::Anthropic);
+        let calls = view.items().any(|item| item.exchanges().next().is_some());
+        // Tools are part of what reasoning is bound to. Of a bare list they are simply not known.
+        let stubs = calls && target.context.whole_body && target.context.tools().is_empty();
+        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !stubs;
+        let marks = if same { count_marks(view, target) } else { 0 };
+        Self {
+            target,
+            same,
+            messages: Vec::new(),
+            ledger: Ledger::new(view, intact),
+            ids: IdMap::new(|id| {
+                !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            }),
+            names: Vec::new(),
+            used_tools: Vec::new(),
+            system: Vec::new(),
+            pending: None,
+            ends_with_assistant: false,
+            tool_loop: None,
+            surplus_marks: marks.saturating_sub(CACHE_MARKS),
+        }
+    }
+
+    fn item(&mut self, place: usize, item: &Item) {
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(item),
+            SoundRole::Assistant => self.assistant(place, item),
+        }
+    }
+
+    /// Leading instructions go to the `system` field, later ones stay in their place as user text.
+    fn system(&mut self, item: &Item) {
+        let leading = self.messages.is_empty() && self.pending.is_none();
+        let at = Position::message(item.index());
+        let mut texts = Vec::new();
+        for part in item.parts() {
+            let PartRef::Block(block, content) = part else { continue };
+            match &content.kind {
+                BlockKind::Text(text) if text.is_blank() => {}
+                BlockKind::Text(text) => {
+                    self.ledger.lossy(text, Position::block(item.index(), block));
+                    texts.push(text.to_string());
+                }
+                BlockKind::Reasoning(_) => {
+                    self.ledger.change(foreign_reasoning(item, block));
+                }
+                other => texts.push(self.as_text(other, Position::block(item.index(), block))),
+            }
+        }
+        if texts.is_empty() {
+            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+        } else if leading {
+            if self.same {
+                self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
+            }
+            self.system.extend(texts);
+        } else {
+            self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
+            let pieces = texts.iter().map(|text| render::text_block(&format!("<system>{text}</system>"))).collect();
+            self.flush();
+            self.push_new("user", pieces);
+            self.tool_loop = None;
+        }
+    }
+
+    fn user(&mut self, item: &Item) {
+        let joins = self.pending.as_ref().is_some_and(|pending| pending.joins(item));
+        if !joins {
+            self.flush();
+        }
+        let pieces = self.user_pieces(item);
+        self.tool_loop = None;
+        if joins {
+            let all = item.parts().count() == pieces.len();
+            if let Some(pending) = &mut self.pending {
+                pending.add_rest(&pieces, all);
+            }
+            self.flush();
+            return;
+        }
+        let message = item.message();
+        let whole = item.is_complete() && self.is_regular(message);
+        if whole && pieces.len() == message.blocks.len() && !pieces.is_empty() && pieces.iter().all(|p| p.exact) {
+            self.push_raw(message);
+            return;
+        }
+        if pieces.is_empty() {
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::Replaced);
+            self.ledger.change(finding);
+            self.push_text("user", EMPTY);
+            return;
+        }
+        if item.is_complete() && self.same {
+            self.irregular(message, item.index());
+        }
+        self.push_pieces("user", message, pieces);
+    }
+
+    /// A new message of these pieces: a string if the source had nothing but one.
+    fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
+        match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
+            Some(text) => self.push_text(role, text),
+            None => self.push_new(role, pieces.into_iter().map(|piece| piece.json.into_owned()).collect()),
+        }
+    }
+
+    /// Notes why a message of this very dialect does not go out as it was.
+    fn irregular(&mut self, message: &Message, index: usize) {
+        let Some(native) = message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT) else {
+            return;
+        };
+        let extra = Doc::parse(native.raw.as_str()).ok().and_then(|doc| {
+            let root = doc.root()?;
+            let mut fields = root.fields().map(|(key, _)| key.as_str().unwrap_or_default().into_owned());
+            fields.find(|name| name != "role" && name != "content")
+        });
+        self.ledger.note(match extra {
+            Some(field) => {
+                Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut).about(field)
+            }
+            None => Finding::new(Rule::IrregularContent, Position::message(index), Action::Replaced),
+        });
+    }
+
+    fn user_pieces<'i>(&mut self, item: &'i Item) -> Vec<Piece<'i>> {
+        let mut pieces = Vec::new();
+        for part in item.parts() {
+            match part {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    pieces.extend(self.content_piece(item.message(), content, at));
+                }
+                PartRef::Orphan(block, result) => {
+                    let text = render::orphan_text(result);
+                    pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                    for content in &result.content {
+                        if let BlockKind::Image(_) | BlockKind::Document(_) = content.kind {
+                            let at = Position::block(item.index(), block);
+                            pieces.extend(self.content_piece(item.message(), content, at));
+                        }
+                    }
+                }
+                PartRef::Exchange(..) => {}
+            }
+        }
+        pieces
+    }
+
+    /// A block of a user message or of a result. `None` if nothing of it goes out.
+    pub(super) fn content_piece<'i>(
+        &mut self,
+        message: &'i Message,
+        block: &'i Block,
+        at: Position,
+    ) -> Option<Piece<'i>> {
+        let own = self.own_bytes(message, block);
+        let made = match (&block.kind, own) {
+            (BlockKind::Text(text), _) if text.is_blank() => {
+                self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+                return None;
+            }
+            (BlockKind::Reasoning(_), _) => {
+                let finding = Finding::new(Rule::ForeignReasoning, at, Action::LeftOut);
+                self.ledger.change(finding);
+                return None;
+            }
+            (_, Some(raw)) => return Some(self.marked(raw)),
+            (BlockKind::Text(text), None) => {
+                self.ledger.lossy(text, at);
+                // A content that is one string goes out as a string: see `push_new`.
+                let exact = !text.is_lossy();
+                return Some(Piece { json: render::text_block(text).into(), exact });
+            }
+            (BlockKind::Image(media), None) => self.image(media, at),
+            (BlockKind::Document(media), None) => self.document(media, at),
+            (other, None) => render::text_block(&self.as_text(other, at)),
+        };
+        Some(Piece { json: made.into(), exact: false })
+    }
+
+    /// A block that cannot stand here, as text.
+    pub(super) fn as_text(&mut self, kind: &BlockKind, at: Position) -> String {
+        let (rule, text) = match kind {
+            BlockKind::Image(media) => (Rule::MovedMedia, render::media_label("image", media)),
+            BlockKind::Document(media) => (Rule::MovedMedia, render::media_label("document", media)),
+            BlockKind::Opaque(opaque) => {
+                (Rule::ForeignBlock, render::opaque_label(&opaque.kind, opaque.raw.as_str()))
+            }
+            // Calls, results, text and reasoning are handled where they stand.
+            _ => (Rule::ForeignBlock, String::new()),
+        };
+        self.ledger.change(Finding::new(rule, at, Action::Replaced));
+        text
+    }
+
+    /// The source's own bytes of a block, if they may be sent again.
+    pub(super) fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
+        let native = message.native.as_ref().filter(|native| self.same && &*native.format == FORMAT)?;
+        block.span?.of(native.raw.as_str())
+    }
+
+    /// A block's own bytes, less cache marks beyond what the API takes.
+    pub(super) fn marked<'i>(&mut self, raw: &'i str) -> Piece<'i> {
+        if self.surplus_marks == 0 || !raw.contains("\"cache_control\"") {
+            return Piece { json: Cow::Borrowed(raw), exact: true };
+        }
+        self.surplus_marks -= 1;
+        Piece { json: without_mark(raw).into(), exact: false }
+    }
+
+    fn image(&mut self, media: &Media, at: Position) -> String {
+        let mut out = String::from("{\"type\":\"image\",\"source\":");
+        match &media.source {
+            MediaSource::Base64(data) => {
+                out.push_str("{\"type\":\"base64\",\"media_type\":");
+                write::string(&mut out, render::image_type(media, data));
+                write::key(&mut out, "data");
+                write::string(&mut out, data);
+            }
+            MediaSource::Url(url) => {
+                out.push_str("{\"type\":\"url\",\"url\":");
+                write::string(&mut out, url);
+            }
+            MediaSource::ProviderFile(id) if self.same => {
+                out.push_str("{\"type\":\"file\",\"file_id\":");
+                write::string(&mut out, id);
+            }
+            _ => {
+                self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Replaced));
+                return render::text_block(&render::media_label("image", media));
+            }
+        }
+        out.push_str("}}");
+        out
+    }
+
+    fn document(&mut self, media: &Media, at: Position) -> String {
+        let mut out = String::from("{\"type\":\"document\",\"source\":");
+        match &media.source {
+            MediaSource::Base64(data) => {
+                out.push_str("{\"type\":\"base64\",\"media_type\":");
+                write::string(&mut out, media.media_type.as_deref().unwrap_or("application/pdf"));
+                write::key(&mut out, "data");
+                write::string(&mut out, data);
+            }
+            MediaSource::Url(url) => {
+                out.push_str("{\"type\":\"url\",\"url\":");
+                write::string(&mut out, url);
+            }
+            MediaSource::Plain(text) => {
+                out.push_str("{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":");
+                write::string(&mut out, text);
+            }
+            MediaSource::ProviderFile(id) if self.same => {
+                out.push_str("{\"type\":\"file\",\"file_id\":");
+                write::string(&mut out, id);
+            }
+            _ => {
+                self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Replaced));
+                return render::text_block(&render::media_label("document", media));
+            }
+        }
+        out.push('}');
+        if let Some(name) = &media.name {
+            write::key(&mut out, "title");
+            write::string(&mut out, name);
+        }
+        out.push('}');
+        out
+    }
+
+    fn assistant(&mut self, place: usize, item: &Item) {
+        self.flush();
+        let message = item.message();
+        let mut pieces: Vec<Piece<'_>> = Vec::new();
+        let mut calls: Vec<(&Exchange, &ToolCall, String)> = Vec::new();
+        let mut begins_with_thinking = false;
+        let paired = paired_server_tools(item);
+        for (part_place, part) in item.parts().enumerate() {
+            match part {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    match &content.kind {
+                        BlockKind::Reasoning(_) => {
+                            let own = self.own_bytes(message, content);
+                            match own.filter(|_| self.ledger.is_intact(place, part_place)) {
+                                Some(raw) => {
+                                    begins_with_thinking |= pieces.is_empty();
+                                    pieces.push(Piece { json: raw.into(), exact: true });
+                                }
+                                None => self.ledger.change(foreign_reasoning(item, block)),
+                            }
+                        }
+                        BlockKind::Image(_) | BlockKind::Document(_) => {
+                            let text = self.as_text(&content.kind, at);
+                            pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                        }
+                        BlockKind::Opaque(_) if !paired.contains(&block) => {
+                            let text = self.as_text(&content.kind, at);
+                            pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                        }
+                        _ => pieces.extend(self.content_piece(message, content, at)),
+                    }
+                }
+                PartRef::Exchange(exchange, call) => {
+                    let (piece, id) = self.call(item, exchange, call);
+                    pieces.push(piece);
+                    calls.push((exchange, call, id));
+                }
+                PartRef::Orphan(..) => {}
+            }
+        }
+        if pieces.is_empty() {
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
+            self.ledger.change(finding);
+            return;
+        }
+        if self.messages.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::message(item.index()), Action::Inserted);
+            self.ledger.change(finding.because("a conversation begins with a user message"));
+            self.push_text("user", OPENING);
+        }
+        let whole = item.is_complete() && self.is_regular(message) && pieces.len() == message.blocks.len();
+        if whole && pieces.iter().all(|piece| piece.exact) {
+            self.push_raw(message);
+        } else {
+            if item.is_complete() && self.same {
+                self.irregular(message, item.index());
+            }
+            self.push_pieces("assistant", message, pieces);
+        }
+        self.ends_with_assistant = true;
+        if calls.is_empty() {
+            self.tool_loop = None;
+        } else {
+            self.tool_loop.get_or_insert(begins_with_thinking);
+            self.results(&calls);
+        }
+    }
+
+    fn call<'i>(&mut self, item: &'i Item, exchange: &'i Exchange, call: &'i ToolCall) -> (Piece<'i>, String) {
+        let at = Position::block(item.index(), exchange.block());
+        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
+        let id = self.ids.map(view_id).into_owned();
+        if id != view_id {
+            self.ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
+        }
+        let name = wire_name(&call.name, NAME_LENGTH).into_owned();
+        if name != *call.name {
+            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
+            if !self.names.iter().any(|(_, theirs)| *theirs == name) {
+                self.names.push((call.name.to_string(), name.clone()));
+            }
+        }
+        if !self.used_tools.contains(&name) {
+            self.used_tools.push(name.clone());
+        }
+        let as_written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
+        let block = &item.message().blocks[exchange.block()];
+        if let Some(raw) = self.own_bytes(item.message(), block) {
+            if as_written && id == call.id.as_str() && name == *call.name {
+                return (self.marked(raw), id);
+            }
+        }
+        let mut out = String::from("{\"type\":\"tool_use\",\"id\":");
+        write::string(&mut out, &id);
+        write::key(&mut out, "name");
+        write::string(&mut out, &name);
+        write::key(&mut out, "input");
+        match exchange.arguments() {
+            ArgumentsUse::AsWritten => {
+                if call.arguments.has_lone_surrogate() {
+                    self.ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
+                }
+                write::clean_copy(&mut out, call.arguments.text().trim());
+            }
+            ArgumentsUse::Empty => {
+                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
+                out.push_str("{}");
+            }
+            ArgumentsUse::Wrapped => {
+                out.push('{');
+                write::key(&mut out, RAW_ARGUMENTS);
+                write::string(&mut out, call.arguments.text());
+                out.push('}');
+            }
+        }
+        out.push('}');
+        (Piece { json: out.into(), exact: false }, id)
+    }
+
+    pub(super) fn is_regular(&self, message: &Message) -> bool {
+        self.same && message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+    }
+
+    pub(super) fn push_raw(&mut self, message: &Arc<Message>) {
+        let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
+        self.messages.push(Chunk::Raw(raw));
+        self.ends_with_assistant = false;
+    }
+
+    /// A new message of one text.
+    fn push_text(&mut self, role: &str, text: &str) {
+        self.push_content(role, &render::literal(text));
+    }
+
+    /// A new message of these blocks.
+    pub(super) fn push_new(&mut self, role: &str, blocks: Vec<String>) {
+        let mut content = String::with_capacity(blocks.iter().map(|block| block.len() + 1).sum::<usize>() + 2);
+        render::array(&mut content, blocks.iter().map(String::as_str));
+        self.push_content(role, &content);
+    }
+
+    fn push_content(&mut self, role: &str, content: &str) {
+        let out = format!("{{\"role\":\"{role}\",\"content\":{content}}}");
+        self.messages.push(Chunk::New(out));
+        self.ends_with_assistant = false;
+    }
+
+    fn finish(mut self) -> Result<Encoded, TooLarge> {
+        self.flush();
+        if self.messages.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            self.push_text("user", OPENING);
+        } else if self.ends_with_assistant {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.note(finding.because("a conversation ends with a user message"));
+            self.push_text("user", CLOSING);
+        }
+        let around = self.surroundings();
+        let body =
+            write_body(self.target, Dialect::Anthropic, &self.messages, around, &mut self.ledger.findings);
+        let too_large = |what, size, limit| {
+            Err(TooLarge { rule: "ANT-28", what, size, limit, at: Position::default() })
+        };
+        if self.messages.len() > MESSAGES {
+            return too_large("the number of messages", self.messages.len(), MESSAGES);
+        }
+        if body.len() > BODY_BYTES {
+            return too_large("the body in bytes", body.len(), BODY_BYTES);
+        }
+        Ok(Encoded { body, findings: self.ledger.findings, ids: self.ids.into_renamed(), names: self.names })
+    }
+
+    fn surroundings(&mut self) -> Surroundings {
+        let mut around = Surroundings::default();
+        self.system_field(&mut around);
+        self.tools_field(&mut around);
+        if self.same {
+            self.thinking_field(&mut around);
+        }
+        around
+    }
+
+    fn system_field(&mut self, around: &mut Surroundings) {
+        let own = self.target.context.get("system").filter(|_| self.same);
+        let mut blocks: Vec<String> = Vec::new();
+        let mut rebuilt = !self.system.is_empty();
+        if let Some(own) = own {
+            let Ok(doc) = Doc::parse(own.as_str()) else { return };
+            let Some(root) = doc.root() else { return };
+            let filled = |text: &str| !rejoin_record::text::is_blank(text);
+            match root.kind() {
+                Kind::String => {
+                    blocks.extend(root.as_str().filter(|text| filled(text)).map(|text| text.into_owned()).map(|t| render::text_block(&t)));
+                }
+                Kind::Array => {
+                    for block in root.items() {
+                        if block.get("text").and_then(Value::as_str).is_some_and(|text| filled(&text)) {
+                            let mut clean = String::new();
+                            write::clean_copy(&mut clean, block.raw());
+                            blocks.push(clean);
+                        } else {
+                            rebuilt = true;
+                        }
+                    }
+                }
+                _ => rebuilt = true,
+            }
+        }
+        if !rebuilt {
+            return;
+        }
+        blocks.extend(self.system.iter().map(|text| render::text_block(text)));
+        match (&self.system[..], blocks.len()) {
+            (_, 0) => around.leave_out("system"),
+            ([only], 1) => around.put("system", render::literal(only)),
+            _ => {
+                let mut out = String::new();
+                render::array(&mut out, blocks.iter().map(String::as_str));
+                around.put("system", out);
+            }
+        }
+    }
+
+    fn tools_field(&mut self, around: &mut Surroundings) {
+        let declared = self.target.context.tools();
+        if declared.is_empty() && !self.used_tools.is_empty() {
+            let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
+            self.ledger.note(finding.about(self.used_tools.join(", ")));
+            let stubs: Vec<String> = self
+                .used_tools
+                .iter()
+                .map(|name| format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name)))
+                .collect();
+            let mut out = String::new();
+            render::array(&mut out, stubs.iter().map(String::as_str));
+            around.put("tools", out);
+        } else if !declared.is_empty() {
+            let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
+            if !self.same || !declared.iter().all(legal) {
+                let tools: Vec<String> = declared.iter().map(|tool| self.declaration(tool)).collect();
+                let mut out = String::new();
+                render::array(&mut out, tools.iter().map(String::as_str));
+                around.put("tools", out);
+            }
+        }
+        let tools = !declared.is_empty() || !self.used_tools.is_empty();
+        match self.target.context.tool_choice() {
+            Some(choice) if !self.same && tools => around.put("tool_choice", tool_choice(&choice)),
+            Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
+                around.put("tool_choice", tool_choice(&ToolChoice::Named(name)));
+            }
+            _ => {}
+        }
+    }
+
+    fn declaration(&mut self, tool: &ToolDeclaration) -> String {
+        let name = wire_name(&tool.name, NAME_LENGTH);
+        if name != *tool.name {
+            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
+            self.ledger.note(finding.about(tool.name.clone()));
+        } else if self.same {
+            return tool.raw.as_str().to_owned();
+        }
+        let mut out = String::from("{\"name\":");
+        write::string(&mut out, &name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        write::key(&mut out, "input_schema");
+        out.push_str(&object_schema(tool.schema.as_ref()));
+        out.push('}');
+        out
+    }
+
+    /// Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).
+    fn thinking_field(&mut self, around: &mut Surroundings) {
+        let Some(thinking) = self.target.context.get("thinking") else { return };
+        let enabled = Doc::parse(thinking.as_str())
+            .is_ok_and(|doc| doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled")));
+        let forced =
+            matches!(self.target.context.tool_choice(), Some(ToolChoice::Any | ToolChoice::Named(_)));
+        if enabled && (self.tool_loop == Some(false) || forced) {
+            self.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
+            around.put("thinking", String::from("{\"type\":\"disabled\"}"));
+        }
+    }
+}
+
+pub(super) fn foreign_reasoning(item: &Item, block: usize) -> Finding {
+    Finding::new(Rule::ForeignReasoning, Position::block(item.index(), block), Action::LeftOut)
+}
+
+fn tool_choice(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => String::from("{\"type\":\"auto\"}"),
+        ToolChoice::Never => String::from("{\"type\":\"none\"}"),
+        ToolChoice::Any => String::from("{\"type\":\"any\"}"),
+        ToolChoice::Named(name) => {
+            format!("{{\"type\":\"tool\",\"name\":{}}}", render::literal(&wire_name(name, NAME_LENGTH)))
+        }
+    }
+}
+
+/// A schema that says it is an object, as the API demands.
+fn object_schema(schema: Option<&Raw>) -> String {
+    let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
+    let doc = Doc::parse(schema.as_str());
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let typed = root.is_some_and(|root| root.get("type").is_some_and(|kind| kind.is_str("object")));
+    let mut out = String::new();
+    if typed {
+        write::clean_copy(&mut out, schema.as_str());
+    } else {
+        out.push_str("{\"type\":\"object\"");
+        for (key, value) in root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type")) {
+            write::key(&mut out, &key.as_str().unwrap_or_default());
+            write::clean_copy(&mut out, value.raw());
+        }
+        out.push('}');
+    }
+    out
+}
+
+/// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
+fn paired_server_tools(item: &Item) -> Vec<usize> {
+    let mut open: Vec<(String, bool, usize)> = Vec::new();
+    let mut stay = Vec::new();
+    for part in item.parts() {
+        let PartRef::Block(block, content) = part else { continue };
+        let BlockKind::Opaque(opaque) = &content.kind else { continue };
+        if !opaque.fits {
+            continue;
+        }
+        let doc = Doc::parse(opaque.raw.as_str());
+        let field = |name| doc.as_ref().ok()?.root()?.get(name)?.as_str().map(Cow::into_owned);
+        let mcp = opaque.kind.starts_with("mcp_");
+        match (field("id"), field("tool_use_id")) {
+            (Some(id), _) if opaque.kind.ends_with("tool_use") => open.push((id, mcp, block)),
+            (_, Some(id)) => {
+                if let Some(place) = open.iter().position(|(other, kind, _)| *other == id && *kind == mcp) {
+                    stay.extend([open.remove(place).2, block]);
+                }
+            }
+            _ if opaque.kind.ends_with("tool_use") || opaque.kind.ends_with("tool_result") => {}
+            _ => stay.push(block),
+        }
+    }
+    stay
+}
+
+fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
+    let count = |raw: &str| raw.matches("\"cache_control\"").count();
+    let around: usize = target.context.fields.iter().map(|field| count(field.value.as_str())).sum();
+    let top = target.context.get("cache_control").map_or(0, |_| 1);
+    // Items of one source message share its bytes: count each message once.
+    let mut last = None;
+    let mut messages = 0;
+    for item in view.items() {
+        let results = item.exchanges().flat_map(|(exchange, _)| exchange.answer().results());
+        let sources = std::iter::once((item.index(), item.message())).chain(results.map(|r| (r.at().0, r.message())));
+        for (index, message) in sources {
+            if last != Some(index) {
+                messages += message.native.as_ref().map_or(0, |native| count(native.raw.as_str()));
+                last = Some(index);
+            }
+        }
+    }
+    around + top + messages
+}
+
+/// A block without its cache mark.
+fn without_mark(raw: &str) -> String {
+    let Ok(doc) = Doc::parse(raw) else { return raw.to_owned() };
+    let Some(root) = doc.root() else { return raw.to_owned() };
+    let mut out = String::from("{");
+    for (key, value) in root.fields().filter(|(key, _)| !key.is_str("cache_control")) {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(key.raw());
+        out.push(':');
+        out.push_str(value.raw());
+    }
+    out.push('}');
+    out
+}
+
+/// The text of a string content, if the message is nothing but that.
+fn only_text(message: &Message) -> Option<&Text> {
+    match &message.blocks[..] {
+        [block] => block.as_text().filter(|_| message.form == rejoin_record::Form::Text),
+        _ => None,
+    }
+}

@@ -1,0 +1,36 @@
+//! Anthropic Messages (`/v1/messages`), in its strictest profile: no prefill, no system messages inside the list.
+
+mod answers;
+pub mod checker;
+mod decode;
+mod encode;
+mod results;
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use crate::convert::Target;
+
+/// The dialect.
+pub struct Anthropic;
+
+impl Wire for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+    fn provider(&self) -> &'static str {
+        "Anthropic"
+    }
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        encode::encode(view, target)
+    }
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
+        decode::decode(response)
+    }
+    fn check(&self, body: &[u8]) -> Vec<Violation> {
+        checker::check(body)
+    }
+    fn answer(&self, rule: Rule) -> Option<&'static str> {
+        answers::answer(rule)
+    }
+}

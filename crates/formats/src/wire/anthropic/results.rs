@@ -1,0 +1,152 @@
+//! The user message that holds results: all results of a batch first, in call order, then what else stood there.
+
+use std::sync::Arc;
+
+use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
+use rejoin_view::{Action, Answer, Exchange, Finding, Item, Position, ResultRef, Rule, sound};
+
+use super::super::render::{self, Piece};
+use super::encode::Encoder;
+
+/// A message of results that is being put together.
+pub(in super::super) struct Pending {
+    pieces: Vec<String>,
+    /// The message that the last result stood in.
+    source: Option<(usize, Arc<Message>)>,
+    /// How many blocks of that message went out as they were, from its beginning; `None` once that is not so.
+    exact: Option<usize>,
+}
+
+impl Pending {
+    /// Whether an item is the rest of the message that the results stood in.
+    pub(super) fn joins(&self, item: &Item) -> bool {
+        self.source.as_ref().is_some_and(|(index, _)| *index == item.index())
+    }
+
+    /// Adds what stood behind the results.
+    pub(super) fn add_rest(&mut self, pieces: &[Piece<'_>], all: bool) {
+        let exact = all && pieces.iter().all(|piece| piece.exact);
+        self.exact = self.exact.filter(|_| exact).map(|count| count + pieces.len());
+        self.pieces.extend(pieces.iter().map(|piece| piece.json.clone().into_owned()));
+    }
+}
+
+impl Encoder<'_> {
+    /// The results of an assistant message's calls, in call order.
+    pub(super) fn results(&mut self, calls: &[(&Exchange, &ToolCall, String)]) {
+        let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
+        let mut media = Vec::new();
+        for (exchange, call, id) in calls {
+            let (json, exact) = self.result(exchange, call, id, &mut media);
+            pending.pieces.push(json);
+            let place = match exchange.answer() {
+                Answer::InPlace(result) => {
+                    let (index, block) = result.at();
+                    let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
+                    if moved_on {
+                        if self.same {
+                            let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
+                            self.ledger.change(finding.because("results of one batch go in one message"));
+                        }
+                        pending.exact = None;
+                    }
+                    pending.source = Some((index, Arc::clone(result.message())));
+                    Some(block)
+                }
+                _ => None,
+            };
+            // Exact as long as block after block of one message goes out as it was.
+            pending.exact = pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
+        }
+        if !media.is_empty() {
+            pending.exact = None;
+            pending.pieces.extend(media);
+        }
+        self.pending = Some(pending);
+    }
+
+    fn result(
+        &mut self,
+        exchange: &Exchange,
+        call: &ToolCall,
+        id: &str,
+        media: &mut Vec<String>,
+    ) -> (String, bool) {
+        let results = exchange.answer().results();
+        if let Answer::InPlace(result) = exchange.answer() {
+            if let Some(raw) = self.own_result(result, call, id) {
+                let piece = self.marked(raw);
+                return (piece.json.into_owned(), piece.exact);
+            }
+        }
+        let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
+        write::string(&mut out, id);
+        if results.is_empty() {
+            write::key(&mut out, "content");
+            write::string(&mut out, sound::NO_RESULT);
+            out.push_str(",\"is_error\":true}");
+            return (out, false);
+        }
+        let is_error = results.iter().all(|result| result.result().is_error);
+        let mut pieces = Vec::new();
+        for result in results {
+            let at = Position::block(result.at().0, result.at().1);
+            for block in &result.result().content {
+                let message = result.message();
+                let is_media = matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_));
+                let Some(piece) = self.content_piece(message, block, at) else { continue };
+                if is_media && is_error {
+                    // A failed result may hold text only (ANT-24).
+                    self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                    media.push(piece.json.into_owned());
+                } else {
+                    pieces.push(piece.json.into_owned());
+                }
+            }
+        }
+        let form = results[0].result().form;
+        let text = match &results[0].result().content[..] {
+            [block] if results.len() == 1 && form == Form::Text && pieces.len() == 1 => block.as_text(),
+            _ => None,
+        };
+        match text {
+            Some(text) => {
+                write::key(&mut out, "content");
+                write::string(&mut out, text);
+            }
+            None if pieces.is_empty() => {}
+            None => {
+                write::key(&mut out, "content");
+                render::array(&mut out, pieces.iter().map(String::as_str));
+            }
+        }
+        if is_error {
+            out.push_str(",\"is_error\":true");
+        }
+        out.push('}');
+        (out, false)
+    }
+
+    /// A result's own bytes, if it answers its call under the same id and the API takes it as it is.
+    fn own_result<'r>(&self, result: &'r ResultRef, call: &ToolCall, id: &str) -> Option<&'r str> {
+        let raw = self.own_bytes(result.message(), result.block())?;
+        let content = &result.result().content;
+        let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
+        let media = content.iter().any(|block| matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_)));
+        let empty_list = content.is_empty() && result.result().form == Form::Parts;
+        let taken = !blank && !empty_list && !(media && result.result().is_error) && id == call.id.as_str();
+        taken.then_some(raw)
+    }
+
+    /// Writes the message of results, if one is open.
+    pub(super) fn flush(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        if let Some((_, message)) = pending.source.as_ref().filter(|(_, message)| {
+            pending.exact == Some(message.blocks.len()) && self.is_regular(message)
+        }) {
+            self.push_raw(message);
+        } else {
+            self.push_new("user", pending.pieces);
+        }
+    }
+}

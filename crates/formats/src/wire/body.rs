@@ -1,0 +1,126 @@
+//! Putting a request body together: the fields of the source in their order, the messages in their place.
+
+use rejoin_record::json::write;
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use crate::{context::Context, convert::Target, wire::registry::Dialect};
+
+/// What a dialect says about one top-level field of the source.
+pub enum FieldUse {
+    /// It goes out as it was.
+    AsWritten,
+    /// It goes out with this value.
+    Replaced(String),
+    /// It does not go out.
+    LeftOut,
+}
+
+/// The fields around the messages, as a dialect wants them.
+#[derive(Default)]
+pub struct Surroundings {
+    /// Fields with new values, by name; `None` leaves the field out.
+    pub set: Vec<(&'static str, Option<String>)>,
+}
+
+impl Surroundings {
+    /// Gives a field a value.
+    pub fn put(&mut self, name: &'static str, value: String) {
+        self.set.push((name, Some(value)));
+    }
+
+    /// Leaves a field out.
+    pub fn leave_out(&mut self, name: &'static str) {
+        self.set.push((name, None));
+    }
+
+    fn of(&self, name: &str) -> FieldUse {
+        match self.set.iter().rev().find(|(set, _)| *set == name) {
+            None => FieldUse::AsWritten,
+            Some((_, Some(value))) => FieldUse::Replaced(value.clone()),
+            Some((_, None)) => FieldUse::LeftOut,
+        }
+    }
+}
+
+/// Writes the body: same dialect, all fields come back in order; another one, only what was translated.
+pub fn write_body(
+    target: &Target<'_>,
+    dialect: Dialect,
+    messages: &[impl AsRef<str>],
+    mut around: Surroundings,
+    findings: &mut Vec<Finding>,
+) -> String {
+    if let Some(model) = target.model {
+        let mut value = String::new();
+        write::string(&mut value, model);
+        around.put("model", value);
+    }
+    let context = target.context;
+    let same = context.dialect == Some(dialect);
+    let length: usize = messages.iter().map(|message| message.as_ref().len() + 1).sum();
+    let mut out = String::with_capacity(length + 256);
+    out.push('{');
+    let mut written: Vec<&str> = Vec::new();
+    if same {
+        for field in &context.fields[..context.before_messages] {
+            write_field(&mut out, context, &field.name, &around, &mut written);
+        }
+    } else {
+        for (name, _) in around.set.iter().filter(|(name, _)| matches!(*name, "model" | "system")) {
+            write_field(&mut out, context, name, &around, &mut written);
+        }
+    }
+    write::key(&mut out, "messages");
+    out.push('[');
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(message.as_ref());
+    }
+    out.push(']');
+    if same {
+        for field in &context.fields[context.before_messages..] {
+            write_field(&mut out, context, &field.name, &around, &mut written);
+        }
+    } else {
+        for field in &context.fields {
+            let translated = around.set.iter().any(|(name, _)| *name == &*field.name);
+            if !translated && field.value.as_str() != "null" {
+                let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+                findings.push(finding.about(field.name.clone()));
+            }
+        }
+    }
+    for (name, _) in &around.set {
+        write_field(&mut out, context, name, &around, &mut written);
+    }
+    out.push('}');
+    out
+}
+
+fn write_field<'n>(
+    out: &mut String,
+    context: &'n Context,
+    name: &'n str,
+    around: &Surroundings,
+    written: &mut Vec<&'n str>,
+) {
+    if written.contains(&name) {
+        return;
+    }
+    written.push(name);
+    match around.of(name) {
+        FieldUse::LeftOut => {}
+        FieldUse::Replaced(value) => {
+            write::key(out, name);
+            out.push_str(&value);
+        }
+        FieldUse::AsWritten => {
+            if let Some(field) = context.fields.iter().rev().find(|field| &*field.name == name) {
+                write::key(out, name);
+                write::clean_copy(out, field.value.as_str());
+            }
+        }
+    }
+}

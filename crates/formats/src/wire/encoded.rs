@@ -1,0 +1,60 @@
+//! What goes in and out of a codec.
+
+use rejoin_record::Message;
+use rejoin_view::{Finding, Position};
+
+/// A request body, and what was done to get it.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    /// The body, JSON.
+    pub body: String,
+    /// What had to be changed for this dialect, at the positions of the view's messages.
+    pub findings: Vec<Finding>,
+    /// Call ids that got another spelling: ours, theirs.
+    pub ids: Vec<(String, String)>,
+    /// Tool names that got another spelling: ours, theirs.
+    pub names: Vec<(String, String)>,
+}
+
+/// The provider takes nothing this large. No law covers size: somebody must choose what to leave out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is {size}, the provider takes at most {limit} ({rule})")]
+pub struct TooLarge {
+    /// The provider's rule.
+    pub rule: &'static str,
+    /// What is too large.
+    pub what: &'static str,
+    /// How large it is.
+    pub size: usize,
+    /// What the provider takes.
+    pub limit: usize,
+    /// Where it is.
+    pub at: Position,
+}
+
+/// A whole response as a message.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// What the model said.
+    pub message: Message,
+    /// The model that the response names.
+    pub model: Option<String>,
+    /// Why it stopped, in the provider's word.
+    pub stop_reason: Option<String>,
+    /// Tokens of the request and of the answer, where the response counts them.
+    pub usage: Option<(u64, u64)>,
+}
+
+/// Why bytes are not a response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not JSON, not even at the beginning.
+    #[error("the response is not JSON: {0}")]
+    NotJson(#[from] rejoin_record::json::SyntaxError),
+    /// JSON that is no response.
+    #[error("the response has no {0}")]
+    Missing(&'static str),
+    /// The provider says that it failed.
+    #[error("the provider answered: {0}")]
+    Provider(String),
+}

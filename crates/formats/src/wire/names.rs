@@ -1,0 +1,94 @@
+//! Ids and tool names in a dialect's alphabet: legal ones stay, others are mapped by hash, the same on both sides.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use rejoin_record::hash::short_name;
+
+/// Length of an id that we make: 24 letters and digits are legal in every dialect that has room for them.
+const ID_LENGTH: usize = 24;
+
+/// Length of a tool name that every dialect takes.
+const NAME_LENGTH: usize = 64;
+
+/// Maps call ids in one forward pass. What comes later never changes what was mapped before.
+#[derive(Debug, Clone)]
+pub struct IdMap {
+    legal: fn(&str) -> bool,
+    /// Ids that look like ours and are taken.
+    taken: HashSet<String>,
+    renamed: Vec<(String, String)>,
+}
+
+impl IdMap {
+    /// A map for a dialect in which `legal` ids stay as they are.
+    #[must_use]
+    pub fn new(legal: fn(&str) -> bool) -> Self {
+        Self { legal, taken: HashSet::new(), renamed: Vec::new() }
+    }
+
+    /// The id that goes on the wire. Each call is mapped once; its result uses the same answer.
+    pub fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
+        let ours = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if (self.legal)(id) && (!ours || self.taken.insert(id.to_owned())) {
+            return Cow::Borrowed(id);
+        }
+        let mut count = 0usize;
+        let mapped = loop {
+            let candidate =
+                if count == 0 { short_name(id, ID_LENGTH) } else { short_name(&format!("{id}\n{count}"), ID_LENGTH) };
+            if self.taken.insert(candidate.clone()) {
+                break candidate;
+            }
+            count += 1;
+        };
+        self.renamed.push((id.to_owned(), mapped.clone()));
+        Cow::Owned(mapped)
+    }
+
+    /// Every id that got another spelling.
+    #[must_use]
+    pub fn into_renamed(self) -> Vec<(String, String)> {
+        self.renamed
+    }
+}
+
+/// The tool name that goes on the wire, in letters, digits, `_` and `-`, at most `max` of them. The same name gives the
+/// same answer everywhere, so declarations, history and choice agree.
+#[must_use]
+pub fn wire_name(name: &str, max: usize) -> Cow<'_, str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() {
+        return Cow::Borrowed("unknown_tool");
+    }
+    if name.len() <= max && name.chars().all(legal) {
+        return Cow::Borrowed(name);
+    }
+    let hash = short_name(name, 8);
+    let head: String = name.chars().map(|c| if legal(c) { c } else { '_' }).take(NAME_LENGTH - 9).collect();
+    Cow::Owned(format!("{head}_{hash}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legal_ids_stay_and_others_are_mapped_once() {
+        let mut ids = IdMap::new(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert_eq!(ids.map("abc"), "abc");
+        let mapped = ids.map("functions.x:0").into_owned();
+        assert_eq!(mapped.len(), 24);
+        // Somebody's own id that looks exactly like the one we made.
+        assert_ne!(ids.map(&mapped), mapped);
+        assert_eq!(ids.into_renamed().len(), 2);
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(wire_name("read_file", 64), "read_file");
+        assert_eq!(wire_name("", 64), "unknown_tool");
+        assert_ne!(wire_name("a.b", 64), wire_name("a:b", 64));
+        assert!(wire_name(&"é".repeat(300), 64).len() <= 64);
+        assert_eq!(wire_name(&wire_name("a.b", 64), 64), wire_name("a.b", 64));
+    }
+}

@@ -1,0 +1,600 @@
+//! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte.
+
+use rejoin_record::{
+    Block, BlockKind, Form, Media, MediaSource, Message, Raw, ToolCall,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{
+    Action, Answer, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView,
+    sound::{self, PartRef, RAW_ARGUMENTS},
+};
+
+use super::super::{
+    Encoded, TooLarge,
+    body::{Surroundings, write_body},
+    names::{IdMap, wire_name},
+    registry::Dialect,
+    render::{self, Chunk, Ledger},
+};
+use crate::{
+    chat::REASONING_FIELDS,
+    context::{ToolChoice, ToolDeclaration},
+    convert::Target,
+};
+
+/// Stands where there would be no message at all.
+const OPENING: &str = "[conversation resumed]";
+
+const ID_LENGTH: usize = 40;
+const NAME_LENGTH: usize = 64;
+const CALLS: usize = 128;
+const TEXT_CHARS: usize = 10_485_760;
+const FORMAT: &str = "openai-chat";
+
+pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+    let same = target.context.dialect == Some(Dialect::OpenAiChat);
+    let keeps_reasoning = target.keeps_reasoning_of(Dialect::OpenAiChat);
+    let mut encoder = Encoder {
+        target,
+        same,
+        keeps_reasoning,
+        messages: Vec::new(),
+        ledger: Ledger::new(view, keeps_reasoning),
+        ids: IdMap::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH),
+        names: Vec::new(),
+    };
+    if !same {
+        encoder.foreign_system();
+    }
+    for (place, item) in view.items().enumerate() {
+        match item.role() {
+            SoundRole::System => encoder.speaker("system", item),
+            SoundRole::Developer => encoder.speaker("developer", item),
+            SoundRole::User => encoder.speaker("user", item),
+            SoundRole::Assistant => encoder.assistant(place, item),
+        }
+    }
+    encoder.finish()
+}
+
+struct Encoder<'t> {
+    target: &'t Target<'t>,
+    same: bool,
+    keeps_reasoning: bool,
+    messages: Vec<Chunk>,
+    ledger: Ledger,
+    ids: IdMap,
+    names: Vec<(String, String)>,
+}
+
+/// A content as it is being put together.
+#[derive(Default)]
+struct Content {
+    /// Parts, as JSON; a text part also as text.
+    parts: Vec<(String, Option<String>)>,
+}
+
+impl Content {
+    fn text(&mut self, text: &str) {
+        self.parts.push((render::text_block(text), Some(text.to_owned())));
+    }
+
+    fn part(&mut self, json: String) {
+        self.parts.push((json, None));
+    }
+
+    /// A string if it is one text, else a list; `None` if it is nothing.
+    fn json(&self) -> Option<String> {
+        match &self.parts[..] {
+            [] => None,
+            [(_, Some(text))] => Some(render::literal(text)),
+            parts => {
+                let mut out = String::new();
+                render::array(&mut out, parts.iter().map(|(json, _)| json.as_str()));
+                Some(out)
+            }
+        }
+    }
+}
+
+/// A call that is ready to go out.
+struct Call<'i> {
+    exchange: &'i Exchange,
+    call: &'i ToolCall,
+    id: String,
+    json: String,
+    exact: bool,
+}
+
+impl Encoder<'_> {
+    /// Instructions that another dialect keeps outside the list come first.
+    fn foreign_system(&mut self) {
+        let Some(system) = self.target.context.get("system") else { return };
+        let Ok(doc) = Doc::parse(system.as_str()) else { return };
+        let Some(root) = doc.root() else { return };
+        let mut content = Content::default();
+        if let Some(text) = root.as_str() {
+            content.text(&text);
+        }
+        for block in root.items() {
+            if let Some(text) = block.get("text").and_then(Value::as_str) {
+                content.text(&text);
+            }
+        }
+        if root.has_lone_surrogate() {
+            self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
+        }
+        if let Some(json) = content.json() {
+            self.messages.push(Chunk::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
+        }
+    }
+
+    fn speaker(&mut self, role: &'static str, item: &Item) {
+        let message = item.message();
+        if item.is_complete() && self.is_regular(message) {
+            self.push_raw(message);
+            return;
+        }
+        let mut content = Content::default();
+        for part in item.parts() {
+            match part {
+                PartRef::Block(block, kind) => {
+                    let at = Position::block(item.index(), block);
+                    self.part(&mut content, message, kind, role, at);
+                }
+                PartRef::Orphan(block, result) => {
+                    content.text(&render::orphan_text(result));
+                    let at = Position::block(item.index(), block);
+                    for kind in result.content.iter().filter(|block| is_media(block)) {
+                        self.part(&mut content, message, kind, role, at);
+                    }
+                }
+                PartRef::Exchange(..) => {}
+            }
+        }
+        let json = content.json().unwrap_or_else(|| {
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::Replaced);
+            self.ledger.change(finding);
+            String::from("\"\"")
+        });
+        if item.is_complete() && self.same && !content.parts.is_empty() {
+            let finding = Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
+            self.ledger.note(finding);
+        }
+        let role_json = render::literal(role);
+        // Other fields of the source's own message stay, unless the message was taken apart.
+        let whole = item.is_complete() && self.is_own(message);
+        self.push_fields(whole.then_some(message), &[("role", Some(role_json)), ("content", Some(json))]);
+    }
+
+    /// Adds a block to the content of a message that is not the model's.
+    fn part(&mut self, content: &mut Content, message: &Message, block: &Block, role: &str, at: Position) {
+        let user = role == "user";
+        match &block.kind {
+            BlockKind::Text(text) => {
+                self.ledger.lossy(text, at);
+                match self.own_bytes(message, block).filter(|raw| raw.starts_with('{')) {
+                    Some(raw) => content.parts.push((raw.to_owned(), Some(text.to_string()))),
+                    None => content.text(text),
+                }
+            }
+            BlockKind::Reasoning(_) => {
+                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+            }
+            BlockKind::Image(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
+                Some(raw) => content.part(raw),
+                None => match image_part(media) {
+                    Some(part) => content.part(part),
+                    None => content.text(&self.label(&block.kind, at)),
+                },
+            },
+            BlockKind::Document(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
+                Some(raw) => content.part(raw),
+                None => match file_part(media, self.same) {
+                    Some(part) => content.part(part),
+                    None => content.text(&self.label(&block.kind, at)),
+                },
+            },
+            BlockKind::Opaque(_) if user => match self.own_bytes(message, block).map(str::to_owned) {
+                Some(raw) => content.part(raw),
+                None => content.text(&self.label(&block.kind, at)),
+            },
+            kind => content.text(&self.label(kind, at)),
+        }
+    }
+
+    /// A block that cannot stand here, as text.
+    fn label(&mut self, kind: &BlockKind, at: Position) -> String {
+        let (rule, text) = match kind {
+            BlockKind::Image(media) => (Rule::MovedMedia, render::media_label("image", media)),
+            BlockKind::Document(media) => (Rule::MovedMedia, render::media_label("document", media)),
+            BlockKind::Opaque(opaque) => {
+                (Rule::ForeignBlock, render::opaque_label(&opaque.kind, opaque.raw.as_str()))
+            }
+            // Calls, results, text and reasoning are handled where they stand.
+            _ => (Rule::ForeignBlock, String::new()),
+        };
+        self.ledger.change(Finding::new(rule, at, Action::Replaced));
+        text
+    }
+
+    fn assistant(&mut self, place: usize, item: &Item) {
+        let message: &Message = item.message();
+        let own = self.is_own(message);
+        let mut content = Content::default();
+        let mut calls: Vec<Call<'_>> = Vec::new();
+        let mut dropped_fields: Vec<&'static str> = Vec::new();
+        let mut speaks_otherwise = own && has_other_voice(message);
+        for (part_place, part) in item.parts().enumerate() {
+            match part {
+                PartRef::Block(block, kind) => {
+                    let at = Position::block(item.index(), block);
+                    match &kind.kind {
+                        BlockKind::Reasoning(reasoning) => {
+                            let ours = reasoning.origin.dialect.as_deref() == Some(FORMAT) && own;
+                            let bound = reasoning.sealed && !self.ledger.is_intact(place, part_place);
+                            if !ours || !self.keeps_reasoning || bound {
+                                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                                let fields = REASONING_FIELDS.iter().filter(|(_, sealed)| *sealed == reasoning.sealed);
+                                dropped_fields.extend(fields.map(|(name, _)| *name));
+                            }
+                        }
+                        // A refusal beside the content stays where it is.
+                        BlockKind::Text(_) if self.own_bytes(message, kind).is_some_and(|raw| raw.starts_with('"')) => {
+                            speaks_otherwise = true;
+                        }
+                        BlockKind::Text(_) => self.part(&mut content, message, kind, "assistant", at),
+                        other => content.text(&self.label(other, at)),
+                    }
+                }
+                PartRef::Exchange(exchange, call) => calls.push(self.call(item, exchange, call)),
+                PartRef::Orphan(..) => {}
+            }
+        }
+        let exact = calls.iter().all(|call| call.exact) && dropped_fields.is_empty() && calls.len() <= CALLS;
+        if item.is_complete() && self.is_regular(message) && exact {
+            self.push_raw(message);
+            self.results(&calls);
+            return;
+        }
+        let content_json = content.json();
+        if content_json.is_none() && calls.is_empty() && !speaks_otherwise {
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
+            self.ledger.change(finding);
+            return;
+        }
+        if item.is_complete() && self.same && !self.is_regular(message) {
+            let finding = Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
+            self.ledger.note(finding);
+        }
+        if calls.len() > CALLS {
+            let finding = Finding::new(Rule::SplitBatch, Position::message(item.index()), Action::Replaced);
+            self.ledger.change(finding.because(format!("{} calls", calls.len())));
+        }
+        let mut fields: Vec<(&str, Option<String>)> = vec![("role", Some(String::from("\"assistant\"")))];
+        fields.push(("content", Some(content_json.unwrap_or_else(|| String::from("null")))));
+        fields.extend(dropped_fields.iter().map(|name| (*name, None)));
+        fields.push(("function_call", None));
+        let mut source = own.then_some(message);
+        if calls.is_empty() {
+            fields.push(("tool_calls", None));
+            self.push_fields(source, &fields);
+            return;
+        }
+        while !calls.is_empty() {
+            let rest = calls.split_off(calls.len().min(CALLS));
+            let mut list = String::new();
+            render::array(&mut list, calls.iter().map(|call| call.json.as_str()));
+            fields.retain(|(name, _)| *name != "tool_calls");
+            fields.push(("tool_calls", Some(list)));
+            self.push_fields(source.take(), &fields);
+            self.results(&calls);
+            // What was said is said once; the next message holds calls only.
+            fields = vec![
+                ("role", Some(String::from("\"assistant\""))),
+                ("content", Some(String::from("null"))),
+            ];
+            calls = rest;
+        }
+    }
+
+    fn call<'i>(&mut self, item: &'i Item, exchange: &'i Exchange, call: &'i ToolCall) -> Call<'i> {
+        let at = Position::block(item.index(), exchange.block());
+        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
+        let id = self.ids.map(view_id).into_owned();
+        if id != view_id {
+            self.ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
+        }
+        let name = wire_name(&call.name, NAME_LENGTH).into_owned();
+        if name != *call.name {
+            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
+            if !self.names.iter().any(|(_, theirs)| *theirs == name) {
+                self.names.push((call.name.to_string(), name.clone()));
+            }
+        }
+        let block = &item.message().blocks[exchange.block()];
+        let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
+        if let Some(raw) = self.own_bytes(item.message(), block) {
+            if as_written && id == call.id.as_str() && name == *call.name {
+                return Call { exchange, call, id, json: raw.to_owned(), exact: true };
+            }
+        }
+        let mut json = String::from("{\"id\":");
+        write::string(&mut json, &id);
+        json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
+        write::string(&mut json, &name);
+        write::key(&mut json, "arguments");
+        match exchange.arguments() {
+            ArgumentsUse::AsWritten => {
+                self.ledger.lossy(call.arguments.text(), at);
+                write::string(&mut json, call.arguments.text());
+            }
+            ArgumentsUse::Empty => {
+                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
+                json.push_str("\"{}\"");
+            }
+            ArgumentsUse::Wrapped => {
+                let mut wrapped = String::from("{");
+                write::key(&mut wrapped, RAW_ARGUMENTS);
+                write::string(&mut wrapped, call.arguments.text());
+                wrapped.push('}');
+                write::string(&mut json, &wrapped);
+            }
+        }
+        json.push_str("}}");
+        Call { exchange, call, id, json, exact: false }
+    }
+
+    /// The results of a batch, one message each, then whatever media they hold.
+    fn results(&mut self, calls: &[Call<'_>]) {
+        let mut media = Content::default();
+        for Call { exchange, call, id, .. } in calls {
+            let results = exchange.answer().results();
+            if let Answer::InPlace(result) = exchange.answer() {
+                let message = result.message();
+                if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
+                    self.push_raw(message);
+                    continue;
+                }
+            }
+            let mut content = Content::default();
+            if results.is_empty() {
+                content.text(sound::NO_RESULT);
+            }
+            for result in results {
+                let at = Position::block(result.at().0, result.at().1);
+                for block in &result.result().content {
+                    if is_media(block) {
+                        let carried = match &block.kind {
+                            BlockKind::Image(picture) => image_part(picture),
+                            BlockKind::Document(document) => file_part(document, self.same),
+                            _ => None,
+                        };
+                        let Some(part) = carried else {
+                            content.text(&self.label(&block.kind, at));
+                            continue;
+                        };
+                        self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved).about(id.as_str()));
+                        content.text("[shown in the next user message]");
+                        media.text(&format!("[from the result of call {id}]"));
+                        media.part(part);
+                    } else {
+                        self.part(&mut content, result.message(), block, "tool", at);
+                    }
+                }
+            }
+            let json = content.json().unwrap_or_else(|| String::from("\"\""));
+            let fields = [
+                ("role", Some(String::from("\"tool\""))),
+                ("tool_call_id", Some(render::literal(id))),
+                ("content", Some(json)),
+            ];
+            let source = match results {
+                [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => Some(only.message()),
+                _ => None,
+            };
+            self.push_fields(source.map(|message| &**message), &fields);
+        }
+        if let Some(json) = media.json() {
+            self.messages.push(Chunk::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
+        }
+    }
+
+    fn is_own(&self, message: &Message) -> bool {
+        self.same && message.native.as_ref().is_some_and(|native| &*native.format == FORMAT)
+    }
+
+    fn is_regular(&self, message: &Message) -> bool {
+        self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)
+    }
+
+    /// The source's own bytes of a block, if they may be sent again.
+    fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
+        if self.is_own(message) { message.native_block(block) } else { None }
+    }
+
+    fn push_raw(&mut self, message: &Message) {
+        let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
+        self.messages.push(Chunk::Raw(raw));
+    }
+
+    /// A message with these fields; every other field of the source's own message stays.
+    fn push_fields(&mut self, source: Option<&Message>, fields: &[(&str, Option<String>)]) {
+        let mut out = String::from("{");
+        let mut written: Vec<&str> = Vec::new();
+        let native = source.and_then(|message| message.native.as_ref()).map(|native| native.raw.as_str());
+        let doc = native.and_then(|raw| Doc::parse(raw).ok());
+        for (key, value) in doc.as_ref().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+            let name = key.as_str().unwrap_or_default();
+            match fields.iter().find(|(field, _)| *field == name) {
+                Some((field, _)) if written.contains(field) => {}
+                Some((field, Some(json))) => {
+                    written.push(field);
+                    write::key(&mut out, &name);
+                    out.push_str(json);
+                }
+                Some((_, None)) => {}
+                None if name == "tool_use_id" || (name == "id" && source.is_some_and(|m| m.role == rejoin_record::Role::Tool)) => {}
+                None => {
+                    write::key(&mut out, &name);
+                    write::clean_copy(&mut out, value.raw());
+                }
+            }
+        }
+        for (field, json) in fields {
+            if let Some(json) = json.as_ref().filter(|_| !written.contains(field)) {
+                write::key(&mut out, field);
+                out.push_str(json);
+            }
+        }
+        out.push('}');
+        self.messages.push(Chunk::New(out));
+    }
+
+    fn finish(mut self) -> Result<Encoded, TooLarge> {
+        if self.messages.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(OPENING));
+            self.messages.push(Chunk::New(opening));
+        }
+        for (index, message) in self.messages.iter().enumerate() {
+            if let Some(size) = longest_text(message.as_ref()).filter(|size| *size > TEXT_CHARS) {
+                let (what, limit) = ("a text in characters", TEXT_CHARS);
+                return Err(TooLarge { rule: "OAC-12", what, size, limit, at: Position::message(index) });
+            }
+        }
+        let around = self.surroundings();
+        let body =
+            write_body(self.target, Dialect::OpenAiChat, &self.messages, around, &mut self.ledger.findings);
+        Ok(Encoded { body, findings: self.ledger.findings, ids: self.ids.into_renamed(), names: self.names })
+    }
+
+    fn surroundings(&mut self) -> Surroundings {
+        let mut around = Surroundings::default();
+        let context = self.target.context;
+        let declared = context.tools();
+        let given = context.fields.iter().any(|field| &*field.name == "tools");
+        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
+        if declared.is_empty() && given && self.same && is_empty_list(context.get("tools")) {
+            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about("tools").because("an empty list is refused"));
+            around.leave_out("tools");
+        } else if !declared.is_empty() && (!self.same || !declared.iter().all(legal)) {
+            let tools: Vec<String> = declared.iter().map(|tool| self.declaration(tool)).collect();
+            let mut out = String::new();
+            render::array(&mut out, tools.iter().map(String::as_str));
+            around.put("tools", out);
+        }
+        match context.tool_choice() {
+            Some(choice) if !self.same && !declared.is_empty() => {
+                around.put("tool_choice", tool_choice(&choice));
+            }
+            Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
+                around.put("tool_choice", tool_choice(&ToolChoice::Named(name)));
+            }
+            _ => {}
+        }
+        if !self.same && context.get("system").is_some() {
+            // It went out as the first message.
+            around.leave_out("system");
+        }
+        around
+    }
+
+    fn declaration(&mut self, tool: &ToolDeclaration) -> String {
+        let name = wire_name(&tool.name, NAME_LENGTH);
+        if name != *tool.name {
+            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
+            self.ledger.note(finding.about(tool.name.clone()));
+        } else if self.same {
+            return tool.raw.as_str().to_owned();
+        }
+        let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
+        write::string(&mut out, &name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        if let Some(schema) = &tool.schema {
+            write::key(&mut out, "parameters");
+            write::clean_copy(&mut out, schema.as_str());
+        }
+        out.push_str("}}");
+        out
+    }
+}
+
+fn is_media(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
+}
+
+/// Whether the source's own message says something outside its content.
+fn has_other_voice(message: &Message) -> bool {
+    let Some(native) = &message.native else { return false };
+    let doc = Doc::parse(native.raw.as_str());
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    message.form != Form::Text
+        && root.is_some_and(|root| {
+            root.given("audio").is_some_and(|audio| audio.kind() == Kind::Object)
+                || root.given("refusal").is_some_and(|refusal| refusal.kind() == Kind::String)
+        })
+}
+
+fn image_part(media: &Media) -> Option<String> {
+    let url = match &media.source {
+        MediaSource::Url(url) => url.to_string(),
+        MediaSource::Base64(data) => format!("data:{};base64,{data}", render::image_type(media, data)),
+        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
+    };
+    Some(format!("{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}", render::literal(&url)))
+}
+
+fn file_part(media: &Media, same: bool) -> Option<String> {
+    let mut out = String::from("{\"type\":\"file\",\"file\":{");
+    match &media.source {
+        MediaSource::Base64(data) => {
+            let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
+            write::key(&mut out, "filename");
+            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
+            write::key(&mut out, "file_data");
+            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
+        }
+        MediaSource::ProviderFile(id) if same => {
+            write::key(&mut out, "file_id");
+            write::string(&mut out, id);
+        }
+        _ => return None,
+    }
+    out.push_str("}}");
+    Some(out)
+}
+
+fn tool_choice(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => String::from("\"auto\""),
+        ToolChoice::Never => String::from("\"none\""),
+        ToolChoice::Any => String::from("\"required\""),
+        ToolChoice::Named(name) => {
+            let name = render::literal(&wire_name(name, NAME_LENGTH));
+            format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
+        }
+    }
+}
+
+fn is_empty_list(tools: Option<&Raw>) -> bool {
+    tools.is_none_or(|raw| {
+        let doc = Doc::parse(raw.as_str());
+        let root = doc.as_ref().ok().and_then(Doc::root);
+        root.is_some_and(|root| root.kind() == Kind::Array && root.items().next().is_none())
+    })
+}
+
+/// The longest string of a message that is itself longer than any string may be.
+fn longest_text(message: &str) -> Option<usize> {
+    if message.len() <= TEXT_CHARS {
+        return None;
+    }
+    let doc = Doc::parse(message).ok()?;
+    doc.strings().map(|text| text.chars().count()).max()
+}

@@ -1,0 +1,79 @@
+//! The dialects. Adding one: a folder, a `mod` line in `wire/mod.rs`, and a variant and a line here.
+
+use std::{fmt, str::FromStr};
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, openai_chat};
+use crate::convert::Target;
+
+/// What a dialect can do.
+pub trait Wire: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// Who speaks it, for messages to people.
+    fn provider(&self) -> &'static str;
+    /// Turns a sound view into a request body.
+    ///
+    /// # Errors
+    /// Only for size: the provider takes no body, list or text this large.
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge>;
+    /// Turns a whole response into a message.
+    ///
+    /// # Errors
+    /// If the bytes are not a response of this dialect.
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError>;
+    /// What the provider would refuse in a request body.
+    fn check(&self, body: &[u8]) -> Vec<Violation>;
+    /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.
+    fn answer(&self, rule: Rule) -> Option<&'static str>;
+}
+
+/// A provider dialect: the shape of a request body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Dialect {
+    /// OpenAI Chat Completions and the many services that speak it.
+    OpenAiChat,
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+const REGISTRY: &[(Dialect, &dyn Wire)] =
+    &[(Dialect::OpenAiChat, &openai_chat::OpenAiChat), (Dialect::Anthropic, &anthropic::Anthropic)];
+
+impl Dialect {
+    /// Every dialect.
+    pub fn all() -> impl Iterator<Item = Self> {
+        REGISTRY.iter().map(|(dialect, _)| *dialect)
+    }
+
+    /// What it can do.
+    #[must_use]
+    pub fn wire(self) -> &'static dyn Wire {
+        REGISTRY.iter().find(|(dialect, _)| *dialect == self).expect("BUG: every dialect is in the registry").1
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.wire().name()
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No dialect has that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a dialect")]
+pub struct NoSuchDialect(pub String);
+
+impl FromStr for Dialect {
+    type Err = NoSuchDialect;
+    fn from_str(name: &str) -> Result<Self, NoSuchDialect> {
+        Self::all().find(|dialect| dialect.name() == name).ok_or_else(|| NoSuchDialect(name.to_owned()))
+    }
+}

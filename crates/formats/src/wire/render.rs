@@ -1,0 +1,170 @@
+//! What the codecs have in common: pieces of a message, labels, and whether the prefix is still what it was.
+
+use std::borrow::Cow;
+
+use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text, ToolResult, json::write};
+use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
+
+/// A message on its way out: the source's own bytes, or new ones.
+#[derive(Debug, Clone)]
+pub enum Chunk {
+    /// As it was written.
+    Raw(Raw),
+    /// As we write it.
+    New(String),
+}
+
+impl AsRef<str> for Chunk {
+    fn as_ref(&self) -> &str {
+        match self {
+            Self::Raw(raw) => raw.as_str(),
+            Self::New(text) => text,
+        }
+    }
+}
+
+/// A content block on its way out.
+pub struct Piece<'i> {
+    /// Its JSON.
+    pub json: Cow<'i, str>,
+    /// Whether these are the source's own bytes, or would be if the source wrote a block.
+    pub exact: bool,
+}
+
+/// Notes taken while encoding, and whether everything so far is what the source had.
+pub struct Ledger {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    intact: bool,
+    first_change: Option<sound::FirstChange>,
+}
+
+impl Ledger {
+    /// A fresh ledger for a view.
+    #[must_use]
+    pub fn new(view: &SoundView, intact: bool) -> Self {
+        Self { findings: Vec::new(), intact, first_change: view.first_change() }
+    }
+
+    /// Whether nothing before this piece was changed, here or by the repair pass.
+    #[must_use]
+    pub fn is_intact(&self, item: usize, part: usize) -> bool {
+        self.intact && self.first_change.is_none_or(|change| (item, part) < (change.item, change.part))
+    }
+
+    /// Notes a change of what a model sees.
+    pub fn change(&mut self, finding: Finding) {
+        self.intact = false;
+        self.findings.push(finding);
+    }
+
+    /// Notes something that a model does not see.
+    pub fn note(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// Notes a text that lost half of a surrogate pair.
+    pub fn lossy(&mut self, text: &Text, at: Position) {
+        if text.is_lossy() {
+            self.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
+        }
+    }
+}
+
+/// An item's text blocks, one `\n` between them.
+#[must_use]
+pub fn joined_text<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> String {
+    let texts: Vec<&str> = blocks.into_iter().filter_map(|block| Some(block.as_text()?.as_str())).collect();
+    texts.join("\n")
+}
+
+/// A result without a call, as one labelled text; its media come apart.
+#[must_use]
+pub fn orphan_text(result: &ToolResult) -> String {
+    let mut text = sound::orphan_label(result);
+    for block in &result.content {
+        match &block.kind {
+            BlockKind::Text(content) if !content.is_empty() => {
+                text.push('\n');
+                text.push_str(content);
+            }
+            BlockKind::Opaque(opaque) => {
+                text.push('\n');
+                text.push_str(&opaque_label(&opaque.kind, opaque.raw.as_str()));
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
+/// A block that has no counterpart, as text: nothing of it is lost.
+#[must_use]
+pub fn opaque_label(kind: &str, raw: &str) -> String {
+    let kind = if kind.is_empty() { "block" } else { kind };
+    let mut clean = String::new();
+    write::clean_copy(&mut clean, raw);
+    format!("[{kind}] {clean}")
+}
+
+/// A medium that cannot go out, as text.
+#[must_use]
+pub fn media_label(what: &str, media: &Media) -> String {
+    let mut label = format!("[{what}");
+    for detail in [media.name.as_ref(), media.media_type.as_ref()].into_iter().flatten() {
+        label.push_str(&format!(", {detail}"));
+    }
+    match &media.source {
+        MediaSource::Url(url) => label.push_str(&format!(", {url}")),
+        MediaSource::ProviderFile(id) => label.push_str(&format!(", file {id}")),
+        MediaSource::Plain(text) => return format!("{label}]\n{text}"),
+        MediaSource::Unusable => label.push_str(", unavailable"),
+        MediaSource::Base64(_) => label.push_str(", not shown"),
+    }
+    label.push(']');
+    label
+}
+
+/// The media type of an image, told by its first bytes where nobody says.
+#[must_use]
+pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {
+    if let Some(media_type) = media.media_type.as_ref().filter(|media_type| !media_type.is_blank()) {
+        return media_type;
+    }
+    match data {
+        _ if data.starts_with("/9j/") => "image/jpeg",
+        _ if data.starts_with("R0lG") => "image/gif",
+        _ if data.starts_with("UklG") => "image/webp",
+        _ => "image/png",
+    }
+}
+
+/// `{"type":"text","text":…}`
+#[must_use]
+pub fn text_block(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 32);
+    out.push_str("{\"type\":\"text\",\"text\":");
+    write::string(&mut out, text);
+    out.push('}');
+    out
+}
+
+/// A string literal.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write::string(&mut out, text);
+    out
+}
+
+/// Appends a JSON array of ready values.
+pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
+    out.push('[');
+    for (index, value) in values.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(value);
+    }
+    out.push(']');
+}

@@ -1,0 +1,198 @@
+//! Functions over plain messages, for agents that keep a list of their own.
+//!
+//! Thin delegation to the repair pass, under the names that people know, with the log lines that they look for.
+//!
+//! ```
+//! use rejoin::{Message, ToolCall, validate_message_sequence};
+//!
+//! let history = vec![
+//!     Message::user("What is 2 + 2?"),
+//!     Message::assistant_with_tools(vec![ToolCall::new("call_1", "calculate", r#"{"expression":"2 + 2"}"#)]),
+//!     Message::tool("call_1", "4"),
+//!     Message::tool("call_9", "left over from a pruned turn"),
+//! ];
+//! let valid = validate_message_sequence(&history);
+//! assert_eq!(valid.len(), 3);
+//! ```
+
+use rejoin_record::{CallId, Message};
+use rejoin_view::{Action, Finding, History, Policy, Rule, repair};
+
+/// What is wrong with a conversation, for callers that must stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SequenceError {
+    /// A result without its call.
+    #[error("Orphan tool message detected: tool_call_id={0}, no matching assistant message found")]
+    Orphan(CallId),
+    /// Anything else that a provider would refuse.
+    #[error("Invalid message sequence in conversation: {0}")]
+    InvalidSequence(String),
+    /// No such conversation.
+    #[error("Conversation not found: id={0}")]
+    NotFound(String),
+    /// It is there but cannot be read.
+    #[error("Failed to load conversation: {0}")]
+    LoadFailed(String),
+}
+
+impl SequenceError {
+    /// The error that a finding stands for; notes stand for none.
+    #[must_use]
+    pub fn of(finding: &Finding) -> Option<Self> {
+        match (&finding.rule, &finding.subject) {
+            _ if !finding.is_problem() => None,
+            (Rule::OrphanResult, Some(id)) => Some(Self::Orphan(CallId::new(id.clone()))),
+            _ => Some(Self::InvalidSequence(finding.to_string())),
+        }
+    }
+}
+
+/// Messages that every provider accepts, and what was found on the way.
+#[derive(Debug, Clone)]
+pub struct Sanitized {
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+impl Sanitized {
+    /// What was done, a line each, as agents log it.
+    #[must_use]
+    pub fn log_lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for finding in self.findings.iter().filter(|finding| finding.action == Action::LeftOut) {
+            let Some(message) = finding.at.message else { continue };
+            let line = match finding.rule {
+                Rule::OrphanResult | Rule::MissingCallId | Rule::DuplicateResult | Rule::ResultBeforeCall => {
+                    let id = finding.subject.as_deref().unwrap_or("none");
+                    format!("Removed orphaned tool_result {message} (id: {id})")
+                }
+                Rule::UnansweredCall | Rule::AwaitingApproval if self.is_gone(message) => {
+                    format!("Removed assistant message {message} (incomplete tool_calls only)")
+                }
+                Rule::UnansweredCall | Rule::AwaitingApproval => {
+                    format!("Removed incomplete tool_calls from message {message}")
+                }
+                Rule::PartialBatch if finding.subject.is_some() && finding.at.block.is_some() => {
+                    let id = finding.subject.as_deref().unwrap_or("none");
+                    if self.gone_calls(message) { continue } else { format!("Removed orphaned tool_result {message} (id: {id})") }
+                }
+                _ => continue,
+            };
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// The summary of a recovery, for the session of that name.
+    #[must_use]
+    pub fn summary(&self, session: &str) -> Vec<String> {
+        let removed = self.log_lines().len();
+        let mut lines = Vec::new();
+        if removed > 0 {
+            lines.push(format!("Session {session}: Removed {removed} incomplete messages"));
+        }
+        lines.push(format!("Recovered and sanitized {} messages from session {session}", self.messages.len()));
+        lines
+    }
+
+    /// Whether nothing of a message with unanswered calls is left.
+    fn is_gone(&self, message: usize) -> bool {
+        self.findings.iter().any(|finding| {
+            finding.rule == Rule::EmptyMessage && finding.at.message == Some(message)
+        })
+    }
+
+    /// Whether the finding is about calls of that message, not about results in it.
+    fn gone_calls(&self, message: usize) -> bool {
+        let unanswered = |finding: &&Finding| finding.rule == Rule::UnansweredCall;
+        self.findings.iter().filter(unanswered).any(|finding| finding.at.message == Some(message))
+    }
+}
+
+/// Leaves out what a provider would refuse: results without calls, calls without results, batches that are not complete.
+/// Text stays. Never fails.
+#[must_use]
+pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
+    let history: History = messages.iter().cloned().collect();
+    let repaired = repair(&history, Policy::Drop);
+    let kept = repaired.view.to_messages();
+    let mut findings = repaired.findings;
+    // Messages of which nothing is left, so that the log can say so.
+    let shown: std::collections::HashSet<usize> = repaired.view.items().map(rejoin_view::Item::index).collect();
+    let gone = |index: &usize| messages[*index].tool_calls().next().is_some() && !shown.contains(index);
+    findings.extend(
+        (0..messages.len())
+            .filter(gone)
+            .map(|index| Finding::new(Rule::EmptyMessage, rejoin_view::Position::message(index), Action::LeftOut)),
+    );
+    let sanitized = Sanitized { messages: kept, findings };
+    let lines = sanitized.log_lines();
+    if !lines.is_empty() {
+        tracing::info!("Message sanitization: {}", lines.join("; "));
+    }
+    sanitized
+}
+
+/// The messages that may be sent: what [`sanitize_recovered_messages`] keeps, with a warning for each orphan.
+#[must_use]
+pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
+    let sanitized = sanitize_recovered_messages(messages);
+    let mut orphans = 0;
+    for finding in &sanitized.findings {
+        match (finding.rule, &finding.subject, finding.at.message) {
+            (Rule::OrphanResult, Some(id), Some(message)) => {
+                orphans += 1;
+                let preview: String = messages[message].content().unwrap_or_default().chars().take(50).collect();
+                tracing::warn!(
+                    "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
+                );
+            }
+            (Rule::MissingCallId, _, _) => {
+                orphans += 1;
+                tracing::warn!("Tool message missing tool_call_id, dropping message");
+            }
+            _ => {}
+        }
+    }
+    let (input, output) = (messages.len(), sanitized.messages.len());
+    if orphans > 0 {
+        tracing::debug!("Sanitized message sequence: dropped {orphans} orphans, kept {output} valid");
+    }
+    tracing::debug!("Message validation: input={input}, output={output}, dropped={}", input.saturating_sub(output));
+    sanitized.messages
+}
+
+/// Whether a list of messages is sound, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validation {
+    /// Nothing is wrong.
+    pub valid: bool,
+    /// What is wrong, a line each.
+    pub errors: Vec<String>,
+}
+
+/// Looks at a list of messages without changing anything.
+#[must_use]
+pub fn validate_message_structure(messages: &[Message]) -> Validation {
+    let history: History = messages.iter().cloned().collect();
+    let findings = repair(&history, Policy::Keep).findings;
+    let mut errors = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.is_problem()) {
+        let message = finding.at.message.unwrap_or_default();
+        let id = finding.subject.as_deref().unwrap_or("none");
+        errors.push(match finding.rule {
+            // The calls of a partial batch are named one by one.
+            Rule::PartialBatch => continue,
+            Rule::UnansweredCall => format!("Message {message}: tool_call {id} missing matching tool_result"),
+            Rule::OrphanResult | Rule::ResultBeforeCall | Rule::DuplicateResult => {
+                format!("Message {message}: tool_result {id} missing matching tool_call")
+            }
+            _ => format!("Message {message}: {finding}"),
+        });
+    }
+    Validation { valid: errors.is_empty(), errors }
+}
