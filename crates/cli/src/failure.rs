@@ -76,7 +76,9 @@ impl Failure {
             Self::Many { .. } => Some(String::from("choose one with `--session N`")),
             Self::NoSuch { .. } => Some(String::from("leave `--session` out to list them")),
             Self::Refused { .. } => Some(String::from("use `--on-broken keep`; nothing is lost")),
-            Self::TooLarge { .. } => Some(String::from("leave out what is no longer needed, or split the conversation")),
+            Self::TooLarge { .. } => {
+                Some(String::from("leave out what is no longer needed, or split the conversation"))
+            }
             Self::Unwritable { .. } | Self::ClosedPipe => None,
         }
     }

@@ -37,14 +37,16 @@ pub fn paint(text: &str, style: Style) -> String {
 /// Prints a line of data.
 pub fn data(line: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    let written = out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let written =
+        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))
 }
 
 /// Prints bytes of data as they are, then a newline.
 pub fn raw_data(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let written =
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))
 }
 

@@ -15,12 +15,14 @@ use crate::failure::Failure;
 
 /// Reads the conversations of a file, or of standard input for `-`.
 pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
-    let (name, bytes) = if path == "-" { (String::from("standard input"), stdin()?) } else { (path.to_owned(), file(path)?) };
+    let (name, bytes) =
+        if path == "-" { (String::from("standard input"), stdin()?) } else { (path.to_owned(), file(path)?) };
     let unreadable = |error: &ReadError| {
         let hint = hint(error, from);
         Failure::Unreadable { name: name.clone(), why: error.to_string(), hint }
     };
-    let input = Input::new(if path == "-" { "-" } else { path }, &bytes).map_err(|error| unreadable(&error.into()))?;
+    let input = Input::new(if path == "-" { "-" } else { path }, &bytes)
+        .map_err(|error| unreadable(&error.into()))?;
     drop(bytes);
     let format = from.and_then(sessions::registry::named);
     let sessions = sessions::read(&input, format).map_err(|error| unreadable(&error))?;
@@ -32,7 +34,9 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     let formats = formats.join(", ");
     Some(match error {
         ReadError::UnknownFormat => format!("say what it is with `--from FORMAT`; known formats: {formats}"),
-        ReadError::NoConversation(_) if from.is_some() => format!("leave `--from` out, or try another of {formats}"),
+        ReadError::NoConversation(_) if from.is_some() => {
+            format!("leave `--from` out, or try another of {formats}")
+        }
         ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(_) => return None,

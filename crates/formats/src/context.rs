@@ -59,7 +59,12 @@ impl Context {
     /// A field's value; of duplicates the last one. A `null` counts as absent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Raw> {
-        self.fields.iter().rev().find(|field| &*field.name == name).map(|f| &f.value).filter(|v| v.as_str() != "null")
+        self.fields
+            .iter()
+            .rev()
+            .find(|field| &*field.name == name)
+            .map(|f| &f.value)
+            .filter(|v| v.as_str() != "null")
     }
 
     /// The model that the body names.

@@ -65,6 +65,7 @@ pub fn convert(
     let target = Target { model, context: &session.context };
     let encoded = dialect.wire().encode(&repaired.view, &target)?;
     let mut findings = session.findings.clone();
-    findings.extend(repaired.findings.into_iter().chain(encoded.findings).map(|finding| session.place(finding)));
+    findings
+        .extend(repaired.findings.into_iter().chain(encoded.findings).map(|finding| session.place(finding)));
     Ok(Converted { body: encoded.body, findings })
 }

@@ -61,7 +61,8 @@ impl Input {
 
 fn decode(bytes: &[u8]) -> Result<(Arc<str>, Option<usize>), InputError> {
     if let Some(units) = utf16(bytes) {
-        let text: String = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        let text: String =
+            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
         return Ok((text.into(), None));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -97,8 +98,10 @@ mod tests {
 
     #[test]
     fn text_in_any_dress() {
-        let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
-        let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_be_bytes)).collect();
+        let utf16: Vec<u8> =
+            [0xff, 0xfe].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        let big: Vec<u8> =
+            [0xfe, 0xff].into_iter().chain("[1]\n".encode_utf16().flat_map(u16::to_be_bytes)).collect();
         for bytes in [&b"[1]\n"[..], b"\xef\xbb\xbf[1]\n", &utf16, &big] {
             let input = Input::new("x", bytes).unwrap();
             assert_eq!(&*input.text, "[1]\n");

@@ -104,7 +104,8 @@ impl Session {
         let mut append = |kind: Kind, content: &Content, bytes: &str, entries: &mut Vec<Entry>| {
             let id = EntryId::derive(&self.id, &parent, bytes);
             let salt = Salt(id.as_uuid().into_bytes());
-            let entry = chain.append(kind, content, Stamp { id, timestamp: imported_at, salt, source_time: None });
+            let entry =
+                chain.append(kind, content, Stamp { id, timestamp: imported_at, salt, source_time: None });
             parent = id.to_string();
             entries.push(entry);
         };

@@ -421,7 +421,9 @@ impl Content {
     pub fn of(entry: &Entry) -> Self {
         match entry.body() {
             None => Self::Gone,
-            Some(raw) => Self::read(&entry.envelope().kind, raw).unwrap_or_else(|| Self::Unreadable(raw.clone())),
+            Some(raw) => {
+                Self::read(&entry.envelope().kind, raw).unwrap_or_else(|| Self::Unreadable(raw.clone()))
+            }
         }
     }
 }

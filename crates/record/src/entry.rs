@@ -43,9 +43,9 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = EntryError;
     fn from_str(given: &str) -> Result<Self, EntryError> {
-        let parsed = given.split_once('.').and_then(|(major, minor)| {
-            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
-        });
+        let parsed = given
+            .split_once('.')
+            .and_then(|(major, minor)| Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? }));
         parsed.filter(|version| version.to_string() == given).ok_or(EntryError::Field("v"))
     }
 }
@@ -299,10 +299,15 @@ impl Entry {
             None if parent.is_null() => None,
             None => return Err(EntryError::Field("parent")),
         };
-        let seq = fields.take("seq")?.as_u64().filter(|seq| *seq < limits::ENTRIES).ok_or(EntryError::Field("seq"))?;
+        let seq = fields
+            .take("seq")?
+            .as_u64()
+            .filter(|seq| *seq < limits::ENTRIES)
+            .ok_or(EntryError::Field("seq"))?;
         let timestamp = fields.text("timestamp")?.parse().map_err(|_| EntryError::Field("timestamp"))?;
         let kind = Kind::named(&fields.text("type")?);
-        let source_time = fields.optional("source_time").and_then(|value| value.as_str()).map(|time| Text::new(&*time));
+        let source_time =
+            fields.optional("source_time").and_then(|value| value.as_str()).map(|time| Text::new(&*time));
         // Fields that a newer minor version put at the end of the envelope.
         while fields.peek().is_some_and(|key| key != "inner") {
             fields.at += 1;
@@ -313,7 +318,8 @@ impl Entry {
         let content = match fields.optional("salt") {
             None => None,
             Some(salt) => {
-                let salt = salt.as_str().and_then(|salt| salt.parse().ok()).ok_or(EntryError::Field("salt"))?;
+                let salt =
+                    salt.as_str().and_then(|salt| salt.parse().ok()).ok_or(EntryError::Field("salt"))?;
                 let body = fields.take(kind.body_key())?;
                 if body.kind() != json::Kind::Object {
                     return Err(EntryError::Field(kind.body_key()));

@@ -78,7 +78,12 @@ impl Hasher {
 pub fn short_name(text: &str, length: usize) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let hash = Hasher::new("rejoin short name 1").field(text).finish();
-    hash.as_bytes().iter().cycle().take(length).map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
+    hash.as_bytes()
+        .iter()
+        .cycle()
+        .take(length)
+        .map(|byte| char::from(DIGITS[usize::from(*byte) % 62]))
+        .collect()
 }
 
 #[cfg(test)]

@@ -98,7 +98,11 @@ impl EntryId {
     /// parent) and its exact bytes.
     #[must_use]
     pub fn derive(conversation: &ConversationId, own: &str, bytes: &str) -> Self {
-        let hash = Hasher::new("rejoin entry id 1").field(&conversation.to_string()).field(own).field(bytes).finish();
+        let hash = Hasher::new("rejoin entry id 1")
+            .field(&conversation.to_string())
+            .field(own)
+            .field(bytes)
+            .finish();
         let mut custom = [0; 16];
         custom.copy_from_slice(&hash.as_bytes()[..16]);
         Self(uuid::Builder::from_custom_bytes(custom).into_uuid())
@@ -211,7 +215,15 @@ mod tests {
         assert_eq!(id.to_string().len(), 17);
         assert_eq!(id.to_string().parse::<ConversationId>().unwrap(), id);
         assert!(id.has_prefix(&id.to_string()[..8]) && id.has_prefix(&id.to_string()[5..8]));
-        for bad in ["", "conv_", "conv_ABCDEFGHIJKL", "conv_abcdefghijk1", "conv_abcdefghijklm", "../../etc/passwd", "conv_abcdé"] {
+        for bad in [
+            "",
+            "conv_",
+            "conv_ABCDEFGHIJKL",
+            "conv_abcdefghijk1",
+            "conv_abcdefghijklm",
+            "../../etc/passwd",
+            "conv_abcdé",
+        ] {
             assert!(bad.parse::<ConversationId>().is_err(), "{bad}");
         }
         let entry = EntryId::new(1_700_000_000_000, [7; 10]);

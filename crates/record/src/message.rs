@@ -187,7 +187,11 @@ impl Message {
         for block in &self.blocks {
             texts.extend(block.as_text().map(Text::as_str));
             texts.extend(
-                block.as_result().into_iter().flat_map(|result| &result.content).filter_map(|b| Some(b.as_text()?.as_str())),
+                block
+                    .as_result()
+                    .into_iter()
+                    .flat_map(|result| &result.content)
+                    .filter_map(|b| Some(b.as_text()?.as_str())),
             );
         }
         (!texts.is_empty()).then(|| texts.join("\n"))

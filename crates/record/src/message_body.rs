@@ -142,7 +142,10 @@ impl Writer<'_, '_> {
     fn text(&mut self, name: &str, text: &Text) {
         write::key(self.out, name);
         // A span counts only if it gives this very text back.
-        match text.span().filter(|span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text)) {
+        match text
+            .span()
+            .filter(|span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text))
+        {
             Some(span) if span.literal => self.span(span),
             Some(span) => {
                 self.out.push_str("{\"raw\":");
@@ -296,7 +299,11 @@ impl Reader<'_> {
                 source = make(text);
             }
         }
-        Some(Media { media_type: self.optional(body, "media_type")?, name: self.optional(body, "name")?, source })
+        Some(Media {
+            media_type: self.optional(body, "media_type")?,
+            name: self.optional(body, "name")?,
+            source,
+        })
     }
 
     fn optional(&self, body: Value<'_>, name: &str) -> Option<Option<Text>> {

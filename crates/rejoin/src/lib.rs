@@ -27,11 +27,12 @@ pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert, sessions, wire,
 };
 pub use rejoin_record::{
-    self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Role, Text, ToolCall,
-    ToolResult,
+    self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Role, Text,
+    ToolCall, ToolResult,
 };
 pub use rejoin_view::{
-    self as view, Action, Fate, Finding, History, OnBroken, Policy, Position, Repaired, Rule, Severity, SoundView, repair,
+    self as view, Action, Fate, Finding, History, OnBroken, Policy, Position, Repaired, Rule, Severity,
+    SoundView, repair,
 };
 pub use sequence::{
     Sanitized, SequenceError, Validation, sanitize_recovered_messages, validate_message_sequence,

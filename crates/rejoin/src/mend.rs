@@ -1,6 +1,8 @@
 //! `mend`: a request body in, one that the provider accepts out.
 
-use rejoin_formats::{ConvertError, Dialect, Input, ReadError, convert, input::InputError, sessions, wire::TooLarge};
+use rejoin_formats::{
+    ConvertError, Dialect, Input, ReadError, convert, input::InputError, sessions, wire::TooLarge,
+};
 use rejoin_view::{Finding, OnBroken};
 
 /// A mended body.

@@ -76,7 +76,11 @@ impl Sanitized {
                 }
                 Rule::PartialBatch if finding.subject.is_some() && finding.at.block.is_some() => {
                     let id = finding.subject.as_deref().unwrap_or("none");
-                    if self.gone_calls(message) { continue } else { format!("Removed orphaned tool_result {message} (id: {id})") }
+                    if self.gone_calls(message) {
+                        continue;
+                    } else {
+                        format!("Removed orphaned tool_result {message} (id: {id})")
+                    }
                 }
                 _ => continue,
             };
@@ -95,15 +99,16 @@ impl Sanitized {
         if removed > 0 {
             lines.push(format!("Session {session}: Removed {removed} incomplete messages"));
         }
-        lines.push(format!("Recovered and sanitized {} messages from session {session}", self.messages.len()));
+        lines
+            .push(format!("Recovered and sanitized {} messages from session {session}", self.messages.len()));
         lines
     }
 
     /// Whether nothing of a message with unanswered calls is left.
     fn is_gone(&self, message: usize) -> bool {
-        self.findings.iter().any(|finding| {
-            finding.rule == Rule::EmptyMessage && finding.at.message == Some(message)
-        })
+        self.findings
+            .iter()
+            .any(|finding| finding.rule == Rule::EmptyMessage && finding.at.message == Some(message))
     }
 
     /// Whether the finding is about calls of that message, not about results in it.
@@ -122,13 +127,12 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     let kept = repaired.view.to_messages();
     let mut findings = repaired.findings;
     // Messages of which nothing is left, so that the log can say so.
-    let shown: std::collections::HashSet<usize> = repaired.view.items().map(rejoin_view::Item::index).collect();
+    let shown: std::collections::HashSet<usize> =
+        repaired.view.items().map(rejoin_view::Item::index).collect();
     let gone = |index: &usize| messages[*index].tool_calls().next().is_some() && !shown.contains(index);
-    findings.extend(
-        (0..messages.len())
-            .filter(gone)
-            .map(|index| Finding::new(Rule::EmptyMessage, rejoin_view::Position::message(index), Action::LeftOut)),
-    );
+    findings.extend((0..messages.len()).filter(gone).map(|index| {
+        Finding::new(Rule::EmptyMessage, rejoin_view::Position::message(index), Action::LeftOut)
+    }));
     let sanitized = Sanitized { messages: kept, findings };
     let lines = sanitized.log_lines();
     if !lines.is_empty() {
@@ -146,7 +150,8 @@ pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
         match (finding.rule, &finding.subject, finding.at.message) {
             (Rule::OrphanResult, Some(id), Some(message)) => {
                 orphans += 1;
-                let preview: String = messages[message].content().unwrap_or_default().chars().take(50).collect();
+                let preview: String =
+                    messages[message].content().unwrap_or_default().chars().take(50).collect();
                 tracing::warn!(
                     "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
                 );
@@ -162,7 +167,10 @@ pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
     if orphans > 0 {
         tracing::debug!("Sanitized message sequence: dropped {orphans} orphans, kept {output} valid");
     }
-    tracing::debug!("Message validation: input={input}, output={output}, dropped={}", input.saturating_sub(output));
+    tracing::debug!(
+        "Message validation: input={input}, output={output}, dropped={}",
+        input.saturating_sub(output)
+    );
     sanitized.messages
 }
 

@@ -347,7 +347,8 @@ fn result_message(exchange: &Exchange, call: &ToolCall) -> Message {
     let id = exchange.renamed.clone().unwrap_or_else(|| call.id.clone());
     if let Answer::InPlace(result) = &exchange.answer {
         // A message that is just this result goes out as it is.
-        if exchange.renamed.is_none() && result.message.blocks.len() == 1 {
+        let speaks = matches!(result.message.role, Role::Tool | Role::User);
+        if exchange.renamed.is_none() && result.message.blocks.len() == 1 && speaks {
             return Message::clone(&result.message);
         }
     }

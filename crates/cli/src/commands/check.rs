@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    ConvertError, Dialect, Finding, Input, OnBroken, Policy, Session, Severity, convert, record::json::write, repair,
+    ConvertError, Dialect, Finding, Input, OnBroken, Policy, Session, Severity, convert, record::json::write,
+    repair,
 };
 
 use super::report;
@@ -26,7 +27,8 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
             Ok((input, sessions)) => {
                 read += 1;
                 for (number, session) in sessions.iter().enumerate() {
-                    let name = if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", number + 1) };
+                    let name =
+                        if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", number + 1) };
                     let report = examine(&input, session, arguments.dialect);
                     found |= report.iter().any(Finding::is_problem);
                     if arguments.json {
@@ -85,7 +87,12 @@ fn as_json(session: &Session, findings: &[Finding]) -> String {
     out
 }
 
-fn for_people(name: &str, session: &Session, findings: &[Finding], dialect: Option<Dialect>) -> Result<(), Failure> {
+fn for_people(
+    name: &str,
+    session: &Session,
+    findings: &[Finding],
+    dialect: Option<Dialect>,
+) -> Result<(), Failure> {
     output::data(&format!("{} {}", harmless(name), paint(&format!("({})", session.format), output::DIM)))?;
     let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
     for finding in findings {
@@ -103,12 +110,8 @@ fn for_people(name: &str, session: &Session, findings: &[Finding], dialect: Opti
 /// One line of counts, and what to do.
 fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String {
     let (messages, calls, results) = counts(session);
-    let counted = format!(
-        "{}, {}, {}",
-        plural(messages, "message"),
-        plural(calls, "call"),
-        plural(results, "result")
-    );
+    let counted =
+        format!("{}, {}, {}", plural(messages, "message"), plural(calls, "call"), plural(results, "result"));
     let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
     for finding in findings {
         *by_severity.entry(finding.severity).or_default() += 1;

@@ -34,20 +34,24 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
 }
 
 fn default_policy() -> OnBroken {
-    let off = |name: &&str| std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1");
+    let off = |name: &&str| {
+        std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+    };
     if REFUSE_VARIABLES.iter().any(|name| off(name)) { OnBroken::Refuse } else { OnBroken::Keep }
 }
 
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
     match (sessions, wanted) {
         ([only], None) => Ok(only),
-        (all, Some(wanted)) => wanted.checked_sub(1).and_then(|place| all.get(place)).ok_or_else(|| {
-            Failure::NoSuch { name: path.to_owned(), wanted, count: all.len() }
-        }),
+        (all, Some(wanted)) => wanted
+            .checked_sub(1)
+            .and_then(|place| all.get(place))
+            .ok_or_else(|| Failure::NoSuch { name: path.to_owned(), wanted, count: all.len() }),
         (all, None) => {
             for (number, session) in all.iter().enumerate() {
                 let first = session.messages.iter().find_map(|message| message.content()).unwrap_or_default();
-                let title: String = harmless(first.lines().next().unwrap_or_default()).chars().take(60).collect();
+                let title: String =
+                    harmless(first.lines().next().unwrap_or_default()).chars().take(60).collect();
                 output::talk(&format!("{:>4}  {} messages  {title}", number + 1, session.messages.len()));
             }
             Err(Failure::Many { name: path.to_owned(), count: all.len() })

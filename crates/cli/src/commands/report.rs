@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoin::{
-    Dialect, Finding, Input, Session, Severity,
-    record::json::write,
-};
+use rejoin::{Dialect, Finding, Input, Session, Severity, record::json::write};
 
 use crate::output::{self, harmless, paint};
 
@@ -106,7 +103,8 @@ pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
         return None;
     }
     let wire = dialect.wire();
-    let number = |number: Option<usize>| number.map_or_else(|| String::from("…"), |number| number.to_string());
+    let number =
+        |number: Option<usize>| number.map_or_else(|| String::from("…"), |number| number.to_string());
     let words = wire
         .answer(finding.rule)?
         .replace("{id}", finding.subject.as_deref().unwrap_or("…"))

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role, Span, Text, ToolCall,
-    ToolResult,
+    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
+    Span, Text, ToolCall, ToolResult,
     json::{Kind, Value, write},
 };
 
@@ -101,14 +101,20 @@ impl BlockReader<'_> {
                 Some(Style::OpenAi),
                 matches!(under, Under::Role(Role::Assistant)),
             ),
-            "image_url" | "input_image" => {
-                (self.image_url(item), Some(Style::OpenAi), kind == "image_url" && under == Under::Role(&Role::User))
-            }
+            "image_url" | "input_image" => (
+                self.image_url(item),
+                Some(Style::OpenAi),
+                kind == "image_url" && under == Under::Role(&Role::User),
+            ),
             "file" => (self.file(item), Some(Style::OpenAi), under == Under::Role(&Role::User)),
-            "image" => (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under)),
-            "document" => {
-                (self.source_media(item, BlockKind::Document), Some(Style::Anthropic), self.media_legal(under))
+            "image" => {
+                (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under))
             }
+            "document" => (
+                self.source_media(item, BlockKind::Document),
+                Some(Style::Anthropic),
+                self.media_legal(under),
+            ),
             "thinking" | "redacted_thinking" => {
                 (self.thinking(item), Some(Style::Anthropic), under == Under::Role(&Role::Assistant))
             }
@@ -124,7 +130,11 @@ impl BlockReader<'_> {
             Some(block) => {
                 let own = dialect.is_none_or(|dialect| dialect == self.style);
                 let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
-                if own && legal && known && block.span.is_some() && item.is_clean() { block } else { irregular(block) }
+                if own && legal && known && block.span.is_some() && item.is_clean() {
+                    block
+                } else {
+                    irregular(block)
+                }
             }
             None => self.opaque(item, &kind, under),
         }
@@ -184,7 +194,10 @@ impl BlockReader<'_> {
         let name = item.get("name").and_then(|name| self.text(name));
         let input = item.get("input");
         let object = input.is_some_and(|input| input.kind() == Kind::Object);
-        let whole = id.is_some() && name.is_some() && object && item.get("id").is_some_and(|id| id.kind() == Kind::String);
+        let whole = id.is_some()
+            && name.is_some()
+            && object
+            && item.get("id").is_some_and(|id| id.kind() == Kind::String);
         let call = ToolCall {
             id_given: id.is_some(),
             id: id.unwrap_or_else(|| CallId::from("")),
@@ -250,7 +263,9 @@ impl BlockReader<'_> {
         let id = file.given("file_id").and_then(|id| self.text(id));
         let (media_type, source) = match (data, id) {
             (Some(data), _) => match split_data_url(&data) {
-                Some((media_type, data)) => (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data))),
+                Some((media_type, data)) => {
+                    (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
+                }
                 None => (None, MediaSource::Base64(data)),
             },
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
@@ -263,7 +278,8 @@ impl BlockReader<'_> {
 
     fn source_media(&self, item: Value<'_>, make: fn(Box<Media>) -> BlockKind) -> Option<Block> {
         let source = item.get("source").filter(|source| source.kind() == Kind::Object);
-        let field = |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
+        let field =
+            |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
         let filled = |name| field(name).filter(|text| !text.is_blank());
         let kind = field("type").unwrap_or_else(|| Text::new(""));
         let source_kind = match &*kind {
@@ -276,7 +292,8 @@ impl BlockReader<'_> {
             _ => None,
         };
         let media_type = field("media_type");
-        let typed = !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
+        let typed =
+            !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
         let usable = source_kind.is_some() && typed;
         let title = item.given("title").and_then(|title| self.text(title));
         let media = Media { media_type, source: source_kind.unwrap_or(MediaSource::Unusable), name: title };
@@ -288,7 +305,8 @@ impl BlockReader<'_> {
     pub(super) fn tool_call(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
         let id_text = item.get("id").is_some_and(|id| id.kind() == Kind::String);
-        let custom = item.given("custom").filter(|_| item.get("type").is_some_and(|kind| kind.is_str("custom")));
+        let custom =
+            item.given("custom").filter(|_| item.get("type").is_some_and(|kind| kind.is_str("custom")));
         let function = custom.or_else(|| item.given("function")).unwrap_or(item);
         let name = function.get("name").and_then(|name| self.text(name));
         let (arguments, written) = match custom {
@@ -306,7 +324,8 @@ impl BlockReader<'_> {
         };
         let typed = custom.is_some() || item.get("type").is_some_and(|kind| kind.is_str("function"));
         let nested = custom.is_some() || item.given("function").is_some();
-        let whole = id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
+        let whole =
+            id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
         let call = ToolCall {
             id_given: id.is_some(),
             id: id.unwrap_or_else(|| CallId::from("")),
@@ -364,9 +383,10 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
     match kind {
         "search_result" => string("source") && string("title") && texts(item.get("content")),
         "document" => texts(item.get("source").and_then(|source| source.get("content"))),
-        "tool_reference" => {
-            item.get("tool_name").and_then(Value::as_str).is_some_and(|name| is_word(&name) && name.len() <= 64)
-        }
+        "tool_reference" => item
+            .get("tool_name")
+            .and_then(Value::as_str)
+            .is_some_and(|name| is_word(&name) && name.len() <= 64),
         "server_tool_use" => {
             let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
             let tail = id.strip_prefix("srvtoolu_").unwrap_or_default();
@@ -380,6 +400,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
         "mcp_tool_use" => {
             let word = |name| item.get(name).and_then(Value::as_str).is_some_and(|text| is_word(&text));
             word("id")
+                && item.get("id").and_then(Value::as_str).is_some_and(|id| id.starts_with("mcptoolu_"))
                 && word("name")
                 && string("server_name")
                 && item.get("input").is_some_and(|input| input.kind() == Kind::Object)

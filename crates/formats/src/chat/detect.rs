@@ -41,7 +41,9 @@ fn message_score(message: Value<'_>) -> i32 {
     }
     for part in message.get("content").into_iter().flat_map(Value::items) {
         match part.get("type").and_then(Value::as_str).as_deref() {
-            Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "image" | "document") => score -= 3,
+            Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "image" | "document") => {
+                score -= 3
+            }
             Some("image_url" | "input_audio" | "file" | "refusal") => score += 3,
             _ => {}
         }

@@ -23,10 +23,14 @@ pub fn sniff(text: &str) -> Option<Style> {
     let root = doc.root()?;
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();
-    messages.iter().any(|message| looks_like_message(*message)).then(|| detect::style(body, &messages)).or_else(|| {
-        // An empty list inside a body is a conversation too.
-        (body.is_some() && messages.is_empty()).then(|| detect::style(body, &[]))
-    })
+    messages
+        .iter()
+        .any(|message| looks_like_message(*message))
+        .then(|| detect::style(body, &messages))
+        .or_else(|| {
+            // An empty list inside a body is a conversation too.
+            (body.is_some() && messages.is_empty()).then(|| detect::style(body, &[]))
+        })
 }
 
 fn looks_like_message(value: Value<'_>) -> bool {
@@ -44,7 +48,8 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
                 return Some((Some(root), Box::new(messages.items())));
             }
             // A single message, as the first line of a list of lines has it.
-            looks_like_message(root).then(|| (None, Box::new(std::iter::once(root)) as Box<dyn Iterator<Item = _>>))
+            looks_like_message(root)
+                .then(|| (None, Box::new(std::iter::once(root)) as Box<dyn Iterator<Item = _>>))
         }
         _ => None,
     }
@@ -66,12 +71,19 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     };
     // More text after a complete value: one value a line.
     let lines = error.is_some() && !root.is_cut() && matches!(root.kind(), Kind::Object | Kind::Array);
-    if lines || (error.is_none() && root.kind() == Kind::Object && root.get("messages").is_none() && looks_like_message(root)) {
+    if lines
+        || (error.is_none()
+            && root.kind() == Kind::Object
+            && root.get("messages").is_none()
+            && looks_like_message(root))
+    {
         return read_lines(input, style);
     }
     let found = match root.kind() {
         Kind::Array => Some((None, root)),
-        Kind::Object => root.get("messages").filter(|list| list.kind() == Kind::Array).map(|list| (Some(root), list)),
+        Kind::Object => {
+            root.get("messages").filter(|list| list.kind() == Kind::Array).map(|list| (Some(root), list))
+        }
         _ => None,
     };
     let Some((body, list)) = found else {
@@ -81,7 +93,9 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     if body.is_none() && error.is_none() && first.is_some() && !list.items().any(looks_like_message) {
         return Err(ReadError::NoConversation("the list holds no messages"));
     }
-    if let Some(error) = error.filter(|_| !list.items().any(|item| looks_like_message(item) && !item.is_cut())) {
+    if let Some(error) =
+        error.filter(|_| !list.items().any(|item| looks_like_message(item) && !item.is_cut()))
+    {
         return Err(not_json(error));
     }
     let mut builder = Builder::new(input, style, body);
@@ -97,7 +111,10 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         let message = Some(builder.next - usize::from(cut));
         let at = Position { message, block: None, line: Some(input.line_of(error.offset)) };
         let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-        builder.session.findings.push(finding.because(format!("{}, and nothing after it can be read", error.reason)));
+        builder
+            .session
+            .findings
+            .push(finding.because(format!("{}, and nothing after it can be read", error.reason)));
     }
     Ok(vec![builder.finish()])
 }
@@ -174,7 +191,8 @@ impl<'i> Builder<'i> {
             Style::OpenAi => Dialect::OpenAiChat,
             Style::Anthropic => Dialect::Anthropic,
         };
-        let mut context = Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
+        let mut context =
+            Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
         if let Some(body) = body {
             for (key, value) in body.fields() {

@@ -3,7 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Span, Text, ToolCall, ToolResult,
+    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Span, Text, ToolCall,
+    ToolResult,
+    hash::short_name,
     json::{Kind, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -49,7 +51,8 @@ impl MessageReader {
         if let Some(text) = blocks.text(item) {
             // A bare string among messages: somebody said it, we do not know who.
             findings.push(
-                Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced).because("it is a bare text"),
+                Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced)
+                    .because("it is a bare text"),
             );
             let native = Native { format: Text::new(self.style.format()), raw, regular: false };
             let message = Message { native: Some(native), ..Message::user(text) };
@@ -102,7 +105,10 @@ impl MessageReader {
     fn tool_message(&mut self, item: Value<'_>, blocks: &BlockReader<'_>) -> Message {
         let content = blocks.content(item.get("content"), Under::Result);
         let given = item.get("tool_call_id").or_else(|| item.get("tool_use_id")).or_else(|| item.get("id"));
-        let name = ["name", "tool_name"].iter().find_map(|field| item.given(field)).and_then(|name| blocks.text(name));
+        let name = ["name", "tool_name"]
+            .iter()
+            .find_map(|field| item.given(field))
+            .and_then(|name| blocks.text(name));
         // Some agents write Anthropic results under the role `tool`: then the blocks are the results.
         if given.is_none() {
             let own = blocks.content(item.get("content"), Under::Role(&Role::User));
@@ -119,7 +125,12 @@ impl MessageReader {
             && item.get("tool_call_id").is_some_and(|id| id.kind() == Kind::String);
         let is_error = item.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         let result = ToolResult { call_id, name, content: content.blocks, form: content.form, is_error };
-        self.message(Role::Tool, vec![Block::result(result)], content.form, regular && self.style == Style::OpenAi)
+        self.message(
+            Role::Tool,
+            vec![Block::result(result)],
+            content.form,
+            regular && self.style == Style::OpenAi,
+        )
     }
 
     /// The call that a result without an id answers: by name, else by position.
@@ -139,7 +150,9 @@ impl MessageReader {
             self.reasoning(item, blocks, &mut all);
         }
         all.extend(content.blocks);
-        if let Some(refusal) = item.given("refusal").and_then(|refusal| Some((refusal, blocks.text(refusal)?))) {
+        if let Some(refusal) =
+            item.given("refusal").and_then(|refusal| Some((refusal, blocks.text(refusal)?)))
+        {
             let span = Span::verbatim(refusal.0.start() - item.start(), refusal.0.raw().len());
             all.push(Block::text(refusal.1).at(span));
         }
@@ -168,7 +181,8 @@ impl MessageReader {
                 Form::Text => true,
                 Form::Parts => content_is_filled(item),
                 Form::Null | Form::Absent => {
-                    role == Role::Assistant && (called || item.given("audio").is_some() || item.given("refusal").is_some())
+                    role == Role::Assistant
+                        && (called || item.given("audio").is_some() || item.given("refusal").is_some())
                 }
             },
             Style::Anthropic => {
@@ -215,7 +229,9 @@ impl MessageReader {
             let BlockKind::ToolCall(call) = &mut block.kind else { continue };
             let call: &mut ToolCall = call;
             if !call.id_given {
-                call.id = CallId::from(format!("call_{index}_{assigned}"));
+                // Nobody else's id looks like this, and the same file gives the same one.
+                let place = format!("{index} {assigned} {} {}", call.name, call.arguments.text());
+                call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
                 // A legacy function call has no id by design; anything else lacks one.
                 call.id_given = legacy;
                 self.waiting.push_back((call.id.clone(), call.name.clone()));

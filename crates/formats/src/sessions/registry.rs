@@ -60,9 +60,11 @@ pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Sessio
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
 fn unknown(input: &Input) -> ReadError {
     match rejoin_record::json::Doc::parse(&input.text) {
-        Err(error) if !error.reason.contains("after the end") => {
-            ReadError::NotJson { reason: error.reason, line: input.line_of(error.offset), offset: error.offset }
-        }
+        Err(error) if !error.reason.contains("after the end") => ReadError::NotJson {
+            reason: error.reason,
+            line: input.line_of(error.offset),
+            offset: error.offset,
+        },
         _ => ReadError::UnknownFormat,
     }
 }

@@ -7,6 +7,9 @@ use rejoin_record::hash::short_name;
 /// Length of an id that we make: 24 letters and digits are legal in every dialect that has room for them.
 const ID_LENGTH: usize = 24;
 
+/// What the ids of tools begin with that a provider runs itself.
+pub const SERVER_TOOLS: &[&str] = &["srvtoolu_", "mcptoolu_"];
+
 /// Length of a tool name that every dialect takes.
 const NAME_LENGTH: usize = 64;
 
@@ -14,7 +17,7 @@ const NAME_LENGTH: usize = 64;
 #[derive(Debug, Clone)]
 pub struct IdMap {
     legal: fn(&str) -> bool,
-    /// Ids that look like ours and are taken.
+    /// Ids that are taken, of those that could be wanted twice: such as look like ours, or like a server tool's.
     taken: HashSet<String>,
     renamed: Vec<(String, String)>,
 }
@@ -29,13 +32,17 @@ impl IdMap {
     /// The id that goes on the wire. Each call is mapped once; its result uses the same answer.
     pub fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
         let ours = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if (self.legal)(id) && (!ours || self.taken.insert(id.to_owned())) {
+        let wanted_twice = ours || SERVER_TOOLS.iter().any(|prefix| id.starts_with(prefix));
+        if (self.legal)(id) && (!wanted_twice || self.taken.insert(id.to_owned())) {
             return Cow::Borrowed(id);
         }
         let mut count = 0usize;
         let mapped = loop {
-            let candidate =
-                if count == 0 { short_name(id, ID_LENGTH) } else { short_name(&format!("{id}\n{count}"), ID_LENGTH) };
+            let candidate = if count == 0 {
+                short_name(id, ID_LENGTH)
+            } else {
+                short_name(&format!("{id}\n{count}"), ID_LENGTH)
+            };
             if self.taken.insert(candidate.clone()) {
                 break candidate;
             }
@@ -43,6 +50,11 @@ impl IdMap {
         };
         self.renamed.push((id.to_owned(), mapped.clone()));
         Cow::Owned(mapped)
+    }
+
+    /// Takes the id of a server tool, which nobody may rename. False if it is taken.
+    pub fn reserve(&mut self, id: &str) -> bool {
+        self.taken.insert(id.to_owned())
     }
 
     /// Every id that got another spelling.

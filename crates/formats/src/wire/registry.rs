@@ -50,7 +50,11 @@ impl Dialect {
     /// What it can do.
     #[must_use]
     pub fn wire(self) -> &'static dyn Wire {
-        REGISTRY.iter().find(|(dialect, _)| *dialect == self).expect("BUG: every dialect is in the registry").1
+        REGISTRY
+            .iter()
+            .find(|(dialect, _)| *dialect == self)
+            .expect("BUG: every dialect is in the registry")
+            .1
     }
 
     /// Its name.

@@ -33,7 +33,8 @@ pub(super) fn unit(bytes: &[u8]) -> Option<Unit> {
             if let Some(plain) = char::from_u32(high) {
                 return Some(Unit::Code(plain));
             }
-            let low = bytes.get(6..12).filter(|rest| rest.starts_with(b"\\u")).and_then(|rest| hex(&rest[2..]));
+            let low =
+                bytes.get(6..12).filter(|rest| rest.starts_with(b"\\u")).and_then(|rest| hex(&rest[2..]));
             match low {
                 Some(low @ 0xdc00..=0xdfff) if high < 0xdc00 => {
                     let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
@@ -101,5 +102,9 @@ pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {
 #[must_use]
 pub fn equals(literal: &str, expected: &str) -> bool {
     let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
-    if memchr::memchr(b'\\', body.as_bytes()).is_none() { body == expected } else { decode(literal).0 == expected }
+    if memchr::memchr(b'\\', body.as_bytes()).is_none() {
+        body == expected
+    } else {
+        decode(literal).0 == expected
+    }
 }

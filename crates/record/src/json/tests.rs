@@ -64,7 +64,9 @@ fn what_strict_json_refuses_is_read_and_remembered() {
 
 #[test]
 fn broken_texts_are_errors() {
-    for text in ["", "{", "[1,]", "{\"a\"}", "{\"a\":}", "01", "1.", "-", "tru", "\"abc", "[1] 2", "{a:1}", "\"\\"] {
+    for text in
+        ["", "{", "[1,]", "{\"a\"}", "{\"a\":}", "01", "1.", "-", "tru", "\"abc", "[1] 2", "{a:1}", "\"\\"]
+    {
         assert!(Doc::parse(text).is_err(), "{text}");
     }
 }

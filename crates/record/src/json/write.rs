@@ -79,7 +79,8 @@ pub fn clean_copy(out: &mut String, raw: &str) {
             }
             super::Fault::NotANumber => {
                 out.push_str("null");
-                let length = ["NaN", "Infinity", "-Infinity"].iter().find(|word| raw[at..].starts_with(**word));
+                let length =
+                    ["NaN", "Infinity", "-Infinity"].iter().find(|word| raw[at..].starts_with(**word));
                 at + length.map_or(0, |word| word.len())
             }
         };

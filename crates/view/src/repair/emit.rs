@@ -98,18 +98,21 @@ impl<'h> Emitter<'h> {
         let first = self.state.next_call;
         let in_message = |slot: &&CallSlot| slot.message as usize == index;
         let count = self.pairing.calls[first..].iter().take_while(in_message).count();
-        let results =
-            self.pairing.results.get(self.state.next_result).is_some_and(|slot| slot.message as usize == index);
+        let results = self
+            .pairing
+            .results
+            .get(self.state.next_result)
+            .is_some_and(|slot| slot.message as usize == index);
         let role = self.role(index, message);
         if count == 0 && !results {
             if message.role == Role::Tool {
                 self.change(0);
-                self.find(Rule::MisplacedBlock, Position::message(index), Action::Replaced, |f| f.about("tool"));
+                self.find(Rule::MisplacedBlock, Position::message(index), Action::Replaced, |f| {
+                    f.about("tool")
+                });
             }
-            let complete = matches!(
-                message.role,
-                Role::System | Role::Developer | Role::User | Role::Assistant
-            );
+            let complete =
+                matches!(message.role, Role::System | Role::Developer | Role::User | Role::Assistant);
             self.items.push(Item {
                 role,
                 message: Arc::clone(message),
@@ -131,7 +134,9 @@ impl<'h> Emitter<'h> {
             Role::Assistant => SoundRole::Assistant,
             Role::Other(name) => {
                 self.change(0);
-                self.find(Rule::UnknownRole, Position::message(index), Action::Replaced, |f| f.about(name.clone()));
+                self.find(Rule::UnknownRole, Position::message(index), Action::Replaced, |f| {
+                    f.about(name.clone())
+                });
                 SoundRole::User
             }
         }
@@ -286,7 +291,8 @@ impl<'h> Emitter<'h> {
         let call = block.as_call().expect("BUG: a call slot is made for a call block");
         let at = Position::block(index, place);
         let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
-        let malformed = matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+        let malformed =
+            matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
         let answered = slot.answered || slot.first != NONE;
 
         let answer = match outcome {
@@ -328,21 +334,34 @@ impl<'h> Emitter<'h> {
             }
         };
         let unchanged = renamed.is_none() && call.id_given && arguments == ArgumentsUse::AsWritten;
-        segment.parts.push(Part::Exchange(Box::new(Exchange { block: place as u32, renamed, arguments, answer })));
+        segment.parts.push(Part::Exchange(Box::new(Exchange {
+            block: place as u32,
+            renamed,
+            arguments,
+            answer,
+        })));
         Some(unchanged)
     }
 
     /// Reports a call that nothing answers.
-    fn unanswered(&mut self, slot: &CallSlot, at: Position, action: Action, about: impl FnOnce(Finding) -> Finding) {
+    fn unanswered(
+        &mut self,
+        slot: &CallSlot,
+        at: Position,
+        action: Action,
+        about: impl FnOnce(Finding) -> Finding,
+    ) {
         if slot.answered || (slot.first != NONE && self.policy == Policy::Keep) {
             return;
         }
         match slot.fate {
             Fate::AwaitingApproval => self.find(Rule::AwaitingApproval, at, action, about),
-            Fate::ClosedLeftOut | Fate::ClosedInterrupted => self.find(Rule::UnansweredCall, at, action, |finding| {
-                // It was decided and sent: nothing is left to repair.
-                Finding { severity: Severity::Note, ..about(finding) }
-            }),
+            Fate::ClosedLeftOut | Fate::ClosedInterrupted => {
+                self.find(Rule::UnansweredCall, at, action, |finding| {
+                    // It was decided and sent: nothing is left to repair.
+                    Finding { severity: Severity::Note, ..about(finding) }
+                })
+            }
             Fate::NotStarted => {
                 self.find(Rule::UnansweredCall, at, action, |f| about(f).because("it never ran"));
             }
@@ -374,7 +393,8 @@ impl<'h> Emitter<'h> {
     fn result(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) -> bool {
         let slot = &self.pairing.results[self.state.next_result];
         self.state.next_result += 1;
-        let result = message.blocks[place].as_result().expect("BUG: a result slot is made for a result block");
+        let result =
+            message.blocks[place].as_result().expect("BUG: a result slot is made for a result block");
         let at = Position::block(index, place);
         let about = |mut finding: Finding| {
             finding.subject = result.call_id.as_ref().map(|id| id.text().clone());
@@ -394,7 +414,12 @@ impl<'h> Emitter<'h> {
             }
             Tie::Early => {
                 self.change(segment.parts.len());
-                self.find(Rule::ResultBeforeCall, at, if keep { Action::Moved } else { Action::LeftOut }, about);
+                self.find(
+                    Rule::ResultBeforeCall,
+                    at,
+                    if keep { Action::Moved } else { Action::LeftOut },
+                    about,
+                );
             }
             Tie::Duplicate => {
                 self.change(segment.parts.len());

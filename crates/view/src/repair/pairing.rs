@@ -106,9 +106,12 @@ impl Pairing {
         for (block, content) in message.blocks.iter().enumerate() {
             match &content.kind {
                 BlockKind::ToolCall(call) => {
-                    let fate = fates.iter().find(|(at, _)| *at == block).map_or(Fate::Unknown, |(_, fate)| *fate);
-                    let malformed =
-                        matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+                    let fate =
+                        fates.iter().find(|(at, _)| *at == block).map_or(Fate::Unknown, |(_, fate)| *fate);
+                    let malformed = matches!(
+                        call.arguments.class(),
+                        ArgumentsClass::Malformed | ArgumentsClass::OtherJson
+                    );
                     self.add_call(index, &call.id, fate, malformed);
                     calls = true;
                 }
@@ -230,13 +233,8 @@ impl Pairing {
             (Some(_), Some(state)) if state.newest == NONE => wait(state, this, &mut self.results),
             (Some(_), Some(_)) => {}
             (Some(id), None) => {
-                let state = IdState {
-                    first_call: NONE,
-                    newest: NONE,
-                    open: NONE,
-                    waiting: this,
-                    waiting_last: this,
-                };
+                let state =
+                    IdState { first_call: NONE, newest: NONE, open: NONE, waiting: this, waiting_last: this };
                 self.ids.insert(id.clone(), state);
             }
         }

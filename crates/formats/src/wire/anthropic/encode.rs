@@ -9,7 +9,8 @@ use rejoin_record::{
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView, sound::PartRef, sound::RAW_ARGUMENTS,
+    Action, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView, sound::PartRef,
+    sound::RAW_ARGUMENTS,
 };
 
 use super::super::{
@@ -67,10 +68,7 @@ pub(super) struct Encoder<'t> {
 impl<'t> Encoder<'t> {
     fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
         let same = target.context.dialect == Some(Dialect::Anthropic);
-        let calls = view.items().any(|item| item.exchanges().next().is_some());
-        // Tools are part of what reasoning is bound to. Of a bare list they are simply not known.
-        let stubs = calls && target.context.whole_body && target.context.tools().is_empty();
-        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !stubs;
+        let intact = target.keeps_reasoning_of(Dialect::Anthropic);
         let marks = if same { count_marks(view, target) } else { 0 };
         Self {
             target,
@@ -126,7 +124,8 @@ impl<'t> Encoder<'t> {
             self.system.extend(texts);
         } else {
             self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
-            let pieces = texts.iter().map(|text| render::text_block(&format!("<system>{text}</system>"))).collect();
+            let pieces =
+                texts.iter().map(|text| render::text_block(&format!("<system>{text}</system>"))).collect();
             self.flush();
             self.push_new("user", pieces);
             self.tool_loop = None;
@@ -150,7 +149,11 @@ impl<'t> Encoder<'t> {
         }
         let message = item.message();
         let whole = item.is_complete() && self.is_regular(message);
-        if whole && pieces.len() == message.blocks.len() && !pieces.is_empty() && pieces.iter().all(|p| p.exact) {
+        if whole
+            && pieces.len() == message.blocks.len()
+            && !pieces.is_empty()
+            && pieces.iter().all(|p| p.exact)
+        {
             self.push_raw(message);
             return;
         }
@@ -174,11 +177,16 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    /// Notes why a message of this very dialect does not go out as it was.
+    /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
     fn irregular(&mut self, message: &Message, index: usize) {
-        let Some(native) = message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT) else {
+        let Some(native) =
+            message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT)
+        else {
             return;
         };
+        if self.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
+            return;
+        }
         let extra = Doc::parse(native.raw.as_str()).ok().and_then(|doc| {
             let root = doc.root()?;
             let mut fields = root.fields().map(|(key, _)| key.as_str().unwrap_or_default().into_owned());
@@ -225,6 +233,8 @@ impl<'t> Encoder<'t> {
     ) -> Option<Piece<'i>> {
         let own = self.own_bytes(message, block);
         let made = match (&block.kind, own) {
+            // Another dialect's way to say that there is no text.
+            (BlockKind::Text(text), _) if text.is_empty() && !self.same => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
                 self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
                 return None;
@@ -345,7 +355,7 @@ impl<'t> Encoder<'t> {
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         let mut calls: Vec<(&Exchange, &ToolCall, String)> = Vec::new();
         let mut begins_with_thinking = false;
-        let paired = paired_server_tools(item);
+        let paired = self.paired_server_tools(item);
         for (part_place, part) in item.parts().enumerate() {
             match part {
                 PartRef::Block(block, content) => {
@@ -408,7 +418,43 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    fn call<'i>(&mut self, item: &'i Item, exchange: &'i Exchange, call: &'i ToolCall) -> (Piece<'i>, String) {
+    /// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
+    fn paired_server_tools(&mut self, item: &Item) -> Vec<usize> {
+        let mut open: Vec<(String, bool, usize)> = Vec::new();
+        let mut stay = Vec::new();
+        for part in item.parts() {
+            let PartRef::Block(block, content) = part else { continue };
+            let BlockKind::Opaque(opaque) = &content.kind else { continue };
+            if !opaque.fits {
+                continue;
+            }
+            let doc = Doc::parse(opaque.raw.as_str());
+            let field = |name| doc.as_ref().ok()?.root()?.get(name)?.as_str().map(Cow::into_owned);
+            let mcp = opaque.kind.starts_with("mcp_");
+            match (field("id"), field("tool_use_id")) {
+                (Some(id), _) if opaque.kind.ends_with("tool_use") => open.push((id, mcp, block)),
+                (_, Some(id)) => {
+                    if let Some(place) = open.iter().position(|(other, kind, _)| *other == id && *kind == mcp)
+                    {
+                        let (id, _, call) = open.remove(place);
+                        if self.ids.reserve(&id) {
+                            stay.extend([call, block]);
+                        }
+                    }
+                }
+                _ if opaque.kind.ends_with("tool_use") || opaque.kind.ends_with("tool_result") => {}
+                _ => stay.push(block),
+            }
+        }
+        stay
+    }
+
+    fn call<'i>(
+        &mut self,
+        item: &'i Item,
+        exchange: &'i Exchange,
+        call: &'i ToolCall,
+    ) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
         let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
         let id = self.ids.map(view_id).into_owned();
@@ -425,7 +471,8 @@ impl<'t> Encoder<'t> {
         if !self.used_tools.contains(&name) {
             self.used_tools.push(name.clone());
         }
-        let as_written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
+        let as_written =
+            exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
         if let Some(raw) = self.own_bytes(item.message(), block) {
             if as_written && id == call.id.as_str() && name == *call.name {
@@ -476,7 +523,8 @@ impl<'t> Encoder<'t> {
 
     /// A new message of these blocks.
     pub(super) fn push_new(&mut self, role: &str, blocks: Vec<String>) {
-        let mut content = String::with_capacity(blocks.iter().map(|block| block.len() + 1).sum::<usize>() + 2);
+        let mut content =
+            String::with_capacity(blocks.iter().map(|block| block.len() + 1).sum::<usize>() + 2);
         render::array(&mut content, blocks.iter().map(String::as_str));
         self.push_content(role, &content);
     }
@@ -501,9 +549,8 @@ impl<'t> Encoder<'t> {
         let around = self.surroundings();
         let body =
             write_body(self.target, Dialect::Anthropic, &self.messages, around, &mut self.ledger.findings);
-        let too_large = |what, size, limit| {
-            Err(TooLarge { rule: "ANT-28", what, size, limit, at: Position::default() })
-        };
+        let too_large =
+            |what, size, limit| Err(TooLarge { rule: "ANT-28", what, size, limit, at: Position::default() });
         if self.messages.len() > MESSAGES {
             return too_large("the number of messages", self.messages.len(), MESSAGES);
         }
@@ -533,7 +580,12 @@ impl<'t> Encoder<'t> {
             let filled = |text: &str| !rejoin_record::text::is_blank(text);
             match root.kind() {
                 Kind::String => {
-                    blocks.extend(root.as_str().filter(|text| filled(text)).map(|text| text.into_owned()).map(|t| render::text_block(&t)));
+                    let text = root.as_str().unwrap_or_default();
+                    if filled(&text) {
+                        blocks.push(render::text_block(&text));
+                    } else {
+                        rebuilt |= !text.is_empty();
+                    }
                 }
                 Kind::Array => {
                     for block in root.items() {
@@ -551,6 +603,10 @@ impl<'t> Encoder<'t> {
         }
         if !rebuilt {
             return;
+        }
+        if own.is_some() {
+            let finding = Finding::new(Rule::EmptyMessage, Position::default(), Action::Replaced);
+            self.ledger.note(finding.about("system"));
         }
         blocks.extend(self.system.iter().map(|text| render::text_block(text)));
         match (&self.system[..], blocks.len()) {
@@ -572,7 +628,9 @@ impl<'t> Encoder<'t> {
             let stubs: Vec<String> = self
                 .used_tools
                 .iter()
-                .map(|name| format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name)))
+                .map(|name| {
+                    format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
+                })
                 .collect();
             let mut out = String::new();
             render::array(&mut out, stubs.iter().map(String::as_str));
@@ -619,8 +677,9 @@ impl<'t> Encoder<'t> {
     /// Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).
     fn thinking_field(&mut self, around: &mut Surroundings) {
         let Some(thinking) = self.target.context.get("thinking") else { return };
-        let enabled = Doc::parse(thinking.as_str())
-            .is_ok_and(|doc| doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled")));
+        let enabled = Doc::parse(thinking.as_str()).is_ok_and(|doc| {
+            doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled"))
+        });
         let forced =
             matches!(self.target.context.tool_choice(), Some(ToolChoice::Any | ToolChoice::Named(_)));
         if enabled && (self.tool_loop == Some(false) || forced) {
@@ -665,33 +724,6 @@ fn object_schema(schema: Option<&Raw>) -> String {
     out
 }
 
-/// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
-fn paired_server_tools(item: &Item) -> Vec<usize> {
-    let mut open: Vec<(String, bool, usize)> = Vec::new();
-    let mut stay = Vec::new();
-    for part in item.parts() {
-        let PartRef::Block(block, content) = part else { continue };
-        let BlockKind::Opaque(opaque) = &content.kind else { continue };
-        if !opaque.fits {
-            continue;
-        }
-        let doc = Doc::parse(opaque.raw.as_str());
-        let field = |name| doc.as_ref().ok()?.root()?.get(name)?.as_str().map(Cow::into_owned);
-        let mcp = opaque.kind.starts_with("mcp_");
-        match (field("id"), field("tool_use_id")) {
-            (Some(id), _) if opaque.kind.ends_with("tool_use") => open.push((id, mcp, block)),
-            (_, Some(id)) => {
-                if let Some(place) = open.iter().position(|(other, kind, _)| *other == id && *kind == mcp) {
-                    stay.extend([open.remove(place).2, block]);
-                }
-            }
-            _ if opaque.kind.ends_with("tool_use") || opaque.kind.ends_with("tool_result") => {}
-            _ => stay.push(block),
-        }
-    }
-    stay
-}
-
 fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
     let count = |raw: &str| raw.matches("\"cache_control\"").count();
     let around: usize = target.context.fields.iter().map(|field| count(field.value.as_str())).sum();
@@ -701,7 +733,8 @@ fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
     let mut messages = 0;
     for item in view.items() {
         let results = item.exchanges().flat_map(|(exchange, _)| exchange.answer().results());
-        let sources = std::iter::once((item.index(), item.message())).chain(results.map(|r| (r.at().0, r.message())));
+        let sources =
+            std::iter::once((item.index(), item.message())).chain(results.map(|r| (r.at().0, r.message())));
         for (index, message) in sources {
             if last != Some(index) {
                 messages += message.native.as_ref().map_or(0, |native| count(native.raw.as_str()));

@@ -37,7 +37,18 @@ impl Encoder<'_> {
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
         let mut media = Vec::new();
         for (exchange, call, id) in calls {
+            let before = self.ledger.findings.len();
             let (json, exact) = self.result(exchange, call, id, &mut media);
+            if let (Answer::InPlace(result), true) = (exchange.answer(), self.same && !exact) {
+                // It goes out in other words; if nothing has said why, its spelling was not the API's.
+                if self.ledger.findings.len() == before
+                    && exchange.renamed().is_none()
+                    && id == call.id.as_str()
+                {
+                    let at = Position::block(result.at().0, result.at().1);
+                    self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+                }
+            }
             pending.pieces.push(json);
             let place = match exchange.answer() {
                 Answer::InPlace(result) => {
@@ -45,7 +56,8 @@ impl Encoder<'_> {
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
                         if self.same {
-                            let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
+                            let finding =
+                                Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                             self.ledger.change(finding.because("results of one batch go in one message"));
                         }
                         pending.exact = None;
@@ -56,7 +68,8 @@ impl Encoder<'_> {
                 _ => None,
             };
             // Exact as long as block after block of one message goes out as it was.
-            pending.exact = pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
+            pending.exact =
+                pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
         }
         if !media.is_empty() {
             pending.exact = None;
@@ -132,7 +145,8 @@ impl Encoder<'_> {
         let raw = self.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
-        let media = content.iter().any(|block| matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_)));
+        let media =
+            content.iter().any(|block| matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_)));
         let empty_list = content.is_empty() && result.result().form == Form::Parts;
         let taken = !blank && !empty_list && !(media && result.result().is_error) && id == call.id.as_str();
         taken.then_some(raw)
@@ -141,9 +155,11 @@ impl Encoder<'_> {
     /// Writes the message of results, if one is open.
     pub(super) fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
-        if let Some((_, message)) = pending.source.as_ref().filter(|(_, message)| {
-            pending.exact == Some(message.blocks.len()) && self.is_regular(message)
-        }) {
+        if let Some((_, message)) = pending
+            .source
+            .as_ref()
+            .filter(|(_, message)| pending.exact == Some(message.blocks.len()) && self.is_regular(message))
+        {
             self.push_raw(message);
         } else {
             self.push_new("user", pending.pieces);

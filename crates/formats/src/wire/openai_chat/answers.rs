@@ -22,7 +22,9 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
              Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
         }
         Rule::MalformedArguments | Rule::BlankArguments => "Expecting value: line 1 column 1 (char 0)",
-        Rule::EmptyMessage | Rule::IrregularContent => "Invalid value for 'content': expected a string, got null.",
+        Rule::EmptyMessage | Rule::IrregularContent => {
+            "Invalid value for 'content': expected a string, got null."
+        }
         Rule::MovedMedia => {
             "Invalid 'messages[{i}]'. Image URLs are only allowed for messages with role 'user', \
              but this message contains an image URL."

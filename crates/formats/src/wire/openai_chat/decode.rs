@@ -15,9 +15,11 @@ pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
         let words = error.get("message").and_then(Value::as_str).unwrap_or_else(|| error.raw().into());
         return Err(DecodeError::Provider(words.into_owned()));
     }
-    let choice = root.get("choices").and_then(|list| list.items().next()).ok_or(DecodeError::Missing("choices"))?;
+    let choice =
+        root.get("choices").and_then(|list| list.items().next()).ok_or(DecodeError::Missing("choices"))?;
     let message = choice.given("message").ok_or(DecodeError::Missing("message"))?;
-    let field = |value: Value<'_>, name| value.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
+    let field =
+        |value: Value<'_>, name| value.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     let model = field(root, "model");
     let mut reader = MessageReader::new(Style::OpenAi, model.clone().map(Into::into));
     let read = reader.read(message, &text, 0).ok_or(DecodeError::Missing("message"))?;

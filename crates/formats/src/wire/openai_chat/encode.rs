@@ -158,7 +158,8 @@ impl Encoder<'_> {
             String::from("\"\"")
         });
         if item.is_complete() && self.same && !content.parts.is_empty() {
-            let finding = Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
+            let finding =
+                Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
             self.ledger.note(finding);
         }
         let role_json = render::literal(role);
@@ -235,12 +236,15 @@ impl Encoder<'_> {
                             let bound = reasoning.sealed && !self.ledger.is_intact(place, part_place);
                             if !ours || !self.keeps_reasoning || bound {
                                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
-                                let fields = REASONING_FIELDS.iter().filter(|(_, sealed)| *sealed == reasoning.sealed);
+                                let fields =
+                                    REASONING_FIELDS.iter().filter(|(_, sealed)| *sealed == reasoning.sealed);
                                 dropped_fields.extend(fields.map(|(name, _)| *name));
                             }
                         }
                         // A refusal beside the content stays where it is.
-                        BlockKind::Text(_) if self.own_bytes(message, kind).is_some_and(|raw| raw.starts_with('"')) => {
+                        BlockKind::Text(_)
+                            if self.own_bytes(message, kind).is_some_and(|raw| raw.starts_with('"')) =>
+                        {
                             speaks_otherwise = true;
                         }
                         BlockKind::Text(_) => self.part(&mut content, message, kind, "assistant", at),
@@ -264,7 +268,8 @@ impl Encoder<'_> {
             return;
         }
         if item.is_complete() && self.same && !self.is_regular(message) {
-            let finding = Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
+            let finding =
+                Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
             self.ledger.note(finding);
         }
         if calls.len() > CALLS {
@@ -290,10 +295,8 @@ impl Encoder<'_> {
             self.push_fields(source.take(), &fields);
             self.results(&calls);
             // What was said is said once; the next message holds calls only.
-            fields = vec![
-                ("role", Some(String::from("\"assistant\""))),
-                ("content", Some(String::from("null"))),
-            ];
+            fields =
+                vec![("role", Some(String::from("\"assistant\""))), ("content", Some(String::from("null")))];
             calls = rest;
         }
     }
@@ -374,7 +377,8 @@ impl Encoder<'_> {
                             content.text(&self.label(&block.kind, at));
                             continue;
                         };
-                        self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved).about(id.as_str()));
+                        self.ledger
+                            .change(Finding::new(Rule::MovedMedia, at, Action::Moved).about(id.as_str()));
                         content.text("[shown in the next user message]");
                         media.text(&format!("[from the result of call {id}]"));
                         media.part(part);
@@ -390,9 +394,15 @@ impl Encoder<'_> {
                 ("content", Some(json)),
             ];
             let source = match results {
-                [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => Some(only.message()),
+                [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => {
+                    Some(only.message())
+                }
                 _ => None,
             };
+            if source.is_some_and(|message| !self.is_regular(message)) {
+                let at = Position::message(results[0].at().0);
+                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+            }
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
@@ -434,7 +444,8 @@ impl Encoder<'_> {
                     out.push_str(json);
                 }
                 Some((_, None)) => {}
-                None if name == "tool_use_id" || (name == "id" && source.is_some_and(|m| m.role == rejoin_record::Role::Tool)) => {}
+                None if name == "tool_use_id"
+                    || (name == "id" && source.is_some_and(|m| m.role == rejoin_record::Role::Tool)) => {}
                 None => {
                     write::key(&mut out, &name);
                     write::clean_copy(&mut out, value.raw());
