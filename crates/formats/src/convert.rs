@@ -59,9 +59,15 @@ pub fn convert(
     model: Option<&str>,
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
-    let repaired = repair_or_refuse(&session.history(), on_broken).map_err(|Refused { findings }| {
-        ConvertError::Refused(findings.into_iter().map(|finding| session.place(finding)).collect())
-    })?;
+    let refused = |findings: Vec<Finding>| {
+        let found = findings.into_iter().map(|finding| session.place(finding));
+        ConvertError::Refused(session.findings.iter().cloned().chain(found).collect())
+    };
+    let repaired =
+        repair_or_refuse(&session.history(), on_broken).map_err(|Refused { findings }| refused(findings))?;
+    if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {
+        return Err(refused(repaired.findings));
+    }
     let target = Target { model, context: &session.context };
     let encoded = dialect.wire().encode(&repaired.view, &target)?;
     let mut findings = session.findings.clone();

@@ -71,7 +71,8 @@ impl Field for u64 {
 impl Field for Raw {
     fn write(&self, out: &mut String, name: &str) {
         write::key(out, name);
-        out.push_str(self.as_str());
+        // An entry is one line; between the tokens of JSON a space is as good as a line break.
+        out.push_str(&self.as_str().replace(['\n', '\r'], " "));
     }
     fn read(value: Option<Value<'_>>) -> Option<Self> {
         value.map(|value| Raw::new(value.raw()))

@@ -2,7 +2,7 @@
 //!
 //! A text that stands in the native item is stored as `[start,len]` (a JSON string literal there) or
 //! `{"raw":[start,len]}` (the bytes themselves); any other text as a JSON string. So the item is kept verbatim, nothing is
-//! stored twice, and whoever reads the line with ordinary tools sees the provider's own JSON. Nested blocks occur only
+//! stored twice (an item with line breaks is stored as one string, `item_text`), and whoever reads the line with ordinary tools sees the provider's own JSON. Nested blocks occur only
 //! inside a result, and results do not nest: reading needs no recursion on input depth.
 
 use crate::{
@@ -30,11 +30,29 @@ pub(crate) fn write(out: &mut String, message: &Message) {
         write::key(out, "format");
         write::string(out, &native.format);
         write_flag(out, "regular", native.regular);
-        write::key(out, "item");
-        out.push_str(native.raw.as_str());
+        write_raw(out, "item", native.raw.as_str());
         out.push('}');
     }
     out.push('}');
+}
+
+/// A foreign value: as it is, or as a string where it has line breaks, since an entry is one line.
+fn write_raw(out: &mut String, name: &str, raw: &str) {
+    if raw.contains(['\n', '\r']) {
+        write::key(out, &format!("{name}_text"));
+        write::string(out, raw);
+    } else {
+        write::key(out, name);
+        out.push_str(raw);
+    }
+}
+
+/// Reads what [`write_raw`] wrote; a value that is not a string shares the body's buffer.
+fn read_raw(body: &Raw, holder: Value<'_>, name: &str) -> Option<Raw> {
+    match holder.get(name) {
+        Some(item) => body.sub(item.start(), item.end()),
+        None => Some(Raw::new(&*holder.get(&format!("{name}_text"))?.as_str()?)),
+    }
 }
 
 fn write_flag(out: &mut String, name: &str, value: bool) {
@@ -89,8 +107,7 @@ impl Writer<'_, '_> {
                     w.text("kind", &opaque.kind);
                     write_flag(w.out, "fits", opaque.fits);
                     if !stored {
-                        write::key(w.out, "raw");
-                        w.out.push_str(opaque.raw.as_str());
+                        write_raw(w.out, "raw", opaque.raw.as_str());
                     }
                 });
             }
@@ -197,16 +214,13 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
     let root = doc.root()?;
     let native = match root.given("native") {
         None => None,
-        Some(native) => {
-            let item = native.get("item")?;
-            Some(Native {
-                format: Text::new(&*native.get("format")?.as_str()?),
-                regular: native.get("regular").and_then(Value::as_bool).unwrap_or(false),
-                raw: raw.sub(item.start(), item.end())?,
-            })
-        }
+        Some(native) => Some(Native {
+            format: Text::new(&*native.get("format")?.as_str()?),
+            regular: native.get("regular").and_then(Value::as_bool).unwrap_or(false),
+            raw: read_raw(raw, native, "item")?,
+        }),
     };
-    let reader = Reader { item: native.as_ref().map(|native| native.raw.as_str()) };
+    let reader = Reader { body: raw, item: native.as_ref().map(|native| native.raw.as_str()) };
     let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;
     let blocks = blocks.items().map(|block| reader.block(block, Nested::Allowed)).collect::<Option<_>>()?;
     Some(Message {
@@ -225,6 +239,7 @@ enum Nested {
 }
 
 struct Reader<'i> {
+    body: &'i Raw,
     item: Option<&'i str>,
 }
 
@@ -260,8 +275,8 @@ impl Reader<'_> {
             "opaque" => BlockKind::Opaque(Box::new(Opaque {
                 kind: self.text(body.get("kind")?)?,
                 fits: flag(body, "fits"),
-                raw: match body.get("raw") {
-                    Some(raw) => Raw::new(raw.raw()),
+                raw: match read_raw(self.body, body, "raw") {
+                    Some(raw) => raw,
                     None => Raw::new(span?.of(self.item?)?),
                 },
             })),

@@ -3,7 +3,7 @@
 //! A result answers the first open call with its id in the newest preceding assistant message that has one, however far
 //! back. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
 //! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
-//! where a request was sent, except a call that was left open there.
+//! where a request was sent: what stands before it has been seen as it is.
 //!
 //! Open calls of one id form a stack of groups (one group a message); each call and result is touched a constant number
 //! of times.
@@ -96,6 +96,9 @@ pub(super) struct Pairing {
     batch: Option<u32>,
     /// The highest call of that batch that was answered so far.
     batch_reached: u32,
+    /// Steps of the loops that are not bounded by one message, to see that they stay linear.
+    #[cfg(test)]
+    pub steps: usize,
 }
 
 impl Pairing {
@@ -134,15 +137,30 @@ impl Pairing {
         }
     }
 
-    /// The state of an id, with calls that were closed meanwhile taken off its stacks.
-    fn settle(state: &mut IdState, calls: &[CallSlot]) {
-        while state.open != NONE && calls[state.open as usize].fate.is_closed() {
+    /// The state of an id, with calls that were sent or closed meanwhile taken off its stacks. Gives the steps it took.
+    fn settle(state: &mut IdState, calls: &[CallSlot], epoch: u32) -> usize {
+        let mut steps = 0;
+        while state.open != NONE {
             let call = &calls[state.open as usize];
+            if call.epoch == epoch && !call.fate.is_closed() {
+                break;
+            }
             state.open = if call.next_in_group == NONE { call.below } else { call.next_in_group };
+            steps += 1;
         }
         while state.newest != NONE && calls[state.newest as usize].fate.is_closed() {
             state.newest = calls[state.newest as usize].previous;
+            steps += 1;
         }
+        steps
+    }
+
+    fn count(&mut self, steps: usize) {
+        #[cfg(test)]
+        {
+            self.steps += steps;
+        }
+        let _ = steps;
     }
 
     fn add_call(&mut self, message: u32, id: &CallId, fate: Fate, malformed: bool) {
@@ -167,15 +185,17 @@ impl Pairing {
             waiting: NONE,
             waiting_last: NONE,
         });
-        Self::settle(state, &self.calls);
+        let mut steps = Self::settle(state, &self.calls, self.epoch);
         slot.reused = state.first_call != NONE;
         state.first_call = state.first_call.min(this);
         if fate.is_closed() {
             self.calls.push(slot);
+            self.count(steps);
             return;
         }
         // Results that came before: those that no request was sent after.
         while state.waiting != NONE {
+            steps += 1;
             let early = state.waiting;
             let result = &mut self.results[early as usize];
             state.waiting = std::mem::replace(&mut result.next, NONE);
@@ -197,6 +217,7 @@ impl Pairing {
         slot.previous = state.newest;
         state.newest = this;
         self.calls.push(slot);
+        self.count(steps);
     }
 
     fn add_result(&mut self, message: u32, block: u32, id: Option<&CallId>) {
@@ -212,9 +233,7 @@ impl Pairing {
             epoch: self.epoch,
         };
         let mut state = id.and_then(|id| self.ids.get_mut(id));
-        if let Some(state) = state.as_deref_mut() {
-            Self::settle(state, &self.calls);
-        }
+        let steps = state.as_deref_mut().map_or(0, |state| Self::settle(state, &self.calls, self.epoch));
         match (id, state) {
             (None, _) => slot.tie = Tie::NoId,
             (Some(_), Some(state)) if state.open != NONE => {
@@ -245,6 +264,7 @@ impl Pairing {
                 self.batch_reached = self.batch_reached.max(slot.call);
             }
         }
+        self.count(steps);
         self.results.push(slot);
         let call = self.results[this as usize].call;
         if call != NONE {

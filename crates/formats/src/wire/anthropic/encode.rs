@@ -158,9 +158,13 @@ impl<'t> Encoder<'t> {
             return;
         }
         if pieces.is_empty() {
-            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::Replaced);
-            self.ledger.change(finding);
-            self.push_text("user", EMPTY);
+            // Under a role that nobody knows, with nothing in it, nothing was said.
+            let nothing = matches!(message.role, rejoin_record::Role::Other(_));
+            let action = if nothing { Action::LeftOut } else { Action::Replaced };
+            self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
+            if !nothing {
+                self.push_text("user", EMPTY);
+            }
             return;
         }
         if item.is_complete() && self.same {

@@ -152,6 +152,12 @@ impl Encoder<'_> {
                 PartRef::Exchange(..) => {}
             }
         }
+        if content.parts.is_empty() && matches!(message.role, rejoin_record::Role::Other(_)) {
+            // Under a role that nobody knows, and nothing in it: nothing was said.
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
+            self.ledger.change(finding);
+            return;
+        }
         let json = content.json().unwrap_or_else(|| {
             let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::Replaced);
             self.ledger.change(finding);

@@ -1,0 +1,379 @@
+//! The binary from outside: what it prints where, and its exit codes.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+const SOUND: &str = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}"#;
+const BROKEN: &str = r#"{"model":"gpt-x","messages":[
+  {"role":"user","content":"list"},
+  {"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{}"}}]},
+  {"role":"user","content":"still there?"},
+  {"role":"tool","tool_call_id":"call_7","content":"who asked?"}]}"#;
+
+struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rejoin"));
+    command.args(arguments).env_remove("DISABLE_MESSAGE_SANITIZATION").env_remove("REJOIN_DISABLE_REPAIR");
+    command
+}
+
+fn rejoin(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn piped(arguments: &[&str], input: &str) -> Output {
+    let mut child = command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("no signal")
+}
+
+#[test]
+fn check_says_sound_and_exits_0() {
+    let home = Home::new();
+    let output = rejoin(&["check", &home.file("a.json", SOUND)]);
+    assert_eq!(code(&output), 0);
+    assert!(out(&output).ends_with("sound: 2 messages, 0 calls, 0 results.\n"), "{}", out(&output));
+    assert_eq!(err(&output), "");
+}
+
+#[test]
+fn check_names_place_answer_and_action_and_ends_with_counts() {
+    let home = Home::new();
+    let output = rejoin(&["check", &home.file("a.json", BROKEN)]);
+    assert_eq!(code(&output), 1);
+    let text = out(&output);
+    for part in [
+        "error message 1, block 0 (line 3): a tool call has no result (call_1, tool ls) [unanswered-call]",
+        "OpenAI would answer 400: An assistant message with 'tool_calls' must be followed by tool messages",
+        "did not have response messages: call_1",
+        "rejoin: a result is added that says none was recorded",
+        "error message 3, block 0 (line 5): a tool result has no call (call_7) [orphan-result]",
+        "broken: 4 messages, 1 call, 1 result: 2 errors.",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(text.trim_end().lines().last().unwrap().contains("broken: "));
+}
+
+#[test]
+fn check_json_has_exactly_its_fields() {
+    let home = Home::new();
+    let output = rejoin(&["check", "--json", &home.file("a.json", BROKEN)]);
+    assert_eq!(code(&output), 1);
+    let report: Value = serde_json::from_str(&out(&output)).unwrap();
+    let keys: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys, ["id", "format", "messages", "calls", "results", "findings", "sound"]);
+    assert!(report["id"].as_str().unwrap().starts_with("conv_"));
+    assert_eq!(report["format"], "openai-chat");
+    assert_eq!(
+        (&report["messages"], &report["calls"], &report["results"]),
+        (&4.into(), &1.into(), &1.into())
+    );
+    assert_eq!(report["sound"], false);
+    let finding = &report["findings"][0];
+    let keys: Vec<_> = finding.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys, ["rule", "severity", "at", "message", "action"]);
+    assert_eq!(finding["rule"], "unanswered-call");
+    assert_eq!(finding["severity"], "error");
+    assert_eq!(finding["at"], serde_json::json!({"message":1,"block":0,"line":3}));
+    assert_eq!(finding["action"], "synthesized");
+}
+
+#[test]
+fn check_for_a_dialect_adds_notes_and_stays_sound() {
+    let home = Home::new();
+    let file = home.file("a.json", SOUND);
+    let output = rejoin(&["check", "--for", "anthropic", "--json", &file]);
+    assert_eq!(code(&output), 0);
+    let report: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(report["findings"][0]["rule"], "role-order");
+    assert_eq!(report["findings"][0]["severity"], "note");
+    assert_eq!(report["sound"], true);
+}
+
+#[test]
+fn one_bad_input_does_not_keep_the_others_from_being_checked() {
+    let home = Home::new();
+    let (good, bad) = (home.file("good.json", SOUND), home.file("bad.json", "nonsense"));
+    let output = rejoin(&["check", "--json", &bad, &good, "/no/such/file"]);
+    assert_eq!(code(&output), 1);
+    assert_eq!(out(&output).lines().count(), 1);
+    assert_eq!(err(&output).matches("error: cannot read").count(), 2);
+    assert_eq!(err(&output).matches("hint: ").count(), 2);
+}
+
+#[test]
+fn nothing_readable_exits_2_with_what_where_and_a_hint() {
+    let home = Home::new();
+    let deep = "[".repeat(100_000);
+    for (name, content, says) in [
+        ("empty", b"".to_vec(), "there is nothing in it"),
+        ("blank", b" \n ".to_vec(), "there is nothing in it"),
+        ("garbage", (0..4000u32).map(|n| (n * 7 % 251) as u8 | 0x80).collect(), "it is not text"),
+        ("text", b"dear diary".to_vec(), "not JSON: not a JSON value (line 1, byte 0)"),
+        ("cut", b"{\"messages\": [{\"role\":".to_vec(), "not JSON"),
+        ("number", b"17".to_vec(), "the format is not known"),
+        ("deep", deep.clone().into_bytes(), "not JSON"),
+        ("deeper", (deep.clone() + &"]".repeat(100_000)).into_bytes(), "the format is not known"),
+    ] {
+        let file = home.file(name, content);
+        for arguments in [vec!["check", &file], vec!["convert", &file, "--to", "anthropic"]] {
+            let output = rejoin(&arguments);
+            assert_eq!(code(&output), 2, "{name}: {}", err(&output));
+            assert!(err(&output).contains(says), "{name}: {}", err(&output));
+            assert!(err(&output).contains(&file), "{name}: it says where");
+            assert_eq!(out(&output), "", "{name}");
+        }
+    }
+    let folder = home.folder.path().display().to_string();
+    let output = rejoin(&["check", &folder]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("hint: give the files in it"), "{}", err(&output));
+}
+
+#[test]
+fn a_file_past_the_limit_is_refused_without_being_read_into_memory() {
+    let home = Home::new();
+    let path = home.path("huge.json");
+    fs::File::create(&path).unwrap().set_len(300 * 1024 * 1024).unwrap();
+    let output = rejoin(&["check", &path.display().to_string()]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("more than the limit of 256 MiB"), "{}", err(&output));
+}
+
+#[test]
+fn deep_nesting_inside_a_message_is_set_apart() {
+    let home = Home::new();
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","content":"hi"}},{{"role":"assistant","content":"ok","x":{deep}}},
+        {{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":{}}}}}]}},
+        {{"role":"tool","tool_call_id":"c","content":"done"}}]}}"#,
+        serde_json::to_string(&format!("{{\"a\":{deep}}}")).unwrap()
+    );
+    let output = rejoin(&["convert", &home.file("deep.json", body), "--to", "anthropic"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let body: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert!(body["messages"][2]["content"][0]["input"]["_raw_arguments"].is_string());
+    assert!(err(&output).contains("malformed-arguments"));
+}
+
+#[test]
+fn invalid_utf8_is_replaced_and_said() {
+    let home = Home::new();
+    let file = home.file("a.json", b"[{\"role\":\"user\",\"content\":\"caf\xe9 ok\"}]");
+    let output = rejoin(&["check", "--json", &file]);
+    assert_eq!(code(&output), 1);
+    let report: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(report["findings"][0]["rule"], "invalid-utf8");
+    let output = rejoin(&["convert", &file, "--to", "openai-chat"]);
+    assert!(out(&output).contains("caf\u{fffd} ok"));
+}
+
+#[test]
+fn convert_prints_the_body_and_nothing_else_on_stdout() {
+    let home = Home::new();
+    let file = home.file("a.json", BROKEN);
+    let report = home.path("report.json");
+    let output = rejoin(&[
+        "convert",
+        &file,
+        "--to",
+        "anthropic",
+        "--model",
+        "claude-x",
+        "--report",
+        &report.display().to_string(),
+    ]);
+    assert_eq!(code(&output), 0);
+    let body: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(body["model"], "claude-x");
+    assert_eq!(body["messages"].as_array().unwrap().len(), 5);
+    assert_eq!(body["tools"][0]["name"], "ls");
+    assert!(err(&output).contains("[unanswered-call]") && err(&output).contains("[stub-tools]"));
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report[0]["rule"], "unanswered-call");
+}
+
+#[test]
+fn convert_in_the_same_dialect_keeps_the_other_fields() {
+    let body = r#"{"model":"gpt-x","temperature":0.70,"messages":[{"role":"user","content":"hi"}],"x_unknown":{"a":[1]}}"#;
+    let output = piped(&["convert", "-", "--from", "openai-chat", "--to", "openai-chat"], body);
+    assert_eq!(out(&output).trim_end(), body);
+    assert_eq!(err(&output), "");
+}
+
+#[test]
+fn drop_leaves_out_what_keep_keeps() {
+    let output = piped(&["convert", "-", "--to", "openai-chat", "--on-broken", "drop"], BROKEN);
+    let body: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(body["messages"].as_array().unwrap().len(), 2);
+}
+
+/// S2-43: repairing can be turned off: then nothing is sent that is not sound, and what is wrong is printed.
+#[test]
+fn refuse_prints_findings_and_exits_1() {
+    let refuse: [(&[&str], &[(&str, &str)]); 3] = [
+        (&["--on-broken", "refuse"], &[]),
+        (&[], &[("DISABLE_MESSAGE_SANITIZATION", "true")]),
+        (&[], &[("REJOIN_DISABLE_REPAIR", "true")]),
+    ];
+    let home = Home::new();
+    let (broken, sound) = (home.file("broken.json", BROKEN), home.file("sound.json", SOUND));
+    for (flags, variables) in refuse {
+        let run = |file: &str| {
+            let arguments = [&["convert", file, "--to", "openai-chat"], flags].concat();
+            command(&arguments).envs(variables.iter().copied()).output().unwrap()
+        };
+        let output = run(&broken);
+        assert_eq!(code(&output), 1);
+        assert_eq!(out(&output), "");
+        assert!(
+            err(&output).contains("[orphan-result]") && err(&output).contains("hint: "),
+            "{}",
+            err(&output)
+        );
+        assert_eq!(code(&run(&sound)), 0);
+    }
+    // The flag wins over the environment.
+    let output = command(&["convert", &broken, "--to", "openai-chat", "--on-broken", "keep"])
+        .env("DISABLE_MESSAGE_SANITIZATION", "true")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0);
+}
+
+#[test]
+fn a_file_of_many_conversations() {
+    let home = Home::new();
+    let file = home.file("many.jsonl", format!("{SOUND}\n{}\n", BROKEN.replace('\n', " ")));
+    let output = rejoin(&["check", "--json", &file]);
+    assert_eq!((code(&output), out(&output).lines().count()), (1, 2));
+    let output = rejoin(&["convert", &file, "--to", "anthropic"]);
+    assert_eq!((code(&output), out(&output)), (2, String::new()));
+    assert!(err(&output).contains("2 conversations") && err(&output).contains("--session N"));
+    let output = rejoin(&["convert", &file, "--to", "openai-chat", "--session", "1"]);
+    assert_eq!((code(&output), out(&output).trim_end()), (0, SOUND));
+    assert_eq!(code(&rejoin(&["convert", &file, "--to", "anthropic", "--session", "3"])), 2);
+}
+
+#[test]
+fn explain_prints_a_page_for_every_rule() {
+    let list = out(&rejoin(&["explain"]));
+    assert!(list.lines().count() >= 30);
+    for line in list.lines() {
+        let rule = line.split_whitespace().next().unwrap();
+        let output = rejoin(&["explain", rule]);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).starts_with(&format!("# {rule}\n")), "{rule}");
+        let json: Value = serde_json::from_str(&out(&rejoin(&["explain", "--json", rule]))).unwrap();
+        assert_eq!(json["rule"], rule);
+    }
+    let output = rejoin(&["explain", "orphan-reslt"]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("orphan-result"), "it says what was meant: {}", err(&output));
+}
+
+#[test]
+fn usage_and_help() {
+    assert_eq!(code(&rejoin(&["--version"])), 0);
+    for command in ["check", "convert", "explain", "completions"] {
+        let output = rejoin(&[command, "--help"]);
+        assert_eq!(code(&output), 0);
+        assert!(out(&output).contains("Usage: rejoin"), "{command}");
+    }
+    assert!(out(&rejoin(&["check", "--help"])).contains("Examples:"));
+    assert_eq!(code(&rejoin(&["convert", "x"])), 2);
+    let output = rejoin(&["convert", "x", "--to", "antropic"]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("'anthropic'"), "{}", err(&output));
+    assert_eq!(code(&rejoin(&["chek"])), 2);
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(out(&rejoin(&["completions", shell])).contains("rejoin"));
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let home = Home::new();
+    let file = home.file("a.json", BROKEN);
+    assert!(!out(&rejoin(&["check", &file])).contains('\u{1b}'), "no terminal, no colour");
+    assert!(out(&rejoin(&["check", &file, "--color", "always"])).contains('\u{1b}'));
+    let output = command(&["check", &file]).env("NO_COLOR", "1").output().unwrap();
+    assert!(!out(&output).contains('\u{1b}'));
+}
+
+#[test]
+fn hostile_text_does_not_reach_the_terminal() {
+    let body = r#"[{"role":"tool","tool_call_id":"\u001b[2J\u202eevil","content":"x"}]"#;
+    let output = piped(&["check", "-"], body);
+    assert!(!out(&output).contains('\u{1b}') && !out(&output).contains('\u{202e}'), "{}", out(&output));
+    assert!(out(&output).contains("evil"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_quiet_success() {
+    let home = Home::new();
+    let long = format!(r#"[{{"role":"user","content":"{}"}}]"#, "word ".repeat(400_000));
+    let file = home.file("long.json", long);
+    let mut child = command(&["convert", &file, "--to", "anthropic"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((code(&output), err(&output)), (0, String::new()));
+}
+
+#[test]
+fn too_large_for_the_provider_is_an_error_with_a_hint() {
+    let home = Home::new();
+    let long = format!(r#"[{{"role":"user","content":"{}"}}]"#, "word ".repeat(6_500_000));
+    let output = rejoin(&["convert", &home.file("long.json", long), "--to", "anthropic"]);
+    assert_eq!((code(&output), out(&output)), (1, String::new()));
+    assert!(err(&output).contains("ANT-28") && err(&output).contains("hint: "), "{}", err(&output));
+}

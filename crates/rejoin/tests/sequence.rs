@@ -1,0 +1,587 @@
+//! Plain lists of messages: what `validate_message_sequence`, `sanitize_recovered_messages` and
+//! `validate_message_structure` do with every broken state. The comment above a test names its rows.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use rejoin::{
+    Block, BlockKind, CallId, Message, Role, SequenceError, ToolCall, ToolResult, Validation,
+    record::{Origin, Reasoning, Text},
+    sanitize_recovered_messages, validate_message_sequence, validate_message_structure,
+};
+
+fn call(id: &str) -> ToolCall {
+    ToolCall::new(id, "read_file", r#"{"path":"a.txt"}"#)
+}
+
+fn calls(ids: &[&str]) -> Message {
+    Message::assistant_with_tools(ids.iter().map(|id| call(id)).collect())
+}
+
+/// An assistant message that says something and calls tools.
+fn says_and_calls(text: &str, ids: &[&str]) -> Message {
+    let mut blocks = vec![Block::text(text)];
+    blocks.extend(ids.iter().map(|id| Block::call(call(id))));
+    Message::new(Role::Assistant, blocks)
+}
+
+fn thinking(text: &str) -> Block {
+    let origin = Origin { dialect: Some(Text::new("anthropic")), ..Origin::default() };
+    Block::new(BlockKind::Reasoning(Box::new(Reasoning { text: Text::new(text), sealed: true, origin })))
+}
+
+/// A sketch of a list: `u` user, `s` system, `a` assistant, `a[..]` calls, `r..` a result.
+fn sketch(messages: &[Message]) -> String {
+    let mut words = Vec::new();
+    for message in messages {
+        let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
+        let results: Vec<String> =
+            message.tool_results().filter_map(|r| Some(format!("r{}", r.call_id.as_ref()?))).collect();
+        words.push(match &message.role {
+            Role::Tool => results.join(" "),
+            Role::Assistant if !calls.is_empty() => format!("a[{}]", calls.join(",")),
+            role => role.as_str()[..1].to_owned(),
+        });
+    }
+    words.join(" ")
+}
+
+fn sanitized(messages: &[Message]) -> String {
+    let sanitized = sanitize_recovered_messages(messages);
+    assert_eq!(
+        validate_message_structure(&sanitized.messages),
+        Validation { valid: true, errors: Vec::new() },
+        "what comes out is sound"
+    );
+    sketch(&sanitized.messages)
+}
+
+/// Everything that is logged while `work` runs, one line each.
+fn logged(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .without_time()
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+}
+
+/// S0-33, S0-34: an orphan goes.
+#[test]
+fn drops_an_orphan() {
+    let valid = validate_message_sequence(&[Message::user("hi"), Message::tool("call_9", "lost")]);
+    assert_eq!(sketch(&valid), "u");
+}
+
+/// S0-34: a valid pair stays, with its id.
+#[test]
+fn preserves_a_valid_pair() {
+    let valid =
+        validate_message_sequence(&[Message::user("hi"), calls(&["call_1"]), Message::tool("call_1", "ok")]);
+    assert_eq!(valid.len(), 3);
+    assert_eq!(valid[2].tool_call_id(), Some(&CallId::from("call_1")));
+}
+
+/// S0-34: user and system messages pass through.
+#[test]
+fn user_and_system_pass_through() {
+    let list = [
+        Message::system("be kind"),
+        Message::user("hi"),
+        Message::system("be brief"),
+        Message::user("well?"),
+    ];
+    assert_eq!(validate_message_sequence(&list), list);
+}
+
+/// S0-34, S0-26: a tool message without an id goes, and the log says so.
+#[test]
+fn a_tool_message_without_an_id_goes() {
+    let result = ToolResult { call_id: None, ..ToolResult::new("x", "who asked?") };
+    let list = [Message::user("hi"), Message::new(Role::Tool, vec![Block::result(result)])];
+    let log = logged(|| assert_eq!(sketch(&validate_message_sequence(&list)), "u"));
+    assert!(log.contains("WARN Tool message missing tool_call_id, dropping message"), "{log}");
+}
+
+/// S0-09: an orphan is a result whose id no preceding assistant message has: a later one does not count.
+#[test]
+fn a_later_call_does_not_make_a_result_valid() {
+    let list =
+        [Message::user("hi"), Message::tool("c1", "early"), calls(&["c1"]), Message::tool("c1", "in time")];
+    assert_eq!(sanitized(&list), "u a[c1] rc1");
+    assert_eq!(sanitize_recovered_messages(&list).messages[2].content().as_deref(), Some("in time"));
+}
+
+/// S0-20, S0-25: an orphan on its way to a provider is dropped with a warning, and the conversation goes on.
+#[test]
+fn an_orphan_is_dropped_with_a_warning() {
+    let long = "é".repeat(80);
+    let list = [Message::user("hi"), Message::tool("call_9", long.as_str())];
+    let log = logged(|| assert_eq!(validate_message_sequence(&list).len(), 1));
+    let preview = "é".repeat(50);
+    let line = format!(
+        "WARN Orphan tool message detected and dropped: tool_call_id=call_9, content_preview=\"{preview}\""
+    );
+    assert!(log.contains(&line), "{log}");
+}
+
+/// S0-21, S0-31: a loaded conversation is sanitized, with its counts in the debug log.
+#[test]
+fn sanitizing_is_logged_with_counts() {
+    let mut list = vec![Message::tool("x", "1"), Message::tool("y", "2")];
+    list.extend((0..15).map(|n| Message::user(format!("message {n}"))));
+    let log = logged(|| assert_eq!(validate_message_sequence(&list).len(), 15));
+    assert!(log.contains("DEBUG Sanitized message sequence: dropped 2 orphans, kept 15 valid"), "{log}");
+    assert!(log.contains("DEBUG Message validation: input=17, output=15, dropped=2"), "{log}");
+}
+
+/// S0-16..S0-19: the texts of the errors.
+#[test]
+fn error_texts() {
+    for (error, text) in [
+        (
+            SequenceError::Orphan(CallId::from("call_9")),
+            "Orphan tool message detected: tool_call_id=call_9, no matching assistant message found",
+        ),
+        (
+            SequenceError::InvalidSequence("a call has no result".into()),
+            "Invalid message sequence in conversation: a call has no result",
+        ),
+        (SequenceError::NotFound("conv_x".into()), "Conversation not found: id=conv_x"),
+        (SequenceError::LoadFailed("disk full".into()), "Failed to load conversation: disk full"),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
+    let findings = sanitize_recovered_messages(&[Message::tool("call_9", "x")]).findings;
+    assert_eq!(SequenceError::of(&findings[0]), Some(SequenceError::Orphan(CallId::from("call_9"))));
+    let findings = sanitize_recovered_messages(&[calls(&["c1"])]).findings;
+    assert!(matches!(SequenceError::of(&findings[0]), Some(SequenceError::InvalidSequence(_))));
+}
+
+/// S2-03, S2-24, B28: recovery works from any state and never fails, whatever the list is.
+#[test]
+fn any_state_recovers() {
+    let pieces = [
+        Message::user("u"),
+        Message::system("s"),
+        Message::assistant("a"),
+        calls(&["c1", "c2"]),
+        Message::tool("c1", "1"),
+        Message::tool("c2", "2"),
+        says_and_calls("t", &["c1"]),
+        Message::new(Role::Other(Text::new("alien")), vec![]),
+    ];
+    // Every list of up to four of them.
+    for size in 0..=4u32 {
+        for number in 0..pieces.len().pow(size) {
+            let digit = |place| number / pieces.len().pow(place) % pieces.len();
+            let list: Vec<Message> = (0..size).map(|place| pieces[digit(place)].clone()).collect();
+            let clean = sanitize_recovered_messages(&list).messages;
+            assert!(validate_message_structure(&clean).valid, "{} became {}", sketch(&list), sketch(&clean));
+        }
+    }
+}
+
+/// S2-04, S2-15, S2-41, S2-44: everything that was said survives, broken calls or not.
+#[test]
+fn text_and_thinking_survive() {
+    let mut broken = says_and_calls("let me look", &["c1"]);
+    broken.blocks.insert(0, thinking("where could it be"));
+    let list = [Message::user("find it"), broken, Message::user("and?")];
+    let clean = sanitize_recovered_messages(&list).messages;
+    assert_eq!(sketch(&clean), "u a u");
+    assert!(matches!(&clean[1].blocks[0].kind, BlockKind::Reasoning(r) if &*r.text == "where could it be"));
+    assert_eq!(clean[1].content().as_deref(), Some("let me look"));
+}
+
+/// S2-06, S2-29: what is complete stays as it is, and so do text-only and empty lists.
+#[test]
+fn sound_lists_are_untouched() {
+    for list in [
+        vec![],
+        vec![Message::user("hi"), Message::assistant("hello")],
+        vec![Message::user("hi"), calls(&["c1", "c2"]), Message::tool("c1", "1"), Message::tool("c2", "2")],
+    ] {
+        let clean = sanitize_recovered_messages(&list);
+        assert_eq!(clean.messages, list);
+        assert!(clean.findings.is_empty());
+    }
+}
+
+/// S2-07, S2-26, B2: a call at the end that nobody answered goes.
+#[test]
+fn incomplete_at_the_end() {
+    assert_eq!(sanitized(&[Message::user("hi"), calls(&["c1"])]), "u");
+    assert_eq!(sanitized(&[Message::user("hi"), says_and_calls("wait", &["c1"])]), "u a");
+}
+
+/// S2-26: the same in the middle, and with several calls in one message.
+#[test]
+fn incomplete_in_the_middle() {
+    assert_eq!(sanitized(&[Message::user("a"), calls(&["c1"]), Message::user("b")]), "u u");
+    assert_eq!(
+        sanitized(&[Message::user("a"), says_and_calls("x", &["c1", "c2", "c3"]), Message::user("b")]),
+        "u a u"
+    );
+}
+
+/// S2-08, S2-19, S2-30, B22: three asked for, two done: all three go, and so do the two results.
+#[test]
+fn mid_parallel() {
+    let list = [
+        Message::user("go"),
+        says_and_calls("three things", &["c1", "c2", "c3"]),
+        Message::tool("c1", "1"),
+        Message::tool("c2", "2"),
+    ];
+    assert_eq!(sanitized(&list), "u a");
+}
+
+/// B23, B24: second and later results of a complete batch stay; a message with two calls is valid.
+#[test]
+fn later_parallel_results_stay() {
+    let list = [
+        Message::user("go"),
+        calls(&["c1", "c2"]),
+        Message::tool("c1", "1"),
+        Message::tool("c2", "2"),
+        Message::user("so?"),
+    ];
+    assert_eq!(sanitized(&list), "u a[c1,c2] rc1 rc2 u");
+    assert!(validate_message_structure(&list).valid);
+}
+
+/// S2-09, S2-28: results without calls go, one or several, and those of calls that were removed too.
+#[test]
+fn orphans_go() {
+    assert_eq!(sanitized(&[Message::user("hi"), Message::tool("x", "1")]), "u");
+    assert_eq!(
+        sanitized(&[
+            Message::tool("x", "1"),
+            Message::user("hi"),
+            Message::tool("y", "2"),
+            Message::tool("z", "3")
+        ]),
+        "u"
+    );
+}
+
+/// S2-14: a result goes with the batch that its call belonged to.
+#[test]
+fn results_of_removed_calls_go() {
+    let list = [Message::user("hi"), calls(&["c1", "c2"]), Message::tool("c1", "1"), Message::user("stop")];
+    assert_eq!(sanitized(&list), "u u");
+}
+
+/// S2-10: what is not a message at all is set aside with a warning, and the rest is used.
+#[test]
+fn corrupted_messages_are_skipped() {
+    let body = r#"[{"role":"user","content":"hi"}, 17, null, {"role":"assistant","content":"hello"}]"#;
+    let mended = rejoin::mend(rejoin::Dialect::OpenAiChat, body).unwrap();
+    assert_eq!(mended.findings.iter().filter(|finding| finding.rule.name() == "damaged-entry").count(), 2);
+    assert!(mended.body.contains("hello"));
+}
+
+/// S2-11, S2-18: empty, system only, thinking only, a lone assistant, a last message from the user.
+#[test]
+fn edges_are_usable() {
+    assert_eq!(sanitized(&[]), "");
+    assert_eq!(sanitized(&[Message::system("be kind")]), "s");
+    assert_eq!(sanitized(&[Message::assistant("hello")]), "a");
+    assert_eq!(sanitized(&[Message::assistant("hello"), Message::user("hi")]), "a u");
+    let only_thinking = Message::new(Role::Assistant, vec![thinking("hm")]);
+    assert_eq!(
+        sanitize_recovered_messages(&[Message::user("hi"), only_thinking.clone()]).messages[1],
+        only_thinking
+    );
+}
+
+/// S2-12, S2-17, B26: the layers end in a check that finds nothing, and no role is left in a place that no provider takes.
+#[test]
+fn the_layers_end_in_a_valid_list() {
+    let list = [
+        calls(&["c0"]),
+        Message::user("a"),
+        calls(&["c1"]),
+        Message::assistant("b"),
+        Message::tool("c1", "late"),
+    ];
+    let clean = sanitize_recovered_messages(&list).messages;
+    assert_eq!(sketch(&clean), "u a[c1] rc1 a");
+    for dialect in rejoin::Dialect::all() {
+        let history: rejoin::History = clean.iter().cloned().collect();
+        let view = rejoin::repair(&history, rejoin::Policy::Drop).view;
+        let context = rejoin::Context::default();
+        let body =
+            dialect.wire().encode(&view, &rejoin::Target { model: None, context: &context }).unwrap().body;
+        assert_eq!(dialect.wire().check(body.as_bytes()), []);
+    }
+}
+
+/// S2-13, S2-27: the message goes only if nothing else is left in it.
+#[test]
+fn a_message_goes_only_when_empty() {
+    assert_eq!(sanitized(&[Message::user("hi"), says_and_calls("text", &["c1"])]), "u a");
+    assert_eq!(
+        sanitized(&[Message::user("hi"), says_and_calls(" ", &["c1"])]),
+        "u",
+        "white space is nothing"
+    );
+    assert_eq!(sanitized(&[Message::user("hi"), calls(&["c1"])]), "u");
+    let mut thoughtful = calls(&["c1"]);
+    thoughtful.blocks.insert(0, thinking("hm"));
+    assert_eq!(sanitized(&[Message::user("hi"), thoughtful]), "u a");
+}
+
+/// S2-16, S2-05: every call has its result right behind it, also for a result that came late.
+#[test]
+fn results_stand_right_behind_their_calls() {
+    let list = [
+        Message::user("a"),
+        calls(&["c1"]),
+        Message::user("b"),
+        Message::tool("c1", "late"),
+        Message::user("c"),
+    ];
+    assert_eq!(sanitized(&list), "u a[c1] rc1 u u");
+}
+
+/// S2-20, S2-21: the summary of a recovery.
+#[test]
+fn the_summary_of_a_recovery() {
+    let clean = sanitize_recovered_messages(&[Message::user("hi"), calls(&["c1"]), Message::tool("x", "1")]);
+    assert_eq!(
+        clean.summary("s-42"),
+        [
+            "Session s-42: Removed 2 incomplete messages",
+            "Recovered and sanitized 1 messages from session s-42"
+        ]
+    );
+    let sound = sanitize_recovered_messages(&[Message::user("hi")]);
+    assert_eq!(sound.summary("s-42"), ["Recovered and sanitized 1 messages from session s-42"]);
+}
+
+/// S2-22, B27: what was done is told issue by issue, not by comparing lengths.
+#[test]
+fn the_log_names_each_change() {
+    let list = [
+        Message::user("hi"),
+        says_and_calls("looking", &["c1"]),
+        Message::user("?"),
+        calls(&["c2"]),
+        Message::tool("x", "lost"),
+    ];
+    let log = logged(|| {
+        let clean = sanitize_recovered_messages(&list);
+        assert_eq!(
+            clean.log_lines(),
+            [
+                "Removed incomplete tool_calls from message 1",
+                "Removed assistant message 3 (incomplete tool_calls only)",
+                "Removed orphaned tool_result 4 (id: x)",
+            ]
+        );
+    });
+    assert!(
+        log.contains("Message sanitization: Removed incomplete tool_calls from message 1; Removed"),
+        "{log}"
+    );
+}
+
+/// S2-23: the strings of the structural check.
+#[test]
+fn validation_strings() {
+    let list = [Message::user("hi"), calls(&["c1", "c2"]), Message::tool("c1", "1"), Message::tool("x", "2")];
+    assert_eq!(
+        validate_message_structure(&list),
+        Validation {
+            valid: false,
+            errors: vec![
+                "Message 1: tool_call c2 missing matching tool_result".into(),
+                "Message 3: tool_result x missing matching tool_call".into(),
+            ]
+        }
+    );
+}
+
+/// S2-25, B28: one bad pair in the middle costs itself and nothing else.
+#[test]
+fn one_bad_pair_costs_itself() {
+    let mut list = Vec::new();
+    for turn in 0..50 {
+        let id = format!("c{turn}");
+        list.push(Message::user(format!("question {turn}")));
+        list.push(Message::assistant_with_tools(vec![call(&id)]));
+        if turn != 25 {
+            list.push(Message::tool(id, "answer"));
+        }
+    }
+    assert_eq!(sanitize_recovered_messages(&list).messages.len(), list.len() - 1);
+}
+
+/// S2-30: a delegated call in the middle of another, and a tool that timed out.
+#[test]
+fn nested_delegation_and_timeouts() {
+    let child = ToolCall::new("d1", "delegate", r#"{"task":"count"}"#);
+    let list = [
+        Message::user("go"),
+        Message::assistant_with_tools(vec![child]),
+        calls(&["c1"]),
+        Message::tool("c1", "7"),
+        Message::tool("d1", "the child says 7"),
+    ];
+    assert_eq!(sanitized(&list), "u a[d1] rd1 a[c1] rc1");
+    let timed_out =
+        [Message::user("go"), calls(&["c1", "c2", "c3"]), Message::tool("c1", "1"), Message::tool("c3", "3")];
+    assert_eq!(sanitized(&timed_out), "u");
+}
+
+/// S2-31, B25: raw content with thinking, system messages anywhere, assistants in a row.
+#[test]
+fn raw_content_and_odd_neighbours() {
+    let list = [
+        Message::system("one"),
+        Message::assistant("a"),
+        Message::assistant("b"),
+        Message::system("two"),
+        Message::user("c"),
+    ];
+    assert_eq!(sanitize_recovered_messages(&list).messages, list);
+    // The provider's own item still holds the call that was left out; it must not go out again.
+    let body = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[
+        {"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"wait"},
+        {"type":"tool_use","id":"toolu_1","name":"read","input":{}}]}]}"#;
+    let input = rejoin::Input::new("b", body.as_bytes()).unwrap();
+    let sessions = rejoin::sessions::read(&input, None).unwrap();
+    let out =
+        rejoin::convert(&sessions[0], rejoin::Dialect::Anthropic, None, rejoin::OnBroken::Drop).unwrap().body;
+    assert!(
+        out.contains("\"signature\":\"c2ln\"") && out.contains("wait") && !out.contains("toolu_1"),
+        "{out}"
+    );
+}
+
+/// B3: a second result, a result after a later turn, and an id that is used again: each call has one result of its own.
+#[test]
+fn ids_are_consumed() {
+    let twice =
+        [Message::user("a"), calls(&["c1"]), Message::tool("c1", "first"), Message::tool("c1", "second")];
+    assert_eq!(sanitize_recovered_messages(&twice).messages[2].content().as_deref(), Some("first"));
+    assert_eq!(sanitized(&twice), "u a[c1] rc1");
+    let reused = [
+        Message::user("a"),
+        calls(&["c1"]),
+        Message::tool("c1", "1"),
+        Message::user("b"),
+        calls(&["c1"]),
+        Message::tool("c1", "2"),
+    ];
+    assert_eq!(sanitized(&reused), "u a[c1] rc1 u a[c1_2] rc1_2");
+}
+
+/// B30: under `keep`, what ran is never forgotten, so a model does not do it again.
+#[test]
+fn what_ran_is_not_forgotten() {
+    let list = [Message::user("deploy"), calls(&["c1", "c2"]), Message::tool("c1", "deployed to production")];
+    let history: rejoin::History = list.iter().cloned().collect();
+    let kept = rejoin::repair(&history, rejoin::Policy::Keep).view.to_messages();
+    assert_eq!(sketch(&kept), "u a[c1,c2] rc1 rc2");
+    assert_eq!(kept[2].content().as_deref(), Some("deployed to production"));
+    assert!(kept[3].content().unwrap().contains("may or may not have run"));
+}
+
+/// S2-42: lists without ids, timestamps or native items, as older versions stored them, load and pass.
+#[test]
+fn old_lists_load() {
+    let body = r#"[{"role":"user","content":"2+2"},
+        {"role":"assistant","content":null,"function_call":{"name":"calculate","arguments":"{\"e\":\"2+2\"}"}},
+        {"role":"function","name":"calculate","content":"4"},{"role":"assistant","content":"4"}]"#;
+    let mended = rejoin::mend(rejoin::Dialect::OpenAiChat, body).unwrap();
+    assert!(mended.findings.iter().all(|finding| !finding.is_problem()), "{:?}", mended.findings);
+    assert_eq!(rejoin::Dialect::OpenAiChat.wire().check(mended.body.as_bytes()), []);
+}
+
+/// S2-45, B31: a hundred thousand messages are no more work a message than a thousand: every result is found at once.
+#[test]
+fn large_lists_are_linear() {
+    let mut list = Vec::new();
+    for turn in 0..33_000 {
+        // The same few ids over and over are the hard case.
+        let id = format!("c{}", turn % 3);
+        list.push(Message::user("next"));
+        list.push(Message::assistant_with_tools(vec![call(&id)]));
+        list.push(Message::tool(id, "ok"));
+    }
+    assert_eq!(sanitize_recovered_messages(&list).messages.len(), list.len());
+}
+
+/// S4-06, S4-07: a stored message has a role, a content that may be null, calls as `{id, type, function}`, an id and a tool
+/// name; all of it is read.
+#[test]
+fn stored_message_fields_are_read() {
+    let body = r#"[{"role":"assistant","content":null,"timestamp":"2026-01-02T03:04:05Z","tool_calls":[
+        {"id":"call_1","type":"function","function":{"name":"lookup","arguments":"{\"q\":1}"}}]},
+        {"role":"tool","content":"found","tool_call_id":"call_1","tool_name":"lookup"}]"#;
+    let input = rejoin::Input::new("b", body.as_bytes()).unwrap();
+    let messages = rejoin::sessions::read(&input, None).unwrap().remove(0).messages;
+    assert_eq!(messages[0].content(), None);
+    let call = messages[0].tool_calls().next().unwrap();
+    assert_eq!(
+        (call.id.as_str(), &*call.name, call.arguments.text().as_str()),
+        ("call_1", "lookup", "{\"q\":1}")
+    );
+    assert_eq!(messages[1].tool_call_id(), Some(&CallId::from("call_1")));
+    assert_eq!(messages[1].tool_name().map(Text::as_str), Some("lookup"));
+    assert!(
+        messages[0].native.as_ref().unwrap().raw.as_str().contains("2026-01-02T03:04:05Z"),
+        "nothing is lost"
+    );
+}
+
+/// S4-13, S4-14, B49: rebuilt for Anthropic: results of one batch in one user message, calls as blocks, arguments that do not
+/// parse as an object of raw text, all leading system texts.
+#[test]
+fn rebuilt_for_anthropic() {
+    let body = r#"[{"role":"system","content":"one"},{"role":"system","content":"two"},{"role":"user","content":"go"},
+        {"role":"assistant","content":"ok","tool_calls":[
+          {"id":"c1","type":"function","function":{"name":"a","arguments":"{\"x\":"}},
+          {"id":"c2","type":"function","function":{"name":"b","arguments":"{\"y\":2}"}}]},
+        {"role":"tool","tool_call_id":"c1","content":"1"},{"role":"tool","tool_call_id":"c2","content":"2"}]"#;
+    let input = rejoin::Input::new("b", body.as_bytes()).unwrap();
+    let session = rejoin::sessions::read(&input, None).unwrap().remove(0);
+    let out =
+        rejoin::convert(&session, rejoin::Dialect::Anthropic, None, rejoin::OnBroken::Keep).unwrap().body;
+    let out: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(out["system"], serde_json::json!([{"type":"text","text":"one"},{"type":"text","text":"two"}]));
+    assert_eq!(
+        out["messages"],
+        serde_json::json!([
+            {"role":"user","content":"go"},
+            {"role":"assistant","content":[
+                {"type":"text","text":"ok"},
+                {"type":"tool_use","id":"c1","name":"a","input":{"_raw_arguments":"{\"x\":"}},
+                {"type":"tool_use","id":"c2","name":"b","input":{"y":2}}]},
+            {"role":"user","content":[
+                {"type":"tool_result","tool_use_id":"c1","content":"1"},
+                {"type":"tool_result","tool_use_id":"c2","content":"2"}]},
+        ])
+    );
+}

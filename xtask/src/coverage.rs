@@ -1,0 +1,78 @@
+//! Line coverage per room, counted from the executed lines themselves.
+//!
+//! Needs `cargo-llvm-cov` and LLVM tools that fit the compiler: the rustup component `llvm-tools`, or a distribution's LLVM
+//! of the same major version, named by `LLVM_COV` and `LLVM_PROFDATA`.
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::run::{cargo, run};
+
+/// What each part of the source must reach, in percent of its lines.
+const FLOORS: &[(&str, f64)] = &[
+    ("crates/view/src/repair/", 100.0),
+    ("crates/record/src/", 85.0),
+    ("crates/view/src/", 85.0),
+    ("crates/formats/src/", 85.0),
+];
+
+pub fn coverage() -> Result<()> {
+    if !Command::new("cargo").args(["llvm-cov", "--version"]).output()?.status.success() {
+        bail!("cargo-llvm-cov is not installed\nhint: cargo install cargo-llvm-cov --version 0.9.1 --locked");
+    }
+    let report = "target/coverage.lcov";
+    let mut command = cargo(&["llvm-cov", "--workspace", "--lcov", "--output-path", report]);
+    for (variable, tool) in [("LLVM_COV", "llvm-cov-22"), ("LLVM_PROFDATA", "llvm-profdata-22")] {
+        if std::env::var_os(variable).is_none() && Command::new(tool).arg("--version").output().is_ok() {
+            command.env(variable, tool);
+        }
+    }
+    run(&mut command)?;
+    let lines = executed(&fs::read_to_string(report)?);
+    let mut short = Vec::new();
+    for (part, floor) in FLOORS {
+        let (mut hit, mut all) = (0usize, 0usize);
+        for (file, lines) in
+            lines.iter().filter(|(file, _)| file.contains(part) && !file.ends_with("tests.rs"))
+        {
+            let missed: Vec<u32> =
+                lines.iter().filter(|(_, hits)| **hits == 0).map(|(line, _)| *line).collect();
+            hit += lines.len() - missed.len();
+            all += lines.len();
+            if *floor >= 100.0 && !missed.is_empty() {
+                println!("  {file}: lines {missed:?} are never executed");
+            }
+        }
+        let percent = 100.0 * hit as f64 / all.max(1) as f64;
+        println!("{part:<28} {percent:6.2} % of {all} lines (floor {floor} %)");
+        if percent < *floor {
+            short.push(*part);
+        }
+    }
+    ensure!(short.is_empty(), "below the floor: {short:?}");
+    Ok(())
+}
+
+/// Per file, how often each line was executed: the union over all test binaries. Lines of test modules do not count.
+fn executed(report: &str) -> BTreeMap<String, BTreeMap<u32, u64>> {
+    let mut files: BTreeMap<String, BTreeMap<u32, u64>> = BTreeMap::new();
+    let mut current = String::new();
+    let mut tests_from = u32::MAX;
+    for line in report.lines() {
+        if let Some(path) = line.strip_prefix("SF:") {
+            current = path.to_owned();
+            let source = fs::read_to_string(path).unwrap_or_default();
+            let place = source.lines().position(|line| line.trim() == "#[cfg(test)]");
+            tests_from = place.map_or(u32::MAX, |place| place as u32 + 1);
+        } else if let Some(row) = line.strip_prefix("DA:") {
+            let mut numbers = row.split(',').filter_map(|number| number.parse::<u64>().ok());
+            if let (Some(line), Some(hits)) = (numbers.next(), numbers.next()) {
+                if (line as u32) < tests_from {
+                    *files.entry(current.clone()).or_default().entry(line as u32).or_default() += hits;
+                }
+            }
+        }
+    }
+    files
+}

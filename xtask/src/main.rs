@@ -1,0 +1,43 @@
+//! `cargo xtask`: what is done to the project, as opposed to by it. Each command is a file.
+
+mod bench;
+mod ci;
+mod coverage;
+mod laws;
+mod rows;
+mod run;
+mod tidy;
+mod wasm;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "cargo xtask COMMAND
+
+  ci                  everything that must pass: format, lints, tests, docs, tidy, rows
+  laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
+  rows [--missing]    which test proves which row of docs/requirements.md
+  tidy                the house rules: edges between rooms, file headers, registries, generated files
+  coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
+  bench [FILTER]      benchmarks, as ratios in one run
+  wasm                builds the library for wasm32-unknown-unknown, if that target is installed
+";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    std::env::set_current_dir(run::root())?;
+    let rest = arguments.get(1..).unwrap_or_default();
+    match arguments.first().map(String::as_str) {
+        Some("ci") => ci::ci(),
+        Some("laws") => laws::laws(rest.first().map(String::as_str)),
+        Some("rows") => rows::rows(rest.iter().any(|argument| argument == "--missing")),
+        Some("tidy") => tidy::tidy(),
+        Some("coverage") => coverage::coverage(),
+        Some("bench") => bench::bench(rest.first().map(String::as_str)),
+        Some("wasm") => wasm::wasm(),
+        Some(other) => bail!("no command `{other}`\n\n{HELP}"),
+        None => {
+            println!("{HELP}");
+            Ok(())
+        }
+    }
+}

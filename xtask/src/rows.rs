@@ -1,0 +1,138 @@
+//! Row → test: which behaviour of docs/requirements.md is proved by which test. A test quotes the ids of its rows in the
+//! comment above it.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Result, ensure};
+
+use crate::run::files;
+
+/// Rows that must have a test by now. Grows with the product.
+const PROMISED: &[&str] = &[
+    "S0-09",
+    "S0-16..S0-21",
+    "S0-25",
+    "S0-26",
+    "S0-31",
+    "S0-33",
+    "S0-34",
+    "S2-03..S2-31",
+    "S2-41..S2-45",
+    "S4-06",
+    "S4-07",
+    "S4-13",
+    "S4-14",
+    "B2",
+    "B3",
+    "B22..B28",
+    "B30",
+    "B49",
+];
+
+pub fn rows(only_missing: bool) -> Result<()> {
+    let all = requirements()?;
+    let proofs = proofs()?;
+    let unknown: Vec<_> = proofs.keys().filter(|id| !all.contains(id)).collect();
+    ensure!(unknown.is_empty(), "tests quote rows that docs/requirements.md does not have: {unknown:?}");
+    if !only_missing {
+        for id in &all {
+            if let Some(tests) = proofs.get(id) {
+                println!("{id:<6} {}", tests.join(", "));
+            }
+        }
+    }
+    let missing: Vec<&String> = all.iter().filter(|id| !proofs.contains_key(*id)).collect();
+    println!("{} of {} rows have a test", all.len() - missing.len(), all.len());
+    if !only_missing {
+        println!("without one: {}", missing.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" "));
+    }
+    let broken: Vec<String> = promised(&all).into_iter().filter(|id| !proofs.contains_key(id)).collect();
+    ensure!(broken.is_empty(), "promised rows without a test: {broken:?}");
+    Ok(())
+}
+
+/// The ids in the order of the page.
+fn requirements() -> Result<Vec<String>> {
+    let page = fs::read_to_string("docs/requirements.md")?;
+    Ok(page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(' '))
+        .map(|(id, _)| id.to_owned())
+        .filter(|id| is_id(id))
+        .collect())
+}
+
+fn is_id(word: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match word.split_once('-') {
+        Some((group, number)) => {
+            group.len() == 2 && group.starts_with('S') && digits(&group[1..]) && digits(number)
+        }
+        None => word.strip_prefix('B').is_some_and(digits),
+    }
+}
+
+fn promised(all: &[String]) -> Vec<String> {
+    let mut wanted = Vec::new();
+    for promise in PROMISED {
+        match promise.split_once("..") {
+            None => wanted.push((*promise).to_owned()),
+            Some((first, last)) => {
+                let place = |id: &str| all.iter().position(|other| other == id);
+                if let (Some(first), Some(last)) = (place(first), place(last)) {
+                    wanted.extend(all[first..=last].iter().cloned());
+                }
+            }
+        }
+    }
+    wanted
+}
+
+/// Ids quoted above tests, with the tests' names.
+fn proofs() -> Result<BTreeMap<String, Vec<String>>> {
+    let mut proofs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files(Path::new("crates"), ".rs")? {
+        let text = fs::read_to_string(&file)?;
+        let (mut quoted, mut is_test) = (Vec::new(), false);
+        for line in text.lines().map(str::trim) {
+            if let Some(comment) = line.strip_prefix("//") {
+                quoted.extend(ids(comment));
+            } else if line.starts_with("#[test]") {
+                is_test = true;
+            } else if let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) {
+                if is_test {
+                    let test = format!("{}::{name}", file.file_stem().unwrap_or_default().to_string_lossy());
+                    for id in quoted.drain(..) {
+                        proofs.entry(id).or_default().push(test.clone());
+                    }
+                }
+                (quoted, is_test) = (Vec::new(), false);
+            } else if !line.starts_with("#[") && !line.is_empty() {
+                quoted.clear();
+            }
+        }
+    }
+    Ok(proofs)
+}
+
+/// The ids in a comment: single ones, and ranges such as `S2-26..S2-31`.
+fn ids(comment: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for word in comment.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.')) {
+        let word = word.trim_matches('.');
+        match word.split_once("..") {
+            Some((first, last)) if is_id(first) && is_id(last) => {
+                let number = |id: &str| {
+                    id.trim_start_matches(|c: char| !c.is_ascii_digit()).rsplit('-').next().map(str::to_owned)
+                };
+                let prefix = &first[..first.len() - number(first).unwrap_or_default().len()];
+                let parse = |id: &str| number(id).and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
+                let width = number(first).unwrap_or_default().len();
+                found.extend((parse(first)..=parse(last)).map(|number| format!("{prefix}{number:0width$}")));
+            }
+            _ if is_id(word) => found.push(word.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}

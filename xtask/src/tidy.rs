@@ -1,0 +1,134 @@
+//! The house rules: edges between rooms, file headers, folders that are registered, a ceiling on dependencies.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::run::files;
+
+/// Which room may depend on which. An edge that is not here is a decision, not an accident.
+const EDGES: &[(&str, &[&str])] = &[
+    ("record", &[]),
+    ("view", &["record"]),
+    ("formats", &["record", "view"]),
+    ("store", &["record"]),
+    ("engine", &["record", "view", "formats", "store"]),
+    ("rejoin", &["record", "view", "formats", "store", "engine"]),
+    ("server", &["rejoin"]),
+    ("cli", &["rejoin", "server"]),
+];
+
+/// Packages in the lock file. Raising it is a visible line.
+const LOCKED_PACKAGES: usize = 150;
+
+pub fn tidy() -> Result<()> {
+    let mut problems = Vec::new();
+    edges(&mut problems)?;
+    headers(&mut problems)?;
+    registered(&mut problems)?;
+    documents(&mut problems)?;
+    let locked = fs::read_to_string("Cargo.lock")?.matches("[[package]]").count();
+    if locked > LOCKED_PACKAGES {
+        problems.push(format!("Cargo.lock has {locked} packages, the ceiling is {LOCKED_PACKAGES}"));
+    }
+    ensure!(problems.is_empty(), "tidy:\n  {}", problems.join("\n  "));
+    println!("tidy: rooms, headers, registries and documents are in order; {locked} packages locked");
+    Ok(())
+}
+
+fn edges(problems: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir("crates")? {
+        let room = entry?.file_name().to_string_lossy().into_owned();
+        let path = format!("crates/{room}/Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(&path).with_context(|| path.clone())?.parse()?;
+        let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == room) else {
+            problems.push(format!("{path}: a room that nobody knows"));
+            continue;
+        };
+        for name in manifest
+            .get("dependencies")
+            .and_then(toml::Value::as_table)
+            .into_iter()
+            .flat_map(|table| table.keys())
+        {
+            let target = if name == "rejoin" { Some("rejoin") } else { name.strip_prefix("rejoin-") };
+            if target.is_some_and(|target| !allowed.contains(&target)) {
+                problems.push(format!("{path}: {room} must not depend on {name}"));
+            }
+            if name == "testkit" || name == "xtask" {
+                problems.push(format!("{path}: {name} does not ship"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn headers(problems: &mut Vec<String>) -> Result<()> {
+    for folder in ["crates", "testkit", "xtask"] {
+        for file in files(Path::new(folder), ".rs")? {
+            let text = fs::read_to_string(&file)?;
+            if !text.starts_with("//!") {
+                problems
+                    .push(format!("{}: does not open by saying what lives there (`//!`)", file.display()));
+            }
+            if text.lines().any(|line| line.ends_with(' ')) {
+                problems.push(format!("{}: trailing white space", file.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every dialect folder is in the registry and has fixtures; every rule has a page, and every page a rule.
+fn registered(problems: &mut Vec<String>) -> Result<()> {
+    let registry = fs::read_to_string("crates/formats/src/wire/registry.rs")?;
+    for entry in fs::read_dir("crates/formats/src/wire")? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            if !registry.contains(&format!("&{name}::")) {
+                problems.push(format!("crates/formats/src/wire/{name}: not in the registry"));
+            }
+            if !Path::new("crates/formats/fixtures").join(name.replace('_', "-")).is_dir() {
+                problems.push(format!("crates/formats/src/wire/{name}: has no fixtures"));
+            }
+        }
+    }
+    let rules = fs::read_to_string("crates/view/src/rules.rs")?;
+    let named: BTreeSet<String> = rules
+        .lines()
+        .filter_map(|line| Some(line.split_once(" = \"")?.1.split_once('"')?.0.to_owned()))
+        .collect();
+    for page in files(Path::new("crates/view/src/rules"), ".md")? {
+        let name = page.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&page)?;
+        if !named.contains(&name) {
+            problems.push(format!("{}: no such rule", page.display()));
+        }
+        if !text.starts_with(&format!("# {name}\n")) || text.lines().count() < 8 {
+            problems.push(format!("{}: not a page that explains anything", page.display()));
+        }
+    }
+    Ok(())
+}
+
+fn documents(problems: &mut Vec<String>) -> Result<()> {
+    for (path, most) in [("README.md", 150), ("ARCHITECTURE.md", 250)] {
+        let lines = fs::read_to_string(path).with_context(|| path.to_owned())?.lines().count();
+        if lines > most {
+            problems.push(format!("{path}: {lines} lines, at most {most}"));
+        }
+    }
+    for path in [
+        "CHANGELOG.md",
+        "docs/glossary.md",
+        "docs/decisions.md",
+        "docs/requirements.md",
+        "docs/benchmarks.md",
+    ] {
+        if !Path::new(path).is_file() {
+            problems.push(format!("{path} is missing"));
+        }
+    }
+    Ok(())
+}
