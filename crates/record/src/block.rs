@@ -35,13 +35,13 @@ impl Block {
     /// A tool call.
     #[must_use]
     pub fn call(call: ToolCall) -> Self {
-        Self::new(BlockKind::ToolCall(Box::new(call)))
+        Self::new(BlockKind::ToolCall(call))
     }
 
     /// A tool result.
     #[must_use]
     pub fn result(result: ToolResult) -> Self {
-        Self::new(BlockKind::ToolResult(Box::new(result)))
+        Self::new(BlockKind::ToolResult(result))
     }
 
     /// The same block, standing at `span` of the native item.
@@ -70,7 +70,7 @@ impl Block {
     }
 }
 
-/// The kinds of block. The larger ones are boxed, so that a list of blocks stays small.
+/// The kinds of block. Calls and results stand in the block itself, since every pass looks at them; what is rare is boxed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockKind {
     /// What was said.
@@ -78,9 +78,9 @@ pub enum BlockKind {
     /// What a model thought before it answered.
     Reasoning(Box<Reasoning>),
     /// A tool that a model asked for.
-    ToolCall(Box<ToolCall>),
+    ToolCall(ToolCall),
     /// What came of it.
-    ToolResult(Box<ToolResult>),
+    ToolResult(ToolResult),
     /// A picture.
     Image(Box<Media>),
     /// A document.

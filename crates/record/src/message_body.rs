@@ -253,13 +253,13 @@ impl Reader<'_> {
         let kind = match &*key.as_str()? {
             "text" => BlockKind::Text(self.text(body)?),
             "reasoning" => BlockKind::Reasoning(Box::new(self.reasoning(body)?)),
-            "call" => BlockKind::ToolCall(Box::new(ToolCall {
+            "call" => BlockKind::ToolCall(ToolCall {
                 id: CallId::new(self.text(body.get("id")?)?),
                 id_given: !flag(body, "id_assigned"),
                 name: self.text(body.get("name")?)?,
                 arguments: Arguments::new(self.text(body.get("arguments")?)?),
-            })),
-            "result" if nested == Nested::Allowed => BlockKind::ToolResult(Box::new(ToolResult {
+            }),
+            "result" if nested == Nested::Allowed => BlockKind::ToolResult(ToolResult {
                 call_id: self.optional(body, "for")?.map(CallId::new),
                 name: self.optional(body, "name")?,
                 form: Form::named(&body.get("form")?.as_str()?)?,
@@ -269,7 +269,7 @@ impl Reader<'_> {
                     .items()
                     .map(|block| self.block(block, Nested::Refused))
                     .collect::<Option<_>>()?,
-            })),
+            }),
             "image" => BlockKind::Image(Box::new(self.media(body)?)),
             "document" => BlockKind::Document(Box::new(self.media(body)?)),
             "opaque" => BlockKind::Opaque(Box::new(Opaque {

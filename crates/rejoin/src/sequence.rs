@@ -128,7 +128,7 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     let mut findings = repaired.findings;
     // Messages of which nothing is left, so that the log can say so.
     let shown: std::collections::HashSet<usize> =
-        repaired.view.items().map(rejoin_view::Item::index).collect();
+        repaired.view.items().map(rejoin_view::ItemRef::index).collect();
     let gone = |index: &usize| messages[*index].tool_calls().next().is_some() && !shown.contains(index);
     findings.extend((0..messages.len()).filter(gone).map(|index| {
         Finding::new(Rule::EmptyMessage, rejoin_view::Position::message(index), Action::LeftOut)

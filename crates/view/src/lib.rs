@@ -17,4 +17,4 @@ pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History};
 pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
 pub use rules::Rule;
-pub use sound::{Answer, ArgumentsUse, Exchange, Item, Part, ResultRef, SoundRole, SoundView};
+pub use sound::{ArgumentsUse, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

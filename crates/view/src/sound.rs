@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Block, BlockKind, CallId, Message, Role, Text, ToolCall, ToolResult};
+use rejoin_record::{Block, CallId, Message, Role, ToolCall, ToolResult};
 
 /// Who speaks in a view. Tools do not: their results belong to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,40 +20,61 @@ pub enum SoundRole {
     Assistant,
 }
 
-/// A result as it stands in the source.
-#[derive(Debug, Clone)]
-pub struct ResultRef {
-    pub(crate) message: Arc<Message>,
-    pub(crate) index: u32,
+/// A stretch of a view: messages, and what is shown of them. Views of one running conversation share their chunks.
+#[derive(Debug)]
+pub struct Chunk {
+    pub(crate) messages: Vec<Arc<Message>>,
+    /// The number of the first message.
+    pub(crate) base: u32,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Chunk {
+    fn message(&self, index: u32) -> &Arc<Message> {
+        &self.messages[(index - self.base) as usize]
+    }
+}
+
+/// Message and block of something in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub(crate) message: u32,
     pub(crate) block: u32,
 }
 
-impl ResultRef {
+/// A result as it stands in the source.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultRef<'v> {
+    chunk: &'v Chunk,
+    place: Place,
+}
+
+impl<'v> ResultRef<'v> {
     /// The result.
     ///
     /// # Panics
     /// Never: a reference is made only for a result.
     #[must_use]
-    pub fn result(&self) -> &ToolResult {
+    pub fn result(self) -> &'v ToolResult {
         self.block().as_result().expect("BUG: a result reference names a result")
     }
 
     /// Its block.
     #[must_use]
-    pub fn block(&self) -> &Block {
-        &self.message.blocks[self.block as usize]
+    pub fn block(self) -> &'v Block {
+        &self.message().blocks[self.place.block as usize]
     }
 
     /// The message that it stands in.
     #[must_use]
-    pub fn message(&self) -> &Arc<Message> {
-        &self.message
+    pub fn message(self) -> &'v Arc<Message> {
+        self.chunk.message(self.place.message)
     }
 
     /// Message and block in the source.
     #[must_use]
-    pub fn at(&self) -> (usize, usize) {
-        (self.index as usize, self.block as usize)
+    pub fn at(self) -> (usize, usize) {
+        (self.place.message as usize, self.place.block as usize)
     }
 }
 
@@ -61,23 +82,11 @@ impl ResultRef {
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// By the result that stands directly after it.
-    InPlace(ResultRef),
+    InPlace(Place),
     /// By results that stood elsewhere, or by more than one: joined in order.
-    Gathered(Vec<ResultRef>),
+    Gathered(Vec<Place>),
     /// Not at all: no result was recorded.
     Missing,
-}
-
-impl Answer {
-    /// The results, in order.
-    #[must_use]
-    pub fn results(&self) -> &[ResultRef] {
-        match self {
-            Self::InPlace(result) => std::slice::from_ref(result),
-            Self::Gathered(results) => results,
-            Self::Missing => &[],
-        }
-    }
 }
 
 /// The text that stands for a result that was never recorded.
@@ -101,34 +110,54 @@ pub const RAW_ARGUMENTS: &str = "_raw_arguments";
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pub(crate) block: u32,
-    pub(crate) renamed: Option<CallId>,
     pub(crate) arguments: ArgumentsUse,
+    pub(crate) renamed: Option<Box<CallId>>,
     pub(crate) answer: Answer,
 }
 
-impl Exchange {
+/// A call together with its result, and the chunk that they stand in.
+#[derive(Debug, Clone, Copy)]
+pub struct ExchangeRef<'v> {
+    chunk: &'v Chunk,
+    exchange: &'v Exchange,
+}
+
+impl<'v> ExchangeRef<'v> {
     /// The block of the call in the item's message.
     #[must_use]
-    pub fn block(&self) -> usize {
-        self.block as usize
+    pub fn block(self) -> usize {
+        self.exchange.block as usize
     }
 
     /// The id that replaces the call's own, where that one was taken.
     #[must_use]
-    pub fn renamed(&self) -> Option<&CallId> {
-        self.renamed.as_ref()
+    pub fn renamed(self) -> Option<&'v CallId> {
+        self.exchange.renamed.as_deref()
     }
 
     /// What goes out as arguments.
     #[must_use]
-    pub fn arguments(&self) -> ArgumentsUse {
-        self.arguments
+    pub fn arguments(self) -> ArgumentsUse {
+        self.exchange.arguments
     }
 
-    /// How it was answered.
+    /// The result that stands directly after the call, if it is its only one.
     #[must_use]
-    pub fn answer(&self) -> &Answer {
-        &self.answer
+    pub fn in_place(self) -> Option<ResultRef<'v>> {
+        match &self.exchange.answer {
+            Answer::InPlace(place) => Some(ResultRef { chunk: self.chunk, place: *place }),
+            Answer::Gathered(_) | Answer::Missing => None,
+        }
+    }
+
+    /// The results, in order; none if none was recorded.
+    pub fn results(self) -> impl ExactSizeIterator<Item = ResultRef<'v>> {
+        let places = match &self.exchange.answer {
+            Answer::InPlace(place) => std::slice::from_ref(place),
+            Answer::Gathered(places) => places,
+            Answer::Missing => &[],
+        };
+        places.iter().map(move |place| ResultRef { chunk: self.chunk, place: *place })
     }
 }
 
@@ -138,7 +167,7 @@ pub enum Part {
     /// A block of the item's message, by index: text, reasoning, media or opaque.
     Block(u32),
     /// A call with its result.
-    Exchange(Box<Exchange>),
+    Exchange(Exchange),
     /// A result whose call is not there, to be shown as labelled text.
     Orphan(u32),
 }
@@ -152,75 +181,84 @@ pub enum Parts {
     Some(Vec<Part>),
 }
 
-/// One message of a view.
+/// What a view shows of one message, or of a part of it.
 #[derive(Debug, Clone)]
 pub struct Item {
     pub(crate) role: SoundRole,
-    pub(crate) message: Arc<Message>,
-    pub(crate) index: u32,
-    pub(crate) parts: Parts,
     /// Every block of the source message is here, in order, calls unchanged (results go with their calls).
     pub(crate) complete: bool,
+    pub(crate) index: u32,
+    pub(crate) parts: Parts,
 }
 
-impl Item {
+/// One message of a view.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemRef<'v> {
+    chunk: &'v Chunk,
+    item: &'v Item,
+}
+
+impl<'v> ItemRef<'v> {
     /// Who speaks.
     #[must_use]
-    pub fn role(&self) -> SoundRole {
-        self.role
+    pub fn role(self) -> SoundRole {
+        self.item.role
     }
 
     /// The source message.
     #[must_use]
-    pub fn message(&self) -> &Arc<Message> {
-        &self.message
+    pub fn message(self) -> &'v Arc<Message> {
+        self.chunk.message(self.item.index)
     }
 
     /// The place of the source message.
     #[must_use]
-    pub fn index(&self) -> usize {
-        self.index as usize
+    pub fn index(self) -> usize {
+        self.item.index as usize
     }
 
     /// Whether all of the source message is here, unchanged, under its own role.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.complete
+    pub fn is_complete(self) -> bool {
+        self.item.complete
     }
 
     /// The pieces, in order.
-    pub fn parts(&self) -> impl Iterator<Item = PartRef<'_>> {
-        let whole = match &self.parts {
-            Parts::Whole => self.message.blocks.len(),
+    pub fn parts(self) -> impl Iterator<Item = PartRef<'v>> {
+        let blocks = &self.message().blocks;
+        let whole = match &self.item.parts {
+            Parts::Whole => blocks.len(),
             Parts::Some(parts) => parts.len(),
         };
-        (0..whole).map(|place| match &self.parts {
-            Parts::Whole => PartRef::Block(place, &self.message.blocks[place]),
+        (0..whole).map(move |place| match &self.item.parts {
+            Parts::Whole => PartRef::Block(place, &blocks[place]),
             Parts::Some(parts) => self.part(&parts[place]),
         })
     }
 
-    fn part<'i>(&'i self, part: &'i Part) -> PartRef<'i> {
+    fn part(self, part: &'v Part) -> PartRef<'v> {
+        let blocks = &self.message().blocks;
         match part {
-            Part::Block(block) => PartRef::Block(*block as usize, &self.message.blocks[*block as usize]),
+            Part::Block(block) => PartRef::Block(*block as usize, &blocks[*block as usize]),
             Part::Orphan(block) => {
-                let result = self.message.blocks[*block as usize].as_result();
+                let result = blocks[*block as usize].as_result();
                 PartRef::Orphan(*block as usize, result.expect("BUG: an orphan is a result"))
             }
             Part::Exchange(exchange) => {
-                let call = self.message.blocks[exchange.block()].as_call();
+                let call = blocks[exchange.block as usize].as_call();
+                let exchange = ExchangeRef { chunk: self.chunk, exchange };
                 PartRef::Exchange(exchange, call.expect("BUG: an exchange names a call"))
             }
         }
     }
 
     /// The calls with their results, in order.
-    pub fn exchanges(&self) -> impl Iterator<Item = (&Exchange, &ToolCall)> {
-        let parts: &[Part] = match &self.parts {
+    pub fn exchanges(self) -> impl Iterator<Item = (ExchangeRef<'v>, &'v ToolCall)> {
+        let parts: &[Part] = match &self.item.parts {
             Parts::Whole => &[],
             Parts::Some(parts) => parts,
         };
-        parts.iter().filter_map(|part| match self.part(part) {
+        parts.iter().filter_map(move |part| match self.part(part) {
             PartRef::Exchange(exchange, call) => Some((exchange, call)),
             _ => None,
         })
@@ -229,13 +267,13 @@ impl Item {
 
 /// A piece of an item, resolved.
 #[derive(Debug, Clone, Copy)]
-pub enum PartRef<'i> {
+pub enum PartRef<'v> {
     /// A block, with its index.
-    Block(usize, &'i Block),
+    Block(usize, &'v Block),
     /// A call with its result.
-    Exchange(&'i Exchange, &'i ToolCall),
+    Exchange(ExchangeRef<'v>, &'v ToolCall),
     /// A result without a call, with its block index.
-    Orphan(usize, &'i ToolResult),
+    Orphan(usize, &'v ToolResult),
 }
 
 /// The label that an orphan's text begins with.
@@ -262,19 +300,19 @@ pub struct FirstChange {
 /// A view in which every call has exactly one result and every result its call.
 #[derive(Debug, Clone)]
 pub struct SoundView {
-    pub(crate) chunks: Vec<Arc<Vec<Item>>>,
+    pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) first_change: Option<FirstChange>,
 }
 
 impl SoundView {
     /// The messages of the view, in order.
-    pub fn items(&self) -> impl Iterator<Item = &Item> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
+    pub fn items(&self) -> impl Iterator<Item = ItemRef<'_>> {
+        self.chunks.iter().flat_map(|chunk| chunk.items.iter().map(move |item| ItemRef { chunk, item }))
     }
 
     /// The same, in the chunks that views of one running conversation share.
     #[must_use]
-    pub fn chunks(&self) -> &[Arc<Vec<Item>>] {
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
@@ -290,8 +328,8 @@ impl SoundView {
     pub fn to_messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for item in self.items() {
-            if item.complete {
-                messages.push(Message::clone(&item.message));
+            if item.is_complete() {
+                messages.push(Message::clone(item.message()));
             } else {
                 messages.push(plain_message(item));
             }
@@ -303,8 +341,8 @@ impl SoundView {
     }
 }
 
-fn plain_message(item: &Item) -> Message {
-    let role = match item.role {
+fn plain_message(item: ItemRef<'_>) -> Message {
+    let role = match item.role() {
         SoundRole::System => Role::System,
         SoundRole::Developer => Role::Developer,
         SoundRole::User => Role::User,
@@ -321,15 +359,15 @@ fn plain_message(item: &Item) -> Message {
             PartRef::Exchange(exchange, call) => blocks.push(Block::call(exchange.sound_call(call))),
         }
     }
-    Message { form: item.message.form, ..Message::new(role, blocks) }
+    Message { form: item.message().form, ..Message::new(role, blocks) }
 }
 
-impl Exchange {
+impl ExchangeRef<'_> {
     /// The call as it goes out: with its final id and arguments that are an object.
     #[must_use]
-    pub fn sound_call(&self, call: &ToolCall) -> ToolCall {
-        let id = self.renamed.clone().unwrap_or_else(|| call.id.clone());
-        match self.arguments {
+    pub fn sound_call(self, call: &ToolCall) -> ToolCall {
+        let id = self.renamed().unwrap_or(&call.id).clone();
+        match self.arguments() {
             ArgumentsUse::AsWritten => ToolCall { id, id_given: true, ..call.clone() },
             ArgumentsUse::Empty => ToolCall::new(id, call.name.clone(), "{}"),
             ArgumentsUse::Wrapped => {
@@ -343,20 +381,21 @@ impl Exchange {
     }
 }
 
-fn result_message(exchange: &Exchange, call: &ToolCall) -> Message {
-    let id = exchange.renamed.clone().unwrap_or_else(|| call.id.clone());
-    if let Answer::InPlace(result) = &exchange.answer {
+fn result_message(exchange: ExchangeRef<'_>, call: &ToolCall) -> Message {
+    let id = exchange.renamed().unwrap_or(&call.id).clone();
+    if let Some(result) = exchange.in_place() {
         // A message that is just this result goes out as it is.
-        let speaks = matches!(result.message.role, Role::Tool | Role::User);
-        if exchange.renamed.is_none() && result.message.blocks.len() == 1 && speaks {
-            return Message::clone(&result.message);
+        let speaks = matches!(result.message().role, Role::Tool | Role::User);
+        if exchange.renamed().is_none() && result.message().blocks.len() == 1 && speaks {
+            return Message::clone(result.message());
         }
     }
-    let mut result = match exchange.answer.results() {
-        [] => ToolResult { is_error: true, ..ToolResult::new(id.clone(), NO_RESULT) },
-        [first, rest @ ..] => {
+    let mut results = exchange.results();
+    let mut result = match results.next() {
+        None => ToolResult { is_error: true, ..ToolResult::new(id.clone(), NO_RESULT) },
+        Some(first) => {
             let mut joined = first.result().clone();
-            for other in rest {
+            for other in results {
                 joined.content.extend(other.result().content.iter().cloned());
                 joined.is_error &= other.result().is_error;
             }
@@ -367,10 +406,4 @@ fn result_message(exchange: &Exchange, call: &ToolCall) -> Message {
     result.content.iter_mut().for_each(|block| block.span = None);
     let form = result.form;
     Message { form, ..Message::new(Role::Tool, vec![Block::result(result)]) }
-}
-
-/// The text of a block that is nothing but text.
-#[must_use]
-pub fn text_of(block: &Block) -> Option<&Text> {
-    if let BlockKind::Text(text) = &block.kind { Some(text) } else { None }
 }

@@ -51,60 +51,75 @@ fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0u32, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
 }
 
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// The first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character. Eight
+/// bytes at a time: a byte is found by borrowing from it, which is exact for the lowest one that matches.
+pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+    while let Some(chunk) = bytes.get(at..at + 8).and_then(|chunk| <[u8; 8]>::try_from(chunk).ok()) {
+        let word = u64::from_le_bytes(chunk);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = below(word, 0x20) | quote | backslash;
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|&byte| byte != b'"' && byte != b'\\' && byte >= 0x20) {
+        at += 1;
+    }
+    at
+}
+
+/// The first backslash from `at` on, or the end.
+fn next_escape(bytes: &[u8], mut at: usize) -> usize {
+    loop {
+        at = skip_plain(bytes, at);
+        match bytes.get(at) {
+            None | Some(b'\\') => return at,
+            Some(_) => at += 1,
+        }
+    }
+}
+
 /// Decodes a literal with its quotes. The flag says whether something was lost (a lone surrogate, now U+FFFD).
 #[must_use]
 pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {
     let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
-    let Some(first) = memchr::memchr(b'\\', body.as_bytes()) else {
-        return (Cow::Borrowed(body), false);
-    };
     let bytes = body.as_bytes();
+    let mut at = next_escape(bytes, 0);
+    if at == bytes.len() {
+        return (Cow::Borrowed(body), false);
+    }
     let mut text = String::with_capacity(body.len());
-    let (mut copied, mut at, mut lossy) = (0, first, false);
-    loop {
+    let (mut copied, mut lossy) = (0, false);
+    while at < bytes.len() {
         text.push_str(&body[copied..at]);
-        let length = match unit(&bytes[at..]) {
-            Some(Unit::Simple(plain)) => {
-                text.push(plain);
-                2
-            }
-            Some(Unit::Code(plain)) => {
-                text.push(plain);
-                6
-            }
-            Some(Unit::Pair(plain)) => {
-                text.push(plain);
-                12
-            }
+        let (plain, length) = match unit(&bytes[at..]) {
+            Some(Unit::Simple(plain)) => (plain, 2),
+            Some(Unit::Code(plain)) => (plain, 6),
+            Some(Unit::Pair(plain)) => (plain, 12),
             Some(Unit::Lone) => {
-                text.push(char::REPLACEMENT_CHARACTER);
                 lossy = true;
-                6
+                (char::REPLACEMENT_CHARACTER, 6)
             }
             // No such escape: the backslash stands for itself.
-            None => {
-                text.push('\\');
-                1
-            }
+            None => ('\\', 1),
         };
+        text.push(plain);
         copied = at + length;
-        match memchr::memchr(b'\\', &bytes[copied..]) {
-            Some(next) => at = copied + next,
-            None => {
-                text.push_str(&body[copied..]);
-                return (Cow::Owned(text), lossy);
-            }
-        }
+        at = next_escape(bytes, copied);
     }
+    text.push_str(&body[copied..]);
+    (Cow::Owned(text), lossy)
 }
 
 /// Whether a literal with its quotes means `expected`.
 #[must_use]
 pub fn equals(literal: &str, expected: &str) -> bool {
     let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
-    if memchr::memchr(b'\\', body.as_bytes()).is_none() {
-        body == expected
-    } else {
-        decode(literal).0 == expected
-    }
+    body == expected || (body.contains('\\') && decode(literal).0 == expected)
 }

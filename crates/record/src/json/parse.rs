@@ -1,6 +1,6 @@
 //! The parser behind [`Doc`]: one pass, an explicit stack, no recursion.
 
-use super::{Doc, Kind, Node};
+use super::{Doc, Kind, Node, literal};
 
 /// Something that strict JSON refuses but that was read all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,25 +260,29 @@ impl Parser<'_> {
     fn string(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         let mut at = start + 1;
-        let mut escaped = false;
+        let mut suspicious = false;
         let end = loop {
-            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
-                self.at = start;
-                return Err(SyntaxError { offset: start, reason: "a string that never ends" });
-            };
-            let found = at + found;
-            if self.bytes[found] == b'"' {
-                break found;
-            }
-            escaped = true;
-            at = found + 2;
-            if at > self.bytes.len() {
-                self.at = start;
-                return Err(SyntaxError { offset: start, reason: "a string that never ends" });
+            at = literal::skip_plain(self.bytes, at);
+            match self.bytes.get(at) {
+                Some(b'"') => break at,
+                Some(b'\\') => {
+                    let next = self.bytes.get(at + 1);
+                    // Anything but the common escapes is looked at closely, once the end is known.
+                    suspicious |=
+                        !matches!(next, Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't'));
+                    at += 2;
+                }
+                Some(_) => {
+                    suspicious = true;
+                    at += 1;
+                }
+                None => {
+                    self.at = start;
+                    return Err(SyntaxError { offset: start, reason: "a string that never ends" });
+                }
             }
         };
-        let inner = &self.bytes[start + 1..end];
-        if escaped || inner.iter().any(|&byte| byte < 0x20) {
+        if suspicious {
             self.string_faults(start + 1, end);
         }
         self.at = end + 1;
@@ -290,20 +294,20 @@ impl Parser<'_> {
     fn string_faults(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {
-            let Some(skip) = self.bytes[at..end].iter().position(|&byte| byte == b'\\' || byte < 0x20) else {
+            at = literal::skip_plain(self.bytes, at);
+            if at >= end {
                 return;
-            };
-            at += skip;
+            }
             if self.bytes[at] != b'\\' {
                 self.faults.push((at as u32, Fault::RawControl));
                 at += 1;
                 continue;
             }
-            match super::literal::unit(&self.bytes[at..end]) {
-                Some(super::literal::Unit::Simple(_)) => at += 2,
-                Some(super::literal::Unit::Code(_)) => at += 6,
-                Some(super::literal::Unit::Pair(_)) => at += 12,
-                Some(super::literal::Unit::Lone) => {
+            match literal::unit(&self.bytes[at..end]) {
+                Some(literal::Unit::Simple(_)) => at += 2,
+                Some(literal::Unit::Code(_)) => at += 6,
+                Some(literal::Unit::Pair(_)) => at += 12,
+                Some(literal::Unit::Lone) => {
                     self.faults.push((at as u32, Fault::LoneSurrogate));
                     at += 6;
                 }

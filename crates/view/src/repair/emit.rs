@@ -8,13 +8,13 @@ use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Tex
 
 use super::{
     Policy,
-    pairing::{CallSlot, NONE, Pairing, Tie},
+    pairing::{CallSlot, MessageSlot, NONE, Pairing, Speaker, Tie},
 };
 use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
     rules::Rule,
-    sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, ResultRef, SoundRole},
+    sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, Place, SoundRole},
 };
 
 /// What carries over from one stretch of messages to the next.
@@ -94,36 +94,94 @@ impl<'h> Emitter<'h> {
     }
 
     fn message(&mut self, index: usize) {
+        let slot = self.pairing.messages[index];
+        if self.as_it_is(index, slot) {
+            return;
+        }
         let message = self.source(index as u32);
         let first = self.state.next_call;
-        let in_message = |slot: &&CallSlot| slot.message as usize == index;
-        let count = self.pairing.calls[first..].iter().take_while(in_message).count();
-        let results = self
-            .pairing
-            .results
-            .get(self.state.next_result)
-            .is_some_and(|slot| slot.message as usize == index);
         let role = self.role(index, message);
-        if count == 0 && !results {
-            if message.role == Role::Tool {
+        if slot.calls == 0 && slot.results == 0 {
+            if slot.role == Speaker::Tool {
                 self.change(0);
                 self.find(Rule::MisplacedBlock, Position::message(index), Action::Replaced, |f| {
                     f.about("tool")
                 });
             }
-            let complete =
-                matches!(message.role, Role::System | Role::Developer | Role::User | Role::Assistant);
-            self.items.push(Item {
-                role,
-                message: Arc::clone(message),
-                index: index as u32,
-                parts: Parts::Whole,
-                complete,
-            });
+            self.items.push(Item { role, index: index as u32, parts: Parts::Whole, complete: false });
             return;
         }
-        let outcomes = self.plan(index, first..first + count);
+        let outcomes = self.plan(index, first..first + slot.calls as usize);
         self.mixed(index, message, role, outcomes);
+    }
+
+    /// The common case: a message that goes out as it is, known from its slot alone. Looking at a message again would
+    /// cost more than everything else here.
+    fn as_it_is(&mut self, index: usize, slot: MessageSlot) -> bool {
+        let role = match slot.role {
+            Speaker::System => SoundRole::System,
+            Speaker::Developer => SoundRole::Developer,
+            Speaker::User | Speaker::Tool => SoundRole::User,
+            Speaker::Assistant => SoundRole::Assistant,
+            Speaker::Other => return false,
+        };
+        let index = index as u32;
+        if slot.calls == 0 && slot.results == 0 {
+            if slot.role == Speaker::Tool {
+                return false;
+            }
+            self.items.push(Item { role, index, parts: Parts::Whole, complete: true });
+            return true;
+        }
+        if slot.calls == 0 {
+            // Nothing but results that stand where they belong: they go with their calls.
+            let first = self.state.next_result;
+            let results = &self.pairing.results[first..first + slot.results as usize];
+            let in_place = results.iter().all(|result| {
+                let call = (result.call as usize).checked_sub(self.first_call);
+                result.tie == Tie::Answer
+                    && result.direct
+                    && !result.out_of_order
+                    && call.is_some_and(|c| !self.left_out[c])
+            });
+            if slot.results == slot.blocks && role == SoundRole::User && in_place {
+                self.state.next_result += results.len();
+                return true;
+            }
+            return false;
+        }
+        let first = self.state.next_call;
+        let calls = &self.pairing.calls[first..first + slot.calls as usize];
+        let in_place = |call: &CallSlot| {
+            let result = call.first;
+            call.answered && result != NONE && {
+                let result = &self.pairing.results[result as usize];
+                result.tie == Tie::Answer && result.direct && !result.out_of_order && result.next == NONE
+            }
+        };
+        let renamed = !self.state.derived.is_empty();
+        let regular = role == SoundRole::Assistant
+            && slot.results == 0
+            && slot.calls_from != NONE
+            && slot.calls_are_clean;
+        if !regular || renamed || !calls.iter().all(in_place) {
+            return false;
+        }
+        let mut parts = Vec::with_capacity(slot.blocks as usize);
+        parts.extend((0..slot.calls_from).map(Part::Block));
+        for (offset, call) in calls.iter().enumerate() {
+            let result = &self.pairing.results[call.first as usize];
+            parts.push(Part::Exchange(Exchange {
+                block: slot.calls_from + offset as u32,
+                arguments: ArgumentsUse::AsWritten,
+                renamed: None,
+                answer: Answer::InPlace(Place { message: result.message, block: result.block }),
+            }));
+        }
+        self.left_out.resize(self.left_out.len() + calls.len(), false);
+        self.state.next_call += calls.len();
+        self.items.push(Item { role, index, parts: Parts::Some(parts), complete: true });
+        true
     }
 
     fn role(&mut self, index: usize, message: &Message) -> SoundRole {
@@ -180,11 +238,7 @@ impl<'h> Emitter<'h> {
                 _ => self.policy == Policy::Keep,
             };
             if wanted {
-                let result = ResultRef {
-                    message: Arc::clone(self.source(slot.message)),
-                    index: slot.message,
-                    block: slot.block,
-                };
+                let result = Place { message: slot.message, block: slot.block };
                 // The common case first: one result, where it belongs.
                 if slot.direct && !slot.out_of_order && call.first == next && slot.next == NONE {
                     return Answer::InPlace(result);
@@ -267,7 +321,6 @@ impl<'h> Emitter<'h> {
         }
         self.items.push(Item {
             role: segment.role,
-            message: Arc::clone(message),
             index: index as u32,
             parts: Parts::Some(parts),
             complete: flush == Flush::Complete,
@@ -334,12 +387,8 @@ impl<'h> Emitter<'h> {
             }
         };
         let unchanged = renamed.is_none() && call.id_given && arguments == ArgumentsUse::AsWritten;
-        segment.parts.push(Part::Exchange(Box::new(Exchange {
-            block: place as u32,
-            renamed,
-            arguments,
-            answer,
-        })));
+        let renamed = renamed.map(Box::new);
+        segment.parts.push(Part::Exchange(Exchange { block: place as u32, arguments, renamed, answer }));
         Some(unchanged)
     }
 

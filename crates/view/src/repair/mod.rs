@@ -14,7 +14,7 @@ use rejoin_record::Message;
 use crate::{
     finding::Finding,
     history::{Fate, History, Step},
-    sound::{FirstChange, Item, SoundView},
+    sound::{Chunk, FirstChange, SoundView},
 };
 
 /// What becomes of broken states.
@@ -59,6 +59,8 @@ pub struct Refused {
 #[must_use]
 pub fn repair(history: &History, policy: Policy) -> Repaired {
     let mut repairer = Repairer::new(policy);
+    repairer.pending.reserve(history.steps.len());
+    repairer.pairing.reserve(history.steps.len());
     for step in &history.steps {
         match step {
             Step::Message(message, fates) => repairer.push(Arc::clone(message), fates),
@@ -89,7 +91,7 @@ pub struct Repairer {
     /// Messages after the last seal, and how many stand before them.
     pending: Vec<Arc<Message>>,
     base: usize,
-    sealed: Vec<Arc<Vec<Item>>>,
+    sealed: Vec<Arc<Chunk>>,
     sealed_items: usize,
     findings: Vec<Finding>,
     state: emit::State,
@@ -123,52 +125,49 @@ impl Repairer {
     /// as the policy says.
     pub fn seal(&mut self) {
         self.pairing.close_open(self.policy);
-        let (chunk, findings) = self.emit_pending();
-        self.findings.extend(findings);
-        self.sealed_items += chunk.len();
-        if !chunk.is_empty() {
-            self.sealed.push(Arc::new(chunk));
-        }
-        self.base += self.pending.len();
-        self.pending.clear();
+        self.emit_pending();
         self.pairing.next_epoch();
     }
 
     /// The view as it is now. Costs what was added since the last seal.
     #[must_use]
     pub fn view(&self) -> Repaired {
-        let mut probe = emit::Emitter::new(self.policy, &self.pairing, &self.pending, self.base);
-        probe.state = self.state.clone();
-        let (chunk, findings) = probe.run();
-        let first_change = self.first_change.or(emit::shift(probe.first_change, self.sealed_items));
+        let mut emitter = emit::Emitter::new(self.policy, &self.pairing, &self.pending, self.base);
+        emitter.state = self.state.clone();
+        let (items, findings) = emitter.run();
+        let first_change = self.first_change.or(emit::shift(emitter.first_change, self.sealed_items));
         let mut chunks = self.sealed.clone();
-        if !chunk.is_empty() {
-            chunks.push(Arc::new(chunk));
+        if !items.is_empty() {
+            chunks.push(Arc::new(Chunk { messages: self.pending.clone(), base: self.base as u32, items }));
         }
         let findings = self.findings.iter().cloned().chain(findings).collect();
         Repaired { view: SoundView { chunks, first_change }, findings }
     }
 
     fn finish(mut self) -> Repaired {
-        let (chunk, findings) = self.emit_pending();
-        self.findings.extend(findings);
-        if !chunk.is_empty() {
-            self.sealed.push(Arc::new(chunk));
-        }
+        self.emit_pending();
         Repaired {
             view: SoundView { chunks: self.sealed, first_change: self.first_change },
             findings: self.findings,
         }
     }
 
-    fn emit_pending(&mut self) -> (Vec<Item>, Vec<Finding>) {
+    /// Turns what is pending into a chunk that does not change any more.
+    fn emit_pending(&mut self) {
         let mut emitter = emit::Emitter::new(self.policy, &self.pairing, &self.pending, self.base);
         emitter.state = std::mem::take(&mut self.state);
-        let (chunk, findings) = emitter.run();
+        let (items, findings) = emitter.run();
         let first_change = emit::shift(emitter.first_change, self.sealed_items);
         self.state = emitter.state;
         self.first_change = self.first_change.or(first_change);
-        (chunk, findings)
+        self.findings.extend(findings);
+        self.sealed_items += items.len();
+        let messages = std::mem::take(&mut self.pending);
+        let base = self.base as u32;
+        self.base += messages.len();
+        if !items.is_empty() {
+            self.sealed.push(Arc::new(Chunk { messages, base, items }));
+        }
     }
 }
 

@@ -8,15 +8,38 @@
 //! Open calls of one id form a stack of groups (one group a message); each call and result is touched a constant number
 //! of times.
 
-use std::collections::HashMap;
-
-use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message};
+use hashbrown::HashMap;
+use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
 use super::Policy;
 use crate::history::Fate;
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// What a message is made of: enough to show a sound one without looking at it again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageSlot {
+    pub calls: u32,
+    pub results: u32,
+    pub blocks: u32,
+    /// The block of the first call, if all calls stand together at the end.
+    pub calls_from: u32,
+    pub role: Speaker,
+    /// Every call has an id of its own and an object for arguments.
+    pub calls_are_clean: bool,
+}
+
+/// Who speaks, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+    Other,
+}
 
 /// A call, and the results that belong to it.
 #[derive(Debug, Clone)]
@@ -87,6 +110,7 @@ pub(super) struct IdState {
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     pub ids: HashMap<CallId, IdState>,
+    pub messages: Vec<MessageSlot>,
     pub calls: Vec<CallSlot>,
     pub results: Vec<ResultSlot>,
     epoch: u32,
@@ -102,39 +126,69 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
+    /// Makes room for so many messages.
+    pub(super) fn reserve(&mut self, messages: usize) {
+        self.messages.reserve(messages);
+        self.calls.reserve(messages / 2);
+        self.results.reserve(messages / 2);
+        self.ids.reserve(messages / 2);
+    }
+
     pub(super) fn add(&mut self, index: usize, message: &Message, fates: &[(usize, Fate)]) {
         let index = index as u32;
+        let mut slot = MessageSlot {
+            calls: 0,
+            results: 0,
+            blocks: message.blocks.len() as u32,
+            calls_from: NONE,
+            role: match message.role {
+                Role::System => Speaker::System,
+                Role::Developer => Speaker::Developer,
+                Role::User => Speaker::User,
+                Role::Assistant => Speaker::Assistant,
+                Role::Tool => Speaker::Tool,
+                Role::Other(_) => Speaker::Other,
+            },
+            calls_are_clean: true,
+        };
         let mut only_results = !message.blocks.is_empty();
-        let mut calls = false;
-        for (block, content) in message.blocks.iter().enumerate() {
+        for (place, content) in message.blocks.iter().enumerate() {
+            let block = place as u32;
             match &content.kind {
                 BlockKind::ToolCall(call) => {
                     let fate =
-                        fates.iter().find(|(at, _)| *at == block).map_or(Fate::Unknown, |(_, fate)| *fate);
-                    let malformed = matches!(
-                        call.arguments.class(),
-                        ArgumentsClass::Malformed | ArgumentsClass::OtherJson
-                    );
-                    self.add_call(index, &call.id, fate, malformed);
-                    calls = true;
+                        fates.iter().find(|(at, _)| *at == place).map_or(Fate::Unknown, |(_, fate)| *fate);
+                    let class = call.arguments.class();
+                    let malformed = matches!(class, ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+                    let reused = self.add_call(index, &call.id, fate, malformed);
+                    slot.calls_are_clean &= call.id_given && class == ArgumentsClass::Object && !reused;
+                    if slot.calls == 0 {
+                        slot.calls_from = block;
+                    }
+                    slot.calls += 1;
                 }
                 BlockKind::ToolResult(result) => {
                     if !only_results {
                         self.batch = None;
                     }
-                    self.add_result(index, block as u32, result.call_id.as_ref());
+                    self.add_result(index, block, result.call_id.as_ref());
+                    slot.results += 1;
                     continue;
                 }
                 _ => {}
             }
             only_results = false;
         }
-        if calls {
+        if slot.calls > 0 {
             self.batch = Some(index);
             self.batch_reached = 0;
+            if slot.calls_from + slot.calls != slot.blocks {
+                slot.calls_from = NONE;
+            }
         } else if !only_results {
             self.batch = None;
         }
+        self.messages.push(slot);
     }
 
     /// The state of an id, with calls that were sent or closed meanwhile taken off its stacks. Gives the steps it took.
@@ -163,7 +217,8 @@ impl Pairing {
         let _ = steps;
     }
 
-    fn add_call(&mut self, message: u32, id: &CallId, fate: Fate, malformed: bool) {
+    /// Adds a call; whether its id was used before.
+    fn add_call(&mut self, message: u32, id: &CallId, fate: Fate, malformed: bool) -> bool {
         let this = self.calls.len() as u32;
         let mut slot = CallSlot {
             message,
@@ -188,10 +243,11 @@ impl Pairing {
         let mut steps = Self::settle(state, &self.calls, self.epoch);
         slot.reused = state.first_call != NONE;
         state.first_call = state.first_call.min(this);
+        let reused = slot.reused;
         if fate.is_closed() {
             self.calls.push(slot);
             self.count(steps);
-            return;
+            return reused;
         }
         // Results that came before: those that no request was sent after.
         while state.waiting != NONE {
@@ -218,6 +274,7 @@ impl Pairing {
         state.newest = this;
         self.calls.push(slot);
         self.count(steps);
+        reused
     }
 
     fn add_result(&mut self, message: u32, block: u32, id: Option<&CallId>) {

@@ -13,7 +13,7 @@ use crate::{
     finding::{Action, Severity},
     history::{Fate, History, Step},
     rules::Rule,
-    sound::{Answer, ArgumentsUse, FirstChange, PartRef, SoundRole, SoundView},
+    sound::{ArgumentsUse, FirstChange, PartRef, SoundRole, SoundView},
 };
 
 fn history(sketch: &str) -> History {
@@ -111,10 +111,10 @@ fn shown(view: &SoundView) -> String {
                 PartRef::Exchange(exchange, call) => {
                     let id = exchange.renamed().unwrap_or(&call.id);
                     let wrapped = if exchange.arguments() == ArgumentsUse::Wrapped { "*" } else { "" };
-                    let answer = match exchange.answer() {
-                        Answer::Missing => "!".into(),
-                        Answer::InPlace(_) => String::new(),
-                        Answer::Gathered(results) => "+".repeat(results.len()),
+                    let answer = match (exchange.in_place(), exchange.results().len()) {
+                        (Some(_), _) => String::new(),
+                        (None, 0) => "!".into(),
+                        (None, count) => "+".repeat(count),
                     };
                     inside.push(format!("{id}{wrapped}{answer}"));
                 }

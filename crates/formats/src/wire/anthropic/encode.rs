@@ -9,8 +9,8 @@ use rejoin_record::{
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView, sound::PartRef,
-    sound::RAW_ARGUMENTS,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
+    sound::PartRef, sound::RAW_ARGUMENTS,
 };
 
 use super::super::{
@@ -88,7 +88,7 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    fn item(&mut self, place: usize, item: &Item) {
+    fn item(&mut self, place: usize, item: ItemRef<'_>) {
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
             SoundRole::User => self.user(item),
@@ -97,7 +97,7 @@ impl<'t> Encoder<'t> {
     }
 
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
-    fn system(&mut self, item: &Item) {
+    fn system(&mut self, item: ItemRef<'_>) {
         let leading = self.messages.is_empty() && self.pending.is_none();
         let at = Position::message(item.index());
         let mut texts = Vec::new();
@@ -132,14 +132,14 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    fn user(&mut self, item: &Item) {
+    fn user(&mut self, item: ItemRef<'_>) {
         let joins = self.pending.as_ref().is_some_and(|pending| pending.joins(item));
         if !joins {
             self.flush();
         }
         let pieces = self.user_pieces(item);
-        self.tool_loop = None;
         if joins {
+            self.tool_loop = None;
             let all = item.parts().count() == pieces.len();
             if let Some(pending) = &mut self.pending {
                 pending.add_rest(&pieces, all);
@@ -155,6 +155,7 @@ impl<'t> Encoder<'t> {
             && pieces.iter().all(|p| p.exact)
         {
             self.push_raw(message);
+            self.tool_loop = None;
             return;
         }
         if pieces.is_empty() {
@@ -164,9 +165,11 @@ impl<'t> Encoder<'t> {
             self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
             if !nothing {
                 self.push_text("user", EMPTY);
+                self.tool_loop = None;
             }
             return;
         }
+        self.tool_loop = None;
         if item.is_complete() && self.same {
             self.irregular(message, item.index());
         }
@@ -204,7 +207,7 @@ impl<'t> Encoder<'t> {
         });
     }
 
-    fn user_pieces<'i>(&mut self, item: &'i Item) -> Vec<Piece<'i>> {
+    fn user_pieces<'i>(&mut self, item: ItemRef<'i>) -> Vec<Piece<'i>> {
         let mut pieces = Vec::new();
         for part in item.parts() {
             match part {
@@ -353,11 +356,11 @@ impl<'t> Encoder<'t> {
         out
     }
 
-    fn assistant(&mut self, place: usize, item: &Item) {
+    fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         self.flush();
         let message = item.message();
         let mut pieces: Vec<Piece<'_>> = Vec::new();
-        let mut calls: Vec<(&Exchange, &ToolCall, String)> = Vec::new();
+        let mut calls: Vec<(ExchangeRef<'_>, &ToolCall, String)> = Vec::new();
         let mut begins_with_thinking = false;
         let paired = self.paired_server_tools(item);
         for (part_place, part) in item.parts().enumerate() {
@@ -423,7 +426,7 @@ impl<'t> Encoder<'t> {
     }
 
     /// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
-    fn paired_server_tools(&mut self, item: &Item) -> Vec<usize> {
+    fn paired_server_tools(&mut self, item: ItemRef<'_>) -> Vec<usize> {
         let mut open: Vec<(String, bool, usize)> = Vec::new();
         let mut stay = Vec::new();
         for part in item.parts() {
@@ -455,8 +458,8 @@ impl<'t> Encoder<'t> {
 
     fn call<'i>(
         &mut self,
-        item: &'i Item,
-        exchange: &'i Exchange,
+        item: ItemRef<'i>,
+        exchange: ExchangeRef<'i>,
         call: &'i ToolCall,
     ) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
@@ -693,7 +696,7 @@ impl<'t> Encoder<'t> {
     }
 }
 
-pub(super) fn foreign_reasoning(item: &Item, block: usize) -> Finding {
+pub(super) fn foreign_reasoning(item: ItemRef<'_>, block: usize) -> Finding {
     Finding::new(Rule::ForeignReasoning, Position::block(item.index(), block), Action::LeftOut)
 }
 
@@ -736,7 +739,7 @@ fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
     let mut last = None;
     let mut messages = 0;
     for item in view.items() {
-        let results = item.exchanges().flat_map(|(exchange, _)| exchange.answer().results());
+        let results = item.exchanges().flat_map(|(exchange, _)| exchange.results());
         let sources =
             std::iter::once((item.index(), item.message())).chain(results.map(|r| (r.at().0, r.message())));
         for (index, message) in sources {

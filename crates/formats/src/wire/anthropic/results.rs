@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
-use rejoin_view::{Action, Answer, Exchange, Finding, Item, Position, ResultRef, Rule, sound};
+use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
 
 use super::super::render::{self, Piece};
 use super::encode::Encoder;
@@ -19,7 +19,7 @@ pub(in super::super) struct Pending {
 
 impl Pending {
     /// Whether an item is the rest of the message that the results stood in.
-    pub(super) fn joins(&self, item: &Item) -> bool {
+    pub(super) fn joins(&self, item: ItemRef<'_>) -> bool {
         self.source.as_ref().is_some_and(|(index, _)| *index == item.index())
     }
 
@@ -33,13 +33,13 @@ impl Pending {
 
 impl Encoder<'_> {
     /// The results of an assistant message's calls, in call order.
-    pub(super) fn results(&mut self, calls: &[(&Exchange, &ToolCall, String)]) {
+    pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, &ToolCall, String)]) {
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
         let mut media = Vec::new();
-        for (exchange, call, id) in calls {
+        for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
             let before = self.ledger.findings.len();
             let (json, exact) = self.result(exchange, call, id, &mut media);
-            if let (Answer::InPlace(result), true) = (exchange.answer(), self.same && !exact) {
+            if let Some(result) = exchange.in_place().filter(|_| self.same && !exact) {
                 // It goes out in other words; if nothing has said why, its spelling was not the API's.
                 if self.ledger.findings.len() == before
                     && exchange.renamed().is_none()
@@ -50,8 +50,8 @@ impl Encoder<'_> {
                 }
             }
             pending.pieces.push(json);
-            let place = match exchange.answer() {
-                Answer::InPlace(result) => {
+            let place = match exchange.in_place() {
+                Some(result) => {
                     let (index, block) = result.at();
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
@@ -65,7 +65,7 @@ impl Encoder<'_> {
                     pending.source = Some((index, Arc::clone(result.message())));
                     Some(block)
                 }
-                _ => None,
+                None => None,
             };
             // Exact as long as block after block of one message goes out as it was.
             pending.exact =
@@ -80,13 +80,13 @@ impl Encoder<'_> {
 
     fn result(
         &mut self,
-        exchange: &Exchange,
+        exchange: ExchangeRef<'_>,
         call: &ToolCall,
         id: &str,
         media: &mut Vec<String>,
     ) -> (String, bool) {
-        let results = exchange.answer().results();
-        if let Answer::InPlace(result) = exchange.answer() {
+        let results: Vec<ResultRef<'_>> = exchange.results().collect();
+        if let Some(result) = exchange.in_place() {
             if let Some(raw) = self.own_result(result, call, id) {
                 let piece = self.marked(raw);
                 return (piece.json.into_owned(), piece.exact);
@@ -102,7 +102,7 @@ impl Encoder<'_> {
         }
         let is_error = results.iter().all(|result| result.result().is_error);
         let mut pieces = Vec::new();
-        for result in results {
+        for result in &results {
             let at = Position::block(result.at().0, result.at().1);
             for block in &result.result().content {
                 let message = result.message();
@@ -141,7 +141,7 @@ impl Encoder<'_> {
     }
 
     /// A result's own bytes, if it answers its call under the same id and the API takes it as it is.
-    fn own_result<'r>(&self, result: &'r ResultRef, call: &ToolCall, id: &str) -> Option<&'r str> {
+    fn own_result<'r>(&self, result: ResultRef<'r>, call: &ToolCall, id: &str) -> Option<&'r str> {
         let raw = self.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));

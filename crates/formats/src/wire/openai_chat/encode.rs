@@ -5,7 +5,7 @@ use rejoin_record::{
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{
-    Action, Answer, ArgumentsUse, Exchange, Finding, Item, Position, Rule, SoundRole, SoundView,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
     sound::{self, PartRef, RAW_ARGUMENTS},
 };
 
@@ -99,7 +99,7 @@ impl Content {
 
 /// A call that is ready to go out.
 struct Call<'i> {
-    exchange: &'i Exchange,
+    exchange: ExchangeRef<'i>,
     call: &'i ToolCall,
     id: String,
     json: String,
@@ -129,7 +129,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn speaker(&mut self, role: &'static str, item: &Item) {
+    fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
         let message = item.message();
         if item.is_complete() && self.is_regular(message) {
             self.push_raw(message);
@@ -225,7 +225,7 @@ impl Encoder<'_> {
         text
     }
 
-    fn assistant(&mut self, place: usize, item: &Item) {
+    fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message: &Message = item.message();
         let own = self.is_own(message);
         let mut content = Content::default();
@@ -307,7 +307,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn call<'i>(&mut self, item: &'i Item, exchange: &'i Exchange, call: &'i ToolCall) -> Call<'i> {
+    fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>, call: &'i ToolCall) -> Call<'i> {
         let at = Position::block(item.index(), exchange.block());
         let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
         let id = self.ids.map(view_id).into_owned();
@@ -358,8 +358,8 @@ impl Encoder<'_> {
     fn results(&mut self, calls: &[Call<'_>]) {
         let mut media = Content::default();
         for Call { exchange, call, id, .. } in calls {
-            let results = exchange.answer().results();
-            if let Answer::InPlace(result) = exchange.answer() {
+            let results: Vec<ResultRef<'_>> = exchange.results().collect();
+            if let Some(result) = exchange.in_place() {
                 let message = result.message();
                 if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
                     self.push_raw(message);
@@ -370,7 +370,7 @@ impl Encoder<'_> {
             if results.is_empty() {
                 content.text(sound::NO_RESULT);
             }
-            for result in results {
+            for result in &results {
                 let at = Position::block(result.at().0, result.at().1);
                 for block in &result.result().content {
                     if is_media(block) {
@@ -399,7 +399,7 @@ impl Encoder<'_> {
                 ("tool_call_id", Some(render::literal(id))),
                 ("content", Some(json)),
             ];
-            let source = match results {
+            let source = match &results[..] {
                 [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => {
                     Some(only.message())
                 }
