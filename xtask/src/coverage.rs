@@ -67,10 +67,10 @@ fn executed(report: &str) -> BTreeMap<String, BTreeMap<u32, u64>> {
             tests_from = place.map_or(u32::MAX, |place| place as u32 + 1);
         } else if let Some(row) = line.strip_prefix("DA:") {
             let mut numbers = row.split(',').filter_map(|number| number.parse::<u64>().ok());
-            if let (Some(line), Some(hits)) = (numbers.next(), numbers.next()) {
-                if (line as u32) < tests_from {
-                    *files.entry(current.clone()).or_default().entry(line as u32).or_default() += hits;
-                }
+            if let (Some(line), Some(hits)) = (numbers.next(), numbers.next())
+                && (line as u32) < tests_from
+            {
+                *files.entry(current.clone()).or_default().entry(line as u32).or_default() += hits;
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Real sessions of real agents, used where they lie. Says so when they are not there.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use std::{
     fs,
     path::{Path, PathBuf},

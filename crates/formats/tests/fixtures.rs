@@ -1,5 +1,7 @@
 //! The fixtures: refused or accepted as `verdicts.tsv` says, and accepted everywhere after repair.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use std::{fs, path::Path};
 
 use rejoin_formats::{Dialect, Input, convert, sessions};

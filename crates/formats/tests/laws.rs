@@ -1,6 +1,8 @@
 //! The laws, over arbitrary histories, both policies, all dialects. `REJOIN_LAW_CASES` sets how many; `cargo xtask laws`
 //! runs more than a hundred thousand.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use std::{collections::HashMap, sync::Arc};
 
 use proptest::{prelude::*, test_runner::Config};

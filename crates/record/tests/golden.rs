@@ -1,6 +1,8 @@
 //! The on-disk form, pinned byte for byte. If one of these fails, conversations that people have stored can no longer be
 //! read or verified: add a version, do not change the bytes.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use rejoin_record::{
     Block, Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Native, Raw, Role, Salt, Span,
     Text, Timestamp, ToolCall,

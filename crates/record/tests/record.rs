@@ -1,5 +1,7 @@
 //! The record: what survives a round trip, what verify finds, how the tree is walked.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use proptest::prelude::*;
 use rejoin_record::{
     Block, BlockKind, CallId, Chain, Content, ConversationId, Entry, EntryId, Form, Hash, Kind, Media,

@@ -1,6 +1,8 @@
 //! Plain lists of messages: what `validate_message_sequence`, `sanitize_recovered_messages` and
 //! `validate_message_structure` do with every broken state. The comment above a test names its rows.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use std::{
     io,
     sync::{Arc, Mutex},

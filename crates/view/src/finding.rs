@@ -173,6 +173,15 @@ impl Finding {
         self
     }
 
+    /// What was done about it, for a person.
+    #[must_use]
+    pub fn deed(&self) -> &'static str {
+        match (self.rule, self.action) {
+            (Rule::PartialBatch, Action::Kept) => "what arrived stays, what is missing is added",
+            _ => self.action.sentence(),
+        }
+    }
+
     /// Whether it keeps a conversation from being sound.
     #[must_use]
     pub fn is_problem(&self) -> bool {

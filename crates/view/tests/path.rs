@@ -1,5 +1,7 @@
 //! From entries to a history: what `closed` and `turn` entries say of calls, and what damage costs.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Timestamp, ToolCall, Tree,
     chain::Stamp,

@@ -101,7 +101,7 @@ fn for_people(
             output::data(&format!("      {answer}"))?;
         }
         if finding.is_problem() || dialect.is_some() {
-            output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.action.sentence()))?;
+            output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.deed()))?;
         }
     }
     output::data(&format!("  {}", summary(session, findings, speaker)))

@@ -37,7 +37,7 @@ fn default_policy() -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
     };
-    if REFUSE_VARIABLES.iter().any(|name| off(name)) { OnBroken::Refuse } else { OnBroken::Keep }
+    if REFUSE_VARIABLES.iter().any(off) { OnBroken::Refuse } else { OnBroken::Keep }
 }
 
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
@@ -67,7 +67,7 @@ fn tell(
 ) -> Result<(), Failure> {
     let findings = report::with_lines(input, session, findings);
     for finding in &findings {
-        output::talk(&format!("{} — {}", report::line(finding), finding.action.sentence()));
+        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
     }
     if let Some(path) = &arguments.report {
         let text = format!("{}\n", report::json_list(&findings));

@@ -5,7 +5,7 @@
 //! iterative (nesting costs memory, never stack) and forgiving where real files are wrong: lone surrogates, raw
 //! control characters, `NaN`. What was forgiven is remembered, so nobody takes such text for clean JSON.
 //!
-//! Writing lives in [`write`], turning a literal into text in [`literal`]. Nothing here knows a provider.
+//! Writing lives in [`mod@write`], turning a literal into text in [`literal`]. Nothing here knows a provider.
 
 pub mod literal;
 mod parse;

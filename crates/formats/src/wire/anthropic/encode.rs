@@ -481,10 +481,12 @@ impl<'t> Encoder<'t> {
         let as_written =
             exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
-        if let Some(raw) = self.own_bytes(item.message(), block) {
-            if as_written && id == call.id.as_str() && name == *call.name {
-                return (self.marked(raw), id);
-            }
+        if let Some(raw) = self.own_bytes(item.message(), block)
+            && as_written
+            && id == call.id.as_str()
+            && name == *call.name
+        {
+            return (self.marked(raw), id);
         }
         let mut out = String::from("{\"type\":\"tool_use\",\"id\":");
         write::string(&mut out, &id);

@@ -86,11 +86,9 @@ impl Encoder<'_> {
         media: &mut Vec<String>,
     ) -> (String, bool) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
-        if let Some(result) = exchange.in_place() {
-            if let Some(raw) = self.own_result(result, call, id) {
-                let piece = self.marked(raw);
-                return (piece.json.into_owned(), piece.exact);
-            }
+        if let Some(raw) = exchange.in_place().and_then(|result| self.own_result(result, call, id)) {
+            let piece = self.marked(raw);
+            return (piece.json.into_owned(), piece.exact);
         }
         let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
         write::string(&mut out, id);
@@ -148,8 +146,8 @@ impl Encoder<'_> {
         let media =
             content.iter().any(|block| matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_)));
         let empty_list = content.is_empty() && result.result().form == Form::Parts;
-        let taken = !blank && !empty_list && !(media && result.result().is_error) && id == call.id.as_str();
-        taken.then_some(raw)
+        let refused = blank || empty_list || (media && result.result().is_error);
+        (!refused && id == call.id.as_str()).then_some(raw)
     }
 
     /// Writes the message of results, if one is open.

@@ -323,10 +323,12 @@ impl Encoder<'_> {
         }
         let block = &item.message().blocks[exchange.block()];
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
-        if let Some(raw) = self.own_bytes(item.message(), block) {
-            if as_written && id == call.id.as_str() && name == *call.name {
-                return Call { exchange, call, id, json: raw.to_owned(), exact: true };
-            }
+        if let Some(raw) = self.own_bytes(item.message(), block)
+            && as_written
+            && id == call.id.as_str()
+            && name == *call.name
+        {
+            return Call { exchange, call, id, json: raw.to_owned(), exact: true };
         }
         let mut json = String::from("{\"id\":");
         write::string(&mut json, &id);
