@@ -93,12 +93,6 @@ impl Text {
     pub fn is_blank(&self) -> bool {
         is_blank(&self.value)
     }
-
-    /// Whether two texts are one piece of memory.
-    #[must_use]
-    pub fn shares_memory_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.value, &other.value)
-    }
 }
 
 impl Deref for Text {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text, ToolResult, json::write};
+use rejoin_record::{BlockKind, Media, MediaSource, Raw, Text, ToolResult, json::write};
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 
 /// A message on its way out: the source's own bytes, or new ones.
@@ -69,13 +69,6 @@ impl Ledger {
             self.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
         }
     }
-}
-
-/// An item's text blocks, one `\n` between them.
-#[must_use]
-pub fn joined_text<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> String {
-    let texts: Vec<&str> = blocks.into_iter().filter_map(|block| Some(block.as_text()?.as_str())).collect();
-    texts.join("\n")
 }
 
 /// A result without a call, as one labelled text; its media come apart.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Doc, literal};
+use super::Doc;
 
 /// Appends `text` as a string literal.
 pub fn string(out: &mut String, text: &str) {
@@ -86,10 +86,4 @@ pub fn clean_copy(out: &mut String, raw: &str) {
         };
     }
     out.push_str(&raw[copied..]);
-}
-
-/// The text that a literal means, for callers that hold the literal only.
-#[must_use]
-pub fn decoded(raw: &str) -> String {
-    literal::decode(raw).0.into_owned()
 }

@@ -317,6 +317,12 @@ fn blocks_under_the_wrong_role() {
     check("a[1] T(r1,t)", "a[1] u", "a[1] u");
     check("?", "u", "u");
     check("t", "u", "u");
+    for (role, expected) in [(Role::System, "s a[1]"), (Role::Developer, "d a[1]")] {
+        let blocks = vec![Block::text("x"), Block::call(ToolCall::new("1", "t", "{}"))];
+        let list = [Message::new(role, blocks), Message::tool("1", "ok")];
+        let history: History = list.into_iter().collect();
+        assert_eq!(shown(&repair(&history, Policy::Keep).view), expected);
+    }
     check_rules("?", Policy::Keep, "unknown-role:replaced@0");
     check_rules("t", Policy::Keep, "misplaced-block:replaced@0");
     check_rules("u[1] r1", Policy::Keep, "misplaced-block:moved@0");
