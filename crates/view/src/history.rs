@@ -30,35 +30,46 @@ impl Fate {
     }
 }
 
-/// One step of a history.
-#[derive(Debug, Clone)]
-pub enum Step {
-    /// A message, with what is known of the calls in it, by block; calls that are not listed are unknown.
-    Message(Arc<Message>, Vec<(usize, Fate)>),
-    /// A request was sent from here: what stands before must not look different later.
-    Sent,
+/// What is known of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownCall {
+    /// The message.
+    pub message: usize,
+    /// The block in it.
+    pub block: usize,
+    /// What is known.
+    pub fate: Fate,
 }
 
-/// Everything that a view is computed from.
+/// Everything that a view is computed from. The list is shared: views refer to it, they do not copy it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub(crate) messages: Arc<Vec<Arc<Message>>>,
+    /// What is known of calls, ordered by message.
+    pub(crate) fates: Vec<KnownCall>,
+    /// Before which messages requests were sent, in order.
+    pub(crate) sent: Vec<usize>,
 }
 
 impl History {
     /// A history of these messages, of whose calls nothing is known.
     #[must_use]
     pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
-        Self { steps: messages.into_iter().map(|message| Step::Message(message, Vec::new())).collect() }
+        Self { messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
+    }
+
+    /// The messages, with what is known of their calls, and the places (before which message) where requests were sent.
+    #[must_use]
+    pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
+        fates.sort_by_key(|fate| fate.message);
+        sent.sort_unstable();
+        Self { messages: Arc::new(messages), fates, sent }
     }
 
     /// The messages.
-    pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Message(message, _) => Some(message),
-            Step::Sent => None,
-        })
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
     }
 }
 

@@ -14,7 +14,7 @@ pub mod rules;
 pub mod sound;
 
 pub use finding::{Action, Finding, Position, Severity};
-pub use history::{Fate, History};
+pub use history::{Fate, History, KnownCall};
 pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

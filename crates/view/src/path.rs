@@ -12,7 +12,7 @@ use rejoin_record::{
 
 use crate::{
     finding::{Action, Finding, Position},
-    history::{Fate, History, Step},
+    history::{Fate, History, KnownCall},
     rules::Rule,
 };
 
@@ -21,20 +21,18 @@ use crate::{
 pub fn path(tree: &Tree<'_>) -> (History, Vec<Finding>) {
     let (entries, broken) = tree.path();
     let mut findings = Vec::new();
-    let mut steps: Vec<Step> = Vec::with_capacity(entries.len());
-    // Where the message of an entry stands among the steps, and among the messages.
-    let mut places: HashMap<EntryId, (usize, usize)> = HashMap::new();
-    let mut messages = 0;
+    let mut messages = Vec::with_capacity(entries.len());
+    let mut calls = Calls::default();
+    let mut sent = Vec::new();
     for entry in entries {
         if let Some(link) = broken.iter().find(|link| link.entry == entry.id()) {
-            let finding = Finding::new(Rule::BrokenChain, Position::message(messages), Action::Kept);
+            let finding = Finding::new(Rule::BrokenChain, Position::message(messages.len()), Action::Kept);
             findings.push(finding.about(link.parent.to_string()));
         }
         match Content::of(entry) {
             Content::Message(message) => {
-                places.insert(entry.id(), (steps.len(), messages));
-                steps.push(Step::Message(Arc::new(message), Vec::new()));
-                messages += 1;
+                calls.places.insert(entry.id(), messages.len());
+                messages.push(Arc::new(message));
             }
             Content::Closed(closed) => {
                 for call in closed.calls {
@@ -43,46 +41,50 @@ pub fn path(tree: &Tree<'_>) -> (History, Vec<Finding>) {
                         Decision::Interrupted => Fate::ClosedInterrupted,
                         Decision::Rerun => Fate::Unknown,
                     };
-                    set_fate(&mut steps, &places, call.entry, call.block, fate);
+                    calls.set(call.entry, call.block, fate);
                 }
             }
             Content::Turn(turn) => match (turn.state, turn.call) {
-                (TurnState::Started, _) => steps.push(Step::Sent),
+                (TurnState::Started, _) => sent.push(messages.len()),
                 (TurnState::CallRunning, Some(call)) => {
-                    set_fate(&mut steps, &places, call.entry, call.block, Fate::Started);
+                    calls.set(call.entry, call.block, Fate::Started);
                 }
                 (TurnState::CallAwaitingApproval, Some(call)) => {
-                    set_fate(&mut steps, &places, call.entry, call.block, Fate::AwaitingApproval);
+                    calls.set(call.entry, call.block, Fate::AwaitingApproval);
                 }
                 _ => {}
             },
             Content::Unreadable(_) => {
                 findings.push(
-                    Finding::new(Rule::DamagedEntry, Position::message(messages), Action::SetAside)
+                    Finding::new(Rule::DamagedEntry, Position::message(messages.len()), Action::SetAside)
                         .about(entry.id().to_string()),
                 );
             }
             _ => {}
         }
     }
-    (History { steps }, findings)
+    (History::with(messages, calls.into_fates(), sent), findings)
 }
 
-fn set_fate(
-    steps: &mut [Step],
-    places: &HashMap<EntryId, (usize, usize)>,
-    entry: EntryId,
-    block: u64,
-    fate: Fate,
-) {
-    let Some(&(place, _)) = places.get(&entry) else { return };
-    let Ok(block) = usize::try_from(block) else { return };
-    if let Step::Message(_, fates) = &mut steps[place] {
-        match fates.iter_mut().find(|(at, _)| *at == block) {
-            // What was sent to a model stays decided, unless it is run again.
-            Some((_, old)) if old.is_closed() && fate != Fate::Unknown && !fate.is_closed() => {}
-            Some((_, old)) => *old = fate,
-            None => fates.push((block, fate)),
+/// What the entries say of calls.
+#[derive(Default)]
+struct Calls {
+    /// Where the message of an entry stands.
+    places: HashMap<EntryId, usize>,
+    fates: HashMap<(usize, usize), Fate>,
+}
+
+impl Calls {
+    fn set(&mut self, entry: EntryId, block: u64, fate: Fate) {
+        let (Some(&message), Ok(block)) = (self.places.get(&entry), usize::try_from(block)) else { return };
+        let known = self.fates.entry((message, block)).or_insert(fate);
+        // What was sent to a model stays decided, unless it is run again.
+        if !known.is_closed() || fate.is_closed() || fate == Fate::Unknown {
+            *known = fate;
         }
+    }
+
+    fn into_fates(self) -> Vec<KnownCall> {
+        self.fates.into_iter().map(|((message, block), fate)| KnownCall { message, block, fate }).collect()
     }
 }

@@ -3,7 +3,7 @@
 //! Illegal states cannot be written: a call carries its result inside its [`Exchange`], so there is no call without a
 //! result, no result without a call, and no order to get wrong.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use rejoin_record::{Block, CallId, Message, Role, ToolCall, ToolResult};
 
@@ -23,8 +23,9 @@ pub enum SoundRole {
 /// A stretch of a view: messages, and what is shown of them. Views of one running conversation share their chunks.
 #[derive(Debug)]
 pub struct Chunk {
-    pub(crate) messages: Vec<Arc<Message>>,
-    /// The number of the first message.
+    /// The list that the items refer to; a chunk may show only a part of it.
+    pub(crate) messages: Arc<Vec<Arc<Message>>>,
+    /// The number of its first message.
     pub(crate) base: u32,
     pub(crate) items: Vec<Item>,
 }
@@ -192,10 +193,17 @@ pub struct Item {
 }
 
 /// One message of a view.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct ItemRef<'v> {
     chunk: &'v Chunk,
     item: &'v Item,
+}
+
+impl fmt::Debug for ItemRef<'_> {
+    /// What is shown, by its places in the source: the same for every chunk that shows the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.item, f)
+    }
 }
 
 impl<'v> ItemRef<'v> {

@@ -121,7 +121,7 @@ fn damage_costs_itself_and_is_said() {
     let readable: Vec<&Entry> =
         writer.entries.iter().enumerate().filter(|(n, _)| *n != 3).map(|(_, e)| e).collect();
     let (history, findings) = path(&Tree::new(readable));
-    assert_eq!(history.messages().count(), 2);
+    assert_eq!(history.messages().len(), 2);
     let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [Rule::DamagedEntry, Rule::BrokenChain]);
 }

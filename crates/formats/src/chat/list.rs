@@ -16,10 +16,13 @@ use crate::{
     wire::registry::Dialect,
 };
 
-/// Whether a text looks like chat messages, and in which shape. For detection; reads no more than it must.
+/// How much of a text is looked at to tell its shape.
+const SNIFF_BYTES: usize = 1024 * 1024;
+
+/// Whether a text looks like chat messages, and in which shape.
 #[must_use]
 pub fn sniff(text: &str) -> Option<Style> {
-    let (doc, _) = Doc::parse_prefix(text);
+    let (doc, _) = Doc::parse_prefix(&text[..text.floor_char_boundary(SNIFF_BYTES)]);
     let root = doc.root()?;
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();

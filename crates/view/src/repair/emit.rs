@@ -33,18 +33,26 @@ enum Outcome {
     LeftOut,
 }
 
+/// A stretch of a view, and what carries over.
+pub(super) struct Emitted {
+    pub items: Vec<Item>,
+    pub findings: Vec<Finding>,
+    pub first_change: Option<FirstChange>,
+    pub state: State,
+}
+
 pub(super) struct Emitter<'h> {
     policy: Policy,
     pairing: &'h Pairing,
     messages: &'h [Arc<Message>],
     base: usize,
-    pub state: State,
+    state: State,
     /// First call of this stretch, and which calls from there on are left out.
     first_call: usize,
     left_out: Vec<bool>,
     items: Vec<Item>,
     findings: Vec<Finding>,
-    pub first_change: Option<FirstChange>,
+    first_change: Option<FirstChange>,
 }
 
 /// The same place, counted from the beginning of the view.
@@ -66,14 +74,15 @@ impl<'h> Emitter<'h> {
         pairing: &'h Pairing,
         messages: &'h [Arc<Message>],
         base: usize,
+        state: State,
     ) -> Self {
         Self {
             policy,
             pairing,
             messages,
             base,
-            state: State::default(),
-            first_call: 0,
+            first_call: state.next_call,
+            state,
             left_out: Vec::new(),
             items: Vec::with_capacity(messages.len()),
             findings: Vec::new(),
@@ -81,12 +90,12 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    pub(super) fn run(&mut self) -> (Vec<Item>, Vec<Finding>) {
-        self.first_call = self.state.next_call;
+    pub(super) fn run(mut self) -> Emitted {
         for offset in 0..self.messages.len() {
             self.message(self.base + offset);
         }
-        (std::mem::take(&mut self.items), std::mem::take(&mut self.findings))
+        let Self { items, findings, first_change, state, .. } = self;
+        Emitted { items, findings, first_change, state }
     }
 
     fn source(&self, index: u32) -> &'h Arc<Message> {

@@ -7,13 +7,13 @@
 mod emit;
 mod pairing;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use rejoin_record::Message;
 
 use crate::{
     finding::Finding,
-    history::{Fate, History, Step},
+    history::{Fate, History, KnownCall},
     sound::{Chunk, FirstChange, SoundView},
 };
 
@@ -58,16 +58,26 @@ pub struct Refused {
 /// Makes a sound view of any history.
 #[must_use]
 pub fn repair(history: &History, policy: Policy) -> Repaired {
-    let mut repairer = Repairer::new(policy);
-    repairer.pending.reserve(history.steps.len());
-    repairer.pairing.reserve(history.steps.len());
-    for step in &history.steps {
-        match step {
-            Step::Message(message, fates) => repairer.push(Arc::clone(message), fates),
-            Step::Sent => repairer.seal(),
+    let mut work = Work::new(policy);
+    work.pairing.reserve(history.messages.len());
+    let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
+    let mut start = 0;
+    for (index, message) in history.messages.iter().enumerate() {
+        while sent.next_if(|place| *place <= index).is_some() {
+            work.seal(&history.messages, start..index, 0);
+            start = index;
         }
+        let own = fates.partition_point(|fate| fate.message <= index);
+        work.pairing.add(index, message, &fates[..own]);
+        fates = &fates[own..];
     }
-    repairer.finish()
+    let end = history.messages.len();
+    if sent.next().is_some() {
+        work.seal(&history.messages, start..end, 0);
+    } else {
+        work.emit(&history.messages, start..end, 0);
+    }
+    work.finish()
 }
 
 /// Makes a sound view, or refuses because the history is not sound as it stands.
@@ -83,91 +93,111 @@ pub fn repair_or_refuse(history: &History, on_broken: OnBroken) -> Result<Repair
     Ok(repaired)
 }
 
+/// What was repaired so far, and what is needed to go on.
+#[derive(Debug)]
+struct Work {
+    policy: Policy,
+    pairing: pairing::Pairing,
+    state: emit::State,
+    chunks: Vec<Arc<Chunk>>,
+    items: usize,
+    findings: Vec<Finding>,
+    first_change: Option<FirstChange>,
+}
+
+impl Work {
+    fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            pairing: pairing::Pairing::default(),
+            state: emit::State::default(),
+            chunks: Vec::new(),
+            items: 0,
+            findings: Vec::new(),
+            first_change: None,
+        }
+    }
+
+    /// Closes what is open in a stretch of messages, and makes a chunk of it that nothing changes any more.
+    fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
+        self.pairing.close_open(self.policy);
+        self.emit(messages, stretch, base);
+        self.pairing.next_epoch();
+    }
+
+    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
+    /// the list.
+    fn emit(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
+        let list = &messages[stretch.start - base..stretch.end - base];
+        let state = std::mem::take(&mut self.state);
+        let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
+        self.state = emitted.state;
+        self.first_change = self.first_change.or(emit::shift(emitted.first_change, self.items));
+        self.findings.extend(emitted.findings);
+        self.items += emitted.items.len();
+        if !emitted.items.is_empty() {
+            let messages = Arc::clone(messages);
+            self.chunks.push(Arc::new(Chunk { messages, base: base as u32, items: emitted.items }));
+        }
+    }
+
+    fn finish(self) -> Repaired {
+        Repaired {
+            view: SoundView { chunks: self.chunks, first_change: self.first_change },
+            findings: self.findings,
+        }
+    }
+}
+
 /// Repairs a conversation as it grows.
 #[derive(Debug)]
 pub struct Repairer {
-    policy: Policy,
-    pairing: pairing::Pairing,
+    work: Work,
     /// Messages after the last seal, and how many stand before them.
     pending: Vec<Arc<Message>>,
     base: usize,
-    sealed: Vec<Arc<Chunk>>,
-    sealed_items: usize,
-    findings: Vec<Finding>,
-    state: emit::State,
-    first_change: Option<FirstChange>,
 }
 
 impl Repairer {
     /// A conversation without messages.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        Self {
-            policy,
-            pairing: pairing::Pairing::default(),
-            pending: Vec::new(),
-            base: 0,
-            sealed: Vec::new(),
-            sealed_items: 0,
-            findings: Vec::new(),
-            state: emit::State::default(),
-            first_change: None,
-        }
+        Self { work: Work::new(policy), pending: Vec::new(), base: 0 }
     }
 
-    /// Adds a message, with what is known of the calls in it.
+    /// Adds a message, with what is known of the calls in it, by block.
     pub fn push(&mut self, message: Arc<Message>, fates: &[(usize, Fate)]) {
-        self.pairing.add(self.base + self.pending.len(), &message, fates);
+        let index = self.base + self.pending.len();
+        let fates: Vec<KnownCall> =
+            fates.iter().map(|&(block, fate)| KnownCall { message: index, block, fate }).collect();
+        self.work.pairing.add(index, &message, &fates);
         self.pending.push(message);
     }
 
     /// A request is sent from here: what stands before will never look different. Calls that are still open are closed
     /// as the policy says.
     pub fn seal(&mut self) {
-        self.pairing.close_open(self.policy);
-        self.emit_pending();
-        self.pairing.next_epoch();
+        let messages = Arc::new(std::mem::take(&mut self.pending));
+        let stretch = self.base..self.base + messages.len();
+        self.work.seal(&messages, stretch.clone(), self.base);
+        self.base = stretch.end;
     }
 
     /// The view as it is now. Costs what was added since the last seal.
     #[must_use]
     pub fn view(&self) -> Repaired {
-        let mut emitter = emit::Emitter::new(self.policy, &self.pairing, &self.pending, self.base);
-        emitter.state = self.state.clone();
-        let (items, findings) = emitter.run();
-        let first_change = self.first_change.or(emit::shift(emitter.first_change, self.sealed_items));
-        let mut chunks = self.sealed.clone();
-        if !items.is_empty() {
-            chunks.push(Arc::new(Chunk { messages: self.pending.clone(), base: self.base as u32, items }));
+        let work = &self.work;
+        let emitted =
+            emit::Emitter::new(work.policy, &work.pairing, &self.pending, self.base, work.state.clone())
+                .run();
+        let first_change = work.first_change.or(emit::shift(emitted.first_change, work.items));
+        let mut chunks = work.chunks.clone();
+        if !emitted.items.is_empty() {
+            let messages = Arc::new(self.pending.clone());
+            chunks.push(Arc::new(Chunk { messages, base: self.base as u32, items: emitted.items }));
         }
-        let findings = self.findings.iter().cloned().chain(findings).collect();
+        let findings = work.findings.iter().cloned().chain(emitted.findings).collect();
         Repaired { view: SoundView { chunks, first_change }, findings }
-    }
-
-    fn finish(mut self) -> Repaired {
-        self.emit_pending();
-        Repaired {
-            view: SoundView { chunks: self.sealed, first_change: self.first_change },
-            findings: self.findings,
-        }
-    }
-
-    /// Turns what is pending into a chunk that does not change any more.
-    fn emit_pending(&mut self) {
-        let mut emitter = emit::Emitter::new(self.policy, &self.pairing, &self.pending, self.base);
-        emitter.state = std::mem::take(&mut self.state);
-        let (items, findings) = emitter.run();
-        let first_change = emit::shift(emitter.first_change, self.sealed_items);
-        self.state = emitter.state;
-        self.first_change = self.first_change.or(first_change);
-        self.findings.extend(findings);
-        self.sealed_items += items.len();
-        let messages = std::mem::take(&mut self.pending);
-        let base = self.base as u32;
-        self.base += messages.len();
-        if !items.is_empty() {
-            self.sealed.push(Arc::new(Chunk { messages, base, items }));
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
 use super::Policy;
-use crate::history::Fate;
+use crate::history::{Fate, KnownCall};
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
@@ -134,8 +134,8 @@ impl Pairing {
         self.ids.reserve(messages / 2);
     }
 
-    pub(super) fn add(&mut self, index: usize, message: &Message, fates: &[(usize, Fate)]) {
-        let index = index as u32;
+    pub(super) fn add(&mut self, number: usize, message: &Message, fates: &[KnownCall]) {
+        let index = number as u32;
         let mut slot = MessageSlot {
             calls: 0,
             results: 0,
@@ -156,8 +156,8 @@ impl Pairing {
             let block = place as u32;
             match &content.kind {
                 BlockKind::ToolCall(call) => {
-                    let fate =
-                        fates.iter().find(|(at, _)| *at == place).map_or(Fate::Unknown, |(_, fate)| *fate);
+                    let known = |call: &&KnownCall| call.message == number && call.block == place;
+                    let fate = fates.iter().find(known).map_or(Fate::Unknown, |call| call.fate);
                     let class = call.arguments.class();
                     let malformed = matches!(class, ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
                     let reused = self.add_call(index, &call.id, fate, malformed);

@@ -11,22 +11,27 @@ use rejoin_record::{Block, Message, Role, Text, ToolCall, ToolResult};
 use super::{OnBroken, Policy, Repaired, Repairer, repair, repair_or_refuse};
 use crate::{
     finding::{Action, Severity},
-    history::{Fate, History, Step},
+    history::{Fate, History, KnownCall},
     rules::Rule,
     sound::{ArgumentsUse, FirstChange, PartRef, SoundRole, SoundView},
 };
 
 fn history(sketch: &str) -> History {
-    let mut steps = Vec::new();
+    let (mut messages, mut known, mut sent) = (Vec::new(), Vec::new(), Vec::new());
     for (number, word) in sketch.split_whitespace().enumerate() {
         if word == "|" {
-            steps.push(Step::Sent);
+            sent.push(messages.len());
             continue;
         }
         let (message, fates) = message(word, number);
-        steps.push(Step::Message(Arc::new(message), fates));
+        known.extend(fates.into_iter().map(|(block, fate)| KnownCall {
+            message: messages.len(),
+            block,
+            fate,
+        }));
+        messages.push(Arc::new(message));
     }
-    History { steps }
+    History::with(messages, known, sent)
 }
 
 fn message(word: &str, number: usize) -> (Message, Vec<(usize, Fate)>) {
@@ -156,7 +161,8 @@ fn sound_histories_are_left_alone() {
         assert!(repaired.findings.is_empty(), "{sketch}: {}", rules(&repaired));
         assert_eq!(repaired.view.first_change(), None);
         assert!(repaired.view.items().all(|item| item.is_complete()));
-        let messages: Vec<Message> = history(sketch).messages().map(|message| (**message).clone()).collect();
+        let messages: Vec<Message> =
+            history(sketch).messages().iter().map(|message| (**message).clone()).collect();
         assert_eq!(repaired.view.to_messages(), messages);
     }
 }

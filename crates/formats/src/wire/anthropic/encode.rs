@@ -58,7 +58,8 @@ pub(super) struct Encoder<'t> {
     system: Vec<String>,
     /// The user message that holds the results of the last assistant message.
     pub pending: Option<Pending>,
-    ends_with_assistant: bool,
+    /// The place of the assistant message that the list ends with, if it does.
+    ends_with_assistant: Option<usize>,
     /// In the last tool loop: whether its first message begins with thinking.
     tool_loop: Option<bool>,
     /// Cache marks beyond what the API takes.
@@ -82,7 +83,7 @@ impl<'t> Encoder<'t> {
             used_tools: Vec::new(),
             system: Vec::new(),
             pending: None,
-            ends_with_assistant: false,
+            ends_with_assistant: None,
             tool_loop: None,
             surplus_marks: marks.saturating_sub(CACHE_MARKS),
         }
@@ -133,13 +134,17 @@ impl<'t> Encoder<'t> {
     }
 
     fn user(&mut self, item: ItemRef<'_>) {
-        let joins = self.pending.as_ref().is_some_and(|pending| pending.joins(item));
+        // What stood behind the results goes with them; an orphan is a message of its own.
+        let orphan = item.parts().any(|part| matches!(part, PartRef::Orphan(..)));
+        let joins = !orphan && self.pending.as_ref().is_some_and(|pending| pending.joins(item));
         if !joins {
             self.flush();
         }
         let pieces = self.user_pieces(item);
         if joins {
-            self.tool_loop = None;
+            if !pieces.is_empty() {
+                self.tool_loop = None;
+            }
             let all = item.parts().count() == pieces.len();
             if let Some(pending) = &mut self.pending {
                 pending.add_rest(&pieces, all);
@@ -416,7 +421,7 @@ impl<'t> Encoder<'t> {
             }
             self.push_pieces("assistant", message, pieces);
         }
-        self.ends_with_assistant = true;
+        self.ends_with_assistant = Some(item.index());
         if calls.is_empty() {
             self.tool_loop = None;
         } else {
@@ -522,7 +527,7 @@ impl<'t> Encoder<'t> {
     pub(super) fn push_raw(&mut self, message: &Arc<Message>) {
         let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
         self.messages.push(Chunk::Raw(raw));
-        self.ends_with_assistant = false;
+        self.ends_with_assistant = None;
     }
 
     /// A new message of one text.
@@ -541,7 +546,7 @@ impl<'t> Encoder<'t> {
     fn push_content(&mut self, role: &str, content: &str) {
         let out = format!("{{\"role\":\"{role}\",\"content\":{content}}}");
         self.messages.push(Chunk::New(out));
-        self.ends_with_assistant = false;
+        self.ends_with_assistant = None;
     }
 
     fn finish(mut self) -> Result<Encoded, TooLarge> {
@@ -550,8 +555,8 @@ impl<'t> Encoder<'t> {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
             self.push_text("user", OPENING);
-        } else if self.ends_with_assistant {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+        } else if let Some(last) = self.ends_with_assistant {
+            let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
             self.ledger.note(finding.because("a conversation ends with a user message"));
             self.push_text("user", CLOSING);
         }
