@@ -79,7 +79,10 @@ impl Failure {
             Self::TooLarge { .. } => {
                 Some(String::from("leave out what is no longer needed, or split the conversation"))
             }
-            Self::Unwritable { .. } | Self::ClosedPipe => None,
+            Self::Unwritable { .. } => {
+                Some(String::from("check that the folder exists and who may write there"))
+            }
+            Self::ClosedPipe => None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoin::{
-    Input, ReadError, Session,
+    Input, InputError, ReadError, Session,
     record::limits,
     sessions::{self, FORMATS},
 };
@@ -39,7 +39,11 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         }
         ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
-        ReadError::Input(_) => return None,
+        ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),
+        ReadError::Input(InputError::Binary { .. }) => {
+            format!("is it compressed, or a database? rejoin reads {formats}")
+        }
+        ReadError::Input(InputError::TooLarge { .. }) => String::from("split it: one conversation a file"),
     })
 }
 
@@ -48,7 +52,7 @@ fn file(path: &str) -> Result<Vec<u8>, Failure> {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some(String::from("check the path; `-` reads standard input")),
             io::ErrorKind::PermissionDenied => Some(String::from("check who may read it: `ls -l`")),
-            io::ErrorKind::IsADirectory => Some(String::from("give the files in it: `rejoin check DIR/*`")),
+            io::ErrorKind::IsADirectory => Some(String::from("give a file in it")),
             _ => None,
         };
         Failure::Unreadable { name: path.to_owned(), why: error.to_string(), hint }

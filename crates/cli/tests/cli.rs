@@ -166,13 +166,14 @@ fn nothing_readable_exits_2_with_what_where_and_a_hint() {
             assert_eq!(code(&output), 2, "{name}: {}", err(&output));
             assert!(err(&output).contains(says), "{name}: {}", err(&output));
             assert!(err(&output).contains(&file), "{name}: it says where");
+            assert!(err(&output).contains("hint: "), "{name}: it says what to do");
             assert_eq!(out(&output), "", "{name}");
         }
     }
     let folder = home.folder.path().display().to_string();
     let output = rejoin(&["check", &folder]);
     assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("hint: give the files in it"), "{}", err(&output));
+    assert!(err(&output).contains("hint: give a file in it"), "{}", err(&output));
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn a_file_past_the_limit_is_refused_without_being_read_into_memory() {
     fs::File::create(&path).unwrap().set_len(300 * 1024 * 1024).unwrap();
     let output = rejoin(&["check", &path.display().to_string()]);
     assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("more than the limit of 256 MiB"), "{}", err(&output));
+    assert!(err(&output).contains("larger than the limit of 256 MiB"), "{}", err(&output));
 }
 
 #[test]

@@ -40,6 +40,21 @@ pub struct ToolDeclaration {
     pub schema: Option<Raw>,
     /// The declaration as it was written.
     pub raw: Raw,
+    /// Who runs it, and what it takes.
+    pub kind: ToolKind,
+    /// Fields that have no counterpart in other dialects.
+    pub more: Vec<String>,
+}
+
+/// Kinds of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    /// Called with a JSON object, run by whoever sent the request.
+    Function,
+    /// Called with free text.
+    FreeText,
+    /// Run by the provider itself, or something else that no other dialect has.
+    Provider,
 }
 
 /// Which tool a model must call.
@@ -107,7 +122,21 @@ fn declaration(value: Value<'_>) -> Option<ToolDeclaration> {
     let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
     let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
     let schema = body.given("input_schema").or_else(|| body.given("parameters"));
+    let kind = match value.given("type").and_then(Value::as_str).as_deref() {
+        None | Some("function") => ToolKind::Function,
+        // OpenAI means free text by it, Anthropic an ordinary tool.
+        Some("custom") if value.given("custom").is_some() => ToolKind::FreeText,
+        Some("custom") => ToolKind::Function,
+        Some(_) => ToolKind::Provider,
+    };
+    let held = ["type", "function", "custom", "name", "description", "input_schema", "parameters"];
+    let outer = value.fields().map(|(key, _)| key);
+    let inner = if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
+    let more = outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));
+    let more = more.filter(|name| !held.contains(&name.as_str())).collect();
     Some(ToolDeclaration {
+        kind,
+        more,
         name: text("name")?,
         description: text("description"),
         schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| Raw::new(schema.raw())),

@@ -19,9 +19,9 @@ pub struct Input {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// More than a body may have.
-    #[error("{bytes} bytes are more than the limit of {} MiB", limits::BODY_BYTES / 1024 / 1024)]
+    #[error("it is larger than the limit of {} MiB", limits::BODY_BYTES / 1024 / 1024)]
     TooLarge {
-        /// How many there are.
+        /// How many there are, at least.
         bytes: usize,
     },
     /// Nothing at all.

@@ -42,6 +42,8 @@ pub struct Session {
     pub messages: Vec<Arc<Message>>,
     /// Where each message came from.
     pub places: Vec<Place>,
+    /// Where what was set aside came from.
+    pub aside: Vec<Place>,
     /// What was found while reading, with source positions.
     pub findings: Vec<Finding>,
     /// What was not a message.
@@ -91,7 +93,7 @@ impl Session {
     /// Byte offsets of the messages by their number in the source.
     #[must_use]
     pub fn offsets(&self) -> HashMap<usize, usize> {
-        self.places.iter().map(|place| (place.index, place.offset)).collect()
+        self.places.iter().chain(&self.aside).map(|place| (place.index, place.offset)).collect()
     }
 
     /// The conversation as entries of the record. The same source gives the same ids, and a grown one keeps the ids of

@@ -100,6 +100,8 @@ pub struct Native {
     pub raw: Raw,
     /// Whether the item is regular in its format: a codec of the same dialect may send it again as it is.
     pub regular: bool,
+    /// Whether it has fields that say something and that blocks and role do not hold.
+    pub more: bool,
 }
 
 /// One message of a conversation.

@@ -30,6 +30,7 @@ pub(crate) fn write(out: &mut String, message: &Message) {
         write::key(out, "format");
         write::string(out, &native.format);
         write_flag(out, "regular", native.regular);
+        write_flag(out, "more", native.more);
         write_raw(out, "item", native.raw.as_str());
         out.push('}');
     }
@@ -216,7 +217,8 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
         None => None,
         Some(native) => Some(Native {
             format: Text::new(&*native.get("format")?.as_str()?),
-            regular: native.get("regular").and_then(Value::as_bool).unwrap_or(false),
+            regular: flag(native, "regular"),
+            more: flag(native, "more"),
             raw: read_raw(raw, native, "item")?,
         }),
     };

@@ -35,7 +35,12 @@ fn conversation() -> Vec<Entry> {
         role: Role::User,
         blocks: vec![Block::text(Text::located("wörld \u{fffd}", Span::literal(25, 15), true))],
         form: rejoin_record::Form::Text,
-        native: Some(Native { format: text("openai-chat"), raw: Raw::new(native), regular: false }),
+        native: Some(Native {
+            format: text("openai-chat"),
+            raw: Raw::new(native),
+            regular: false,
+            more: true,
+        }),
     };
     let contents = [
         (

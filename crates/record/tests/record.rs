@@ -115,6 +115,7 @@ fn message() -> impl Strategy<Value = Message> {
                 format: Text::new("some-format"),
                 raw: Raw::new(raw.clone()),
                 regular: true,
+                more: true,
             }),
         }
     });
@@ -175,7 +176,7 @@ proptest! {
     fn nothing_is_stored_twice(text in "[a-z]{200,400}") {
         let raw = format!(r#"{{"content":"{text}"}}"#);
         let located = Text::located(text.as_str(), Span::literal(11, text.len() + 2), false);
-        let native = Native { format: Text::new("f"), raw: Raw::new(raw), regular: true };
+        let native = Native { format: Text::new("f"), raw: Raw::new(raw), regular: true, more: true };
         let message = Message { native: Some(native), ..Message::user(located) };
         let body = Content::Message(message).to_body();
         prop_assert_eq!(body.as_str().matches(&text).count(), 1);

@@ -24,7 +24,8 @@ pub mod sequence;
 
 pub use mend::{MendError, Mended, mend};
 pub use rejoin_formats::{
-    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert, sessions, wire,
+    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert, input::InputError,
+    sessions, wire,
 };
 pub use rejoin_record::{
     self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Role, Text,

@@ -58,6 +58,7 @@ rules! {
     MisplacedBlock = "misplaced-block", Error, "a block stands under a role that cannot hold it";
     DamagedEntry = "damaged-entry", Error, "a part of the file could not be read";
     BrokenChain = "broken-chain", Error, "an entry's parent cannot be read";
+    TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";

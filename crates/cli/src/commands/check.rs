@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    ConvertError, Dialect, Finding, Input, OnBroken, Policy, Session, Severity, convert, record::json::write,
-    repair,
+    Action, ConvertError, Dialect, Finding, Input, OnBroken, Policy, Rule, Session, Severity, convert,
+    record::json::write, repair,
 };
 
 use super::report;
@@ -51,15 +51,22 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
 fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
     let findings = match dialect.map(|dialect| convert(session, dialect, None, OnBroken::Keep)) {
         Some(Ok(converted)) => converted.findings,
-        Some(Err(ConvertError::TooLarge(_) | ConvertError::Refused(_))) | None => {
-            let repaired = repair(&session.history(), Policy::Keep);
-            let found = repaired.findings.into_iter().map(|finding| session.place(finding));
-            session.findings.iter().cloned().chain(found).collect()
+        Some(Err(ConvertError::TooLarge(error))) => {
+            let finding = Finding::new(Rule::TooLarge, error.at, Action::Kept);
+            pairing(session).chain([finding.because(error.to_string())]).collect()
         }
+        Some(Err(ConvertError::Refused(_))) | None => pairing(session).collect(),
     };
     let mut findings = report::with_lines(input, session, findings);
     findings.sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
     findings
+}
+
+/// What reading and pairing found.
+fn pairing(session: &Session) -> impl Iterator<Item = Finding> {
+    let repaired = repair(&session.history(), Policy::Keep);
+    let found = repaired.findings.into_iter().map(|finding| session.place(finding));
+    session.findings.iter().cloned().chain(found)
 }
 
 fn counts(session: &Session) -> (usize, usize, usize) {

@@ -21,8 +21,9 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
     let name = arguments.path.clone();
     match convert(session, arguments.to, arguments.model.as_deref(), on_broken) {
         Ok(converted) => {
-            output::raw_data(&converted.body)?;
+            // The report first: once the body is printed, the work is done.
             tell(&input, session, converted.findings, arguments)?;
+            output::raw_data(&converted.body)?;
             Ok(0)
         }
         Err(ConvertError::Refused(findings)) => {
@@ -66,13 +67,13 @@ fn tell(
     arguments: &ConvertArguments,
 ) -> Result<(), Failure> {
     let findings = report::with_lines(input, session, findings);
-    for finding in &findings {
-        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
-    }
     if let Some(path) = &arguments.report {
         let text = format!("{}\n", report::json_list(&findings));
         std::fs::write(path, text)
             .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
+    }
+    for finding in &findings {
+        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
     }
     Ok(())
 }

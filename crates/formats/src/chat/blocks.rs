@@ -85,6 +85,25 @@ impl BlockReader<'_> {
         }
     }
 
+    /// A content block that stands where a message should, and who would say it.
+    pub(super) fn loose_block(&self, item: Value<'_>) -> Option<(Role, Block)> {
+        if ["role", "content", "tool_calls", "tool_call_id"].iter().any(|name| item.given(name).is_some()) {
+            let result = item.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+            if !result || item.given("role").is_some() {
+                return None;
+            }
+        }
+        let role = match &*item.get("type")?.as_str()? {
+            "tool_use" | "thinking" | "redacted_thinking" => Role::Assistant,
+            "text" | "image" | "image_url" | "document" | "tool_result" | "input_text" | "output_text" => {
+                Role::User
+            }
+            _ => return None,
+        };
+        let block = irregular(self.block(item, Under::Role(&role)));
+        Some((role, block))
+    }
+
     /// Reads one content block, whatever it is.
     fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
         if let Some(text) = self.text(item) {
@@ -244,6 +263,9 @@ impl BlockReader<'_> {
         let url = holder.get("url").unwrap_or(holder);
         let (text, regular) = (self.text(url)?, holder.kind() == Kind::Object && !url.is_str(""));
         let media = match split_data_url(&text) {
+            Some((_, data)) if !is_base64(data) => {
+                Media { media_type: None, source: MediaSource::Unusable, name: None }
+            }
             Some((media_type, data)) => Media {
                 media_type: Some(Text::new(media_type)),
                 source: MediaSource::Base64(Text::new(data)),
@@ -283,7 +305,7 @@ impl BlockReader<'_> {
         let filled = |name| field(name).filter(|text| !text.is_blank());
         let kind = field("type").unwrap_or_else(|| Text::new(""));
         let source_kind = match &*kind {
-            "base64" => filled("data").map(MediaSource::Base64),
+            "base64" => filled("data").filter(|data| is_base64(data)).map(MediaSource::Base64),
             "url" => filled("url").map(MediaSource::Url),
             "file" => filled("file_id").map(MediaSource::ProviderFile),
             "text" => filled("data").map(MediaSource::Plain),
@@ -294,6 +316,10 @@ impl BlockReader<'_> {
         let media_type = field("media_type");
         let typed =
             !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
+        // Pictures of other kinds cannot be processed.
+        let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
+        let kind_taken = !image || &*kind != "base64" || media_type.as_deref().is_none_or(is_image_type);
+        let source_kind = source_kind.filter(|_| kind_taken);
         let usable = source_kind.is_some() && typed;
         let title = item.given("title").and_then(|title| self.text(title));
         let media = Media { media_type, source: source_kind.unwrap_or(MediaSource::Unusable), name: title };
@@ -382,7 +408,11 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
     };
     match kind {
         "search_result" => string("source") && string("title") && texts(item.get("content")),
-        "document" => texts(item.get("source").and_then(|source| source.get("content"))),
+        "document" => {
+            let content = item.get("source").and_then(|source| source.get("content"));
+            let text = content.and_then(Value::as_str);
+            texts(content) || text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+        }
         "tool_reference" => item
             .get("tool_name")
             .and_then(Value::as_str)
@@ -408,6 +438,19 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
         "container_upload" => string("file_id"),
         _ => true,
     }
+}
+
+/// Whether a text can be base64: its alphabet, and padding at the end only.
+fn is_base64(data: &str) -> bool {
+    let data = data.trim_end_matches('=');
+    let legal =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
+    !data.is_empty() && data.bytes().all(legal)
+}
+
+/// The kinds of picture that providers take.
+pub fn is_image_type(media_type: &str) -> bool {
+    matches!(media_type, "image/png" | "image/jpeg" | "image/jpg" | "image/gif" | "image/webp")
 }
 
 fn is_word(text: &str) -> bool {

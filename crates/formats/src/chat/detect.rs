@@ -11,6 +11,12 @@ const LOOK_AT: usize = 2_000;
 /// shapes write alike; the model's name decides, and else OpenAI Chat, the more common one.
 #[must_use]
 pub fn style(body: Option<Value<'_>>, messages: &[Value<'_>]) -> Style {
+    if score(body, messages) < 0 { Style::Anthropic } else { Style::OpenAi }
+}
+
+/// How much speaks for OpenAI Chat; below zero, for Anthropic.
+#[must_use]
+pub fn score(body: Option<Value<'_>>, messages: &[Value<'_>]) -> i32 {
     let mut score = 0i32;
     if let Some(body) = body {
         score -= i32::from(body.given("system").is_some()) * 3;
@@ -28,7 +34,7 @@ pub fn style(body: Option<Value<'_>>, messages: &[Value<'_>]) -> Style {
         let model = body.and_then(|body| body.get("model")).and_then(Value::as_str);
         score -= i32::from(model.is_some_and(|model| model.contains("claude")));
     }
-    if score < 0 { Style::Anthropic } else { Style::OpenAi }
+    score
 }
 
 fn message_score(message: Value<'_>) -> i32 {

@@ -22,18 +22,32 @@ const SNIFF_BYTES: usize = 1024 * 1024;
 /// Whether a text looks like chat messages, and in which shape.
 #[must_use]
 pub fn sniff(text: &str) -> Option<Style> {
-    let (doc, _) = Doc::parse_prefix(&text[..text.floor_char_boundary(SNIFF_BYTES)]);
-    let root = doc.root()?;
+    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    let (doc, error) = Doc::parse_prefix(text);
+    let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
+    let whole =
+        doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
+    // One value a line: each may tell, and some may be damaged.
+    let score = whole.or_else(|| {
+        let scores = text.lines().filter(|line| !line.trim().is_empty()).filter_map(|line| {
+            let (doc, _) = Doc::parse_prefix(line);
+            sniff_value(doc.root()?)
+        });
+        scores.reduce(|all, one| all + one)
+    });
+    // A value of several lines, and something behind it.
+    let score = score.or_else(|| doc.root().and_then(sniff_value))?;
+    Some(if score < 0 { Style::Anthropic } else { Style::OpenAi })
+}
+
+/// What speaks for OpenAI Chat in one value; nothing if it holds no messages.
+fn sniff_value(root: Value<'_>) -> Option<i32> {
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();
-    messages
-        .iter()
-        .any(|message| looks_like_message(*message))
-        .then(|| detect::style(body, &messages))
-        .or_else(|| {
-            // An empty list inside a body is a conversation too.
-            (body.is_some() && messages.is_empty()).then(|| detect::style(body, &[]))
-        })
+    // An empty list inside a body is a conversation too.
+    let found = messages.iter().any(|message| looks_like_message(*message))
+        || (body.is_some() && messages.is_empty());
+    found.then(|| detect::score(body, &messages))
 }
 
 fn looks_like_message(value: Value<'_>) -> bool {
@@ -73,7 +87,7 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
     // More text after a complete value: one value a line.
-    let lines = error.is_some() && !root.is_cut() && matches!(root.kind(), Kind::Object | Kind::Array);
+    let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
     if lines
         || (error.is_none()
             && root.kind() == Kind::Object
@@ -90,6 +104,10 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         _ => None,
     };
     let Some((body, list)) = found else {
+        // The first line may be the damaged one.
+        if let (Some(_), Ok(sessions)) = (error, read_lines(input, style)) {
+            return Ok(sessions);
+        }
         return Err(error.map_or(ReadError::NoConversation("it has no list of messages"), not_json));
     };
     let first = list.items().next();
@@ -104,7 +122,7 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     let mut builder = Builder::new(input, style, body);
     for item in list.items() {
         if item.is_cut() {
-            builder.set_aside(item.raw());
+            builder.set_aside(item.raw(), item.start());
         } else {
             builder.add(item, &input.text, 0);
         }
@@ -122,11 +140,15 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     Ok(vec![builder.finish()])
 }
 
+fn is_container(value: Value<'_>) -> bool {
+    matches!(value.kind(), Kind::Object | Kind::Array)
+}
+
 /// One JSON value a line: messages of one conversation, or a conversation each.
 fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     let mut sessions: Vec<Session> = Vec::new();
     let mut single: Option<Builder<'_>> = None;
-    let mut damaged = Vec::new();
+    let mut damaged: Vec<(Option<usize>, usize)> = Vec::new();
     let mut offset = 0;
     for (number, line) in input.text.split_inclusive('\n').enumerate() {
         let start = offset;
@@ -134,14 +156,21 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         if line.trim().is_empty() {
             continue;
         }
-        let parsed = Doc::parse(line);
-        let body = parsed.as_ref().ok().and_then(Doc::root).filter(|root| {
+        let (doc, error) = Doc::parse_prefix(line);
+        // A complete value counts, whatever stands behind it.
+        let complete = |root: &Value<'_>| error.is_none() || (!root.is_cut() && is_container(*root));
+        let value = doc.root().filter(complete);
+        let body = value.filter(|root| {
             root.kind() == Kind::Array || root.get("messages").is_some_and(|list| list.kind() == Kind::Array)
         });
         if let Some(root) = body {
             let name = format!("{}:{}", input.name, number + 1);
-            let own = Input { name, text: Arc::from(line.trim_end()), replaced_at: None };
-            let mut read = read(&own, style)?;
+            let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
+            let Ok(mut read) = read(&own, style) else {
+                damaged.push((None, number + 1));
+                continue;
+            };
+            damaged.extend(error.map(|_| (None, number + 1)));
             for session in &mut read {
                 session.places.iter_mut().for_each(|place| place.offset += start + root.start());
                 session.findings.iter_mut().for_each(|finding| finding.at.line = Some(number + 1));
@@ -150,24 +179,32 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
             continue;
         }
         let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
-        match parsed.as_ref().map(Doc::root) {
-            Ok(Some(root)) => {
+        match value {
+            Some(root) => {
+                damaged.extend(error.map(|_| (Some(builder.next), number + 1)));
                 // Spans count from the message, so a line can be a buffer of its own.
                 builder.add(root, &Arc::from(line), start);
             }
-            _ => damaged.push((builder.set_aside(line.trim_end()), number + 1)),
+            None => damaged.push((Some(builder.set_aside(line.trim_end(), start)), number + 1)),
         }
     }
-    if let Some(mut builder) = single {
-        for (message, line) in damaged {
-            let at = Position { message: Some(message), block: None, line: Some(line) };
-            builder.session.findings.push(Finding::new(Rule::DamagedEntry, at, Action::SetAside));
-        }
-        if builder.session.messages.is_empty() && sessions.is_empty() {
-            return Err(ReadError::NoConversation("no line of it is a message"));
-        }
-        if !builder.session.messages.is_empty() || !builder.session.findings.is_empty() {
+    let damage = damaged.into_iter().map(|(message, line)| {
+        let at = Position { message, block: None, line: Some(line) };
+        Finding::new(Rule::DamagedEntry, at, Action::SetAside)
+    });
+    match single.filter(|builder| !builder.session.messages.is_empty()) {
+        Some(mut builder) => {
+            builder.session.findings.extend(damage);
             sessions.push(builder.finish());
+        }
+        // Damage between conversations belongs to the one before it.
+        None => {
+            if let Some(last) = sessions.last_mut() {
+                last.findings.extend(damage.map(|mut finding| {
+                    finding.at.message = None;
+                    finding
+                }));
+            }
         }
     }
     if sessions.is_empty() {
@@ -221,6 +258,7 @@ impl<'i> Builder<'i> {
             context,
             messages: Vec::new(),
             places: Vec::new(),
+            aside: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
         };
@@ -236,7 +274,7 @@ impl<'i> Builder<'i> {
     fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize) {
         let index = self.next;
         let Some(read) = self.reader.read(item, buffer, self.session.messages.len()) else {
-            self.set_aside(item.raw());
+            self.set_aside(item.raw(), item.start() + shift);
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             self.session.findings.push(finding.because("it is not a message"));
             return;
@@ -254,9 +292,10 @@ impl<'i> Builder<'i> {
     }
 
     /// Keeps what is no message, and gives the number it has in the source.
-    fn set_aside(&mut self, text: &str) -> usize {
+    fn set_aside(&mut self, text: &str, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
+        self.session.aside.push(Place { index, offset });
         self.session.set_aside.push(SetAside { after: self.session.messages.len(), text: Text::new(text) });
         index
     }

@@ -54,12 +54,20 @@ impl MessageReader {
                 Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced)
                     .because("it is a bare text"),
             );
-            let native = Native { format: Text::new(self.style.format()), raw, regular: false };
+            let native = Native { format: Text::new(self.style.format()), raw, regular: false, more: false };
             let message = Message { native: Some(native), ..Message::user(text) };
             return Some(ReadMessage { message, findings });
         }
         if item.kind() != Kind::Object {
             return None;
+        }
+        if let Some((role, block)) = blocks.loose_block(item) {
+            let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
+            findings.push(finding.because(format!("it is a bare block and is taken for {role}")));
+            let mut message = self.message(role, vec![block], Form::Parts, false);
+            self.assign_ids(&mut message, index, false);
+            message.native = message.native.map(|native| Native { raw, ..native });
+            return Some(ReadMessage { message, findings });
         }
         let (role, known_role) = self.role(item, index, &mut findings)?;
         let mut message = match role {
@@ -68,9 +76,11 @@ impl MessageReader {
         };
         let legacy = item.get("function_call").is_some();
         self.assign_ids(&mut message, index, legacy);
-        if let Some(native) = &mut message.native {
+        if let Some(mut native) = message.native.take() {
             native.raw = raw;
             native.regular &= known_role && item.is_clean();
+            native.more = more_fields(item, self.style).next().is_some();
+            message.native = Some(native);
         }
         Some(ReadMessage { message, findings })
     }
@@ -117,20 +127,22 @@ impl MessageReader {
                 return self.message(Role::Tool, blocks, own.form, false);
             }
         }
-        let call_id = blocks.call_id(given).or_else(|| self.claim(name.as_ref()));
+        let own_id = blocks.call_id(given);
+        let id_written =
+            own_id.is_some() && item.get("tool_call_id").is_some_and(|id| id.kind() == Kind::String);
+        let call_id = own_id.or_else(|| self.claim(name.as_ref()));
         let text_only = content.blocks.iter().all(|block| matches!(block.kind, BlockKind::Text(_)));
         let regular = content.regular
             && text_only
             && !content.blocks.is_empty()
-            && item.get("tool_call_id").is_some_and(|id| id.kind() == Kind::String);
+            && id_written
+            && item.get("tool_calls").is_none()
+            && item.get("function_call").is_none();
         let is_error = item.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         let result = ToolResult { call_id, name, content: content.blocks, form: content.form, is_error };
-        self.message(
-            Role::Tool,
-            vec![Block::result(result)],
-            content.form,
-            regular && self.style == Style::OpenAi,
-        )
+        let mut all = vec![Block::result(result)];
+        all.extend(self.calls(item, blocks));
+        self.message(Role::Tool, all, content.form, regular && self.style == Style::OpenAi)
     }
 
     /// The call that a result without an id answers: by name, else by position.
@@ -150,31 +162,31 @@ impl MessageReader {
             self.reasoning(item, blocks, &mut all);
         }
         all.extend(content.blocks);
-        if let Some(refusal) =
-            item.given("refusal").and_then(|refusal| Some((refusal, blocks.text(refusal)?)))
+        if let Some((refusal, text)) =
+            item.given("refusal").and_then(|value| Some((value, blocks.text(value)?)))
         {
-            let span = Span::verbatim(refusal.0.start() - item.start(), refusal.0.raw().len());
-            all.push(Block::text(refusal.1).at(span));
+            let block = Block::text(text);
+            let span = Span::verbatim(refusal.start() - item.start(), refusal.raw().len());
+            // Only an assistant of this dialect has such a field: there it stays where it is.
+            let own = self.style == Style::OpenAi && role == Role::Assistant;
+            all.push(if own { block.at(span) } else { block });
         }
         let before_calls = all.len();
-        if let Some(calls) = item.get("tool_calls") {
-            for call in calls.items() {
-                if call.kind() == Kind::Object {
-                    let block = blocks.tool_call(call);
-                    regular &= block.span.is_some();
-                    all.push(block);
-                } else {
-                    regular = false;
-                }
-            }
-            regular &= all.len() > before_calls && role == Role::Assistant;
-        }
-        if let Some(call) = item.get("function_call") {
+        let calls = self.calls(item, blocks);
+        // Some agents write a call twice: as a block of the content, and beside it.
+        let twice =
+            |block: &Block| block.as_call().is_some_and(|call| calls.iter().any(|c| same_call(c, call)));
+        if all.iter().any(twice) {
             regular = false;
-            if call.kind() == Kind::Object {
-                all.push(Block { span: None, ..blocks.tool_call(call) });
-            }
+            all.retain(|block| !twice(block));
         }
+        if item.get("tool_calls").is_some() {
+            regular &=
+                !calls.is_empty() && role == Role::Assistant && calls.iter().all(|call| call.span.is_some());
+            regular &= item.get("tool_calls").is_some_and(|list| list.items().count() == calls.len());
+        }
+        regular &= item.get("function_call").is_none();
+        all.extend(calls);
         let called = all.len() > before_calls;
         regular &= match self.style {
             Style::OpenAi => match content.form {
@@ -191,6 +203,15 @@ impl MessageReader {
             }
         };
         self.message(role, all, content.form, regular)
+    }
+
+    /// The calls that stand beside the content.
+    fn calls(&self, item: Value<'_>, blocks: &BlockReader<'_>) -> Vec<Block> {
+        let listed = item.get("tool_calls").into_iter().flat_map(Value::items);
+        let listed = listed.filter(|call| call.kind() == Kind::Object).map(|call| blocks.tool_call(call));
+        let legacy = item.get("function_call").filter(|call| call.fields().next().is_some());
+        let legacy = legacy.map(|call| Block { span: None, ..blocks.tool_call(call) });
+        listed.chain(legacy).collect()
     }
 
     fn reasoning(&self, item: Value<'_>, blocks: &BlockReader<'_>, all: &mut Vec<Block>) {
@@ -215,7 +236,8 @@ impl MessageReader {
     }
 
     fn message(&self, role: Role, blocks: Vec<Block>, form: Form, regular: bool) -> Message {
-        let native = Native { format: Text::new(self.style.format()), raw: Raw::new(""), regular };
+        let native =
+            Native { format: Text::new(self.style.format()), raw: Raw::new(""), regular, more: false };
         Message { role, blocks, form, native: Some(native) }
     }
 
@@ -239,6 +261,28 @@ impl MessageReader {
             }
         }
     }
+}
+
+fn same_call(block: &Block, call: &ToolCall) -> bool {
+    block.as_call().is_some_and(|other| other.id_given && call.id_given && other.id == call.id)
+}
+
+/// Fields of a message that say something and that blocks and role do not hold.
+pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Value<'d>> {
+    let held: &[&str] = match style {
+        Style::OpenAi => {
+            &["role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "tool_name"]
+        }
+        Style::Anthropic => &["role", "content"],
+    };
+    let tool = item.get("role").is_some_and(|role| role.is_str("tool") || role.is_str("function"));
+    item.fields().filter_map(move |(key, value)| {
+        let known = held.iter().any(|name| key.is_str(name))
+            || (style == Style::OpenAi && REASONING_FIELDS.iter().any(|(name, _)| key.is_str(name)))
+            || (tool && key.is_str("name"));
+        let says = !value.is_null() && !(value.kind() == Kind::Array && value.items().next().is_none());
+        (!known && says).then_some(key)
+    })
 }
 
 fn content_is_filled(item: Value<'_>) -> bool {

@@ -10,7 +10,8 @@ pub mod detect;
 pub mod list;
 mod message;
 
-pub use message::{MessageReader, REASONING_FIELDS, ReadMessage};
+pub use blocks::is_image_type;
+pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 
 /// Which of the two shapes a list is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,11 +63,11 @@ pub fn write_body(
     let mut written: Vec<&str> = Vec::new();
     if same {
         for field in &context.fields[..context.before_messages] {
-            write_field(&mut out, context, &field.name, &around, &mut written);
+            write_field(&mut out, context, &field.name, &around, &mut written, findings);
         }
     } else {
         for (name, _) in around.set.iter().filter(|(name, _)| matches!(*name, "model" | "system")) {
-            write_field(&mut out, context, name, &around, &mut written);
+            write_field(&mut out, context, name, &around, &mut written, findings);
         }
     }
     write::key(&mut out, "messages");
@@ -81,7 +81,7 @@ pub fn write_body(
     out.push(']');
     if same {
         for field in &context.fields[context.before_messages..] {
-            write_field(&mut out, context, &field.name, &around, &mut written);
+            write_field(&mut out, context, &field.name, &around, &mut written, findings);
         }
     } else {
         for field in &context.fields {
@@ -93,7 +93,7 @@ pub fn write_body(
         }
     }
     for (name, _) in &around.set {
-        write_field(&mut out, context, name, &around, &mut written);
+        write_field(&mut out, context, name, &around, &mut written, findings);
     }
     out.push('}');
     out
@@ -105,6 +105,7 @@ fn write_field<'n>(
     name: &'n str,
     around: &Surroundings,
     written: &mut Vec<&'n str>,
+    findings: &mut Vec<Finding>,
 ) {
     if written.contains(&name) {
         return;
@@ -119,7 +120,12 @@ fn write_field<'n>(
         FieldUse::AsWritten => {
             if let Some(field) = context.fields.iter().rev().find(|field| &*field.name == name) {
                 write::key(out, name);
+                let before = out.len();
                 write::clean_copy(out, field.value.as_str());
+                if out[before..] != *field.value.as_str() {
+                    let finding = Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced);
+                    findings.push(finding.about(field.name.clone()));
+                }
             }
         }
     }

@@ -64,6 +64,33 @@ impl IdMap {
     }
 }
 
+/// The tool names of a history, in the order in which they occur.
+#[derive(Debug, Clone, Default)]
+pub struct NameMap {
+    seen: HashSet<String>,
+    renamed: Vec<(String, String)>,
+}
+
+impl NameMap {
+    /// Notes a name and its spelling on the wire. True the first time.
+    pub fn add(&mut self, name: &str, wire: &str) -> bool {
+        if self.seen.contains(wire) {
+            return false;
+        }
+        self.seen.insert(wire.to_owned());
+        if name != wire {
+            self.renamed.push((name.to_owned(), wire.to_owned()));
+        }
+        true
+    }
+
+    /// Every name that got another spelling.
+    #[must_use]
+    pub fn into_renamed(self) -> Vec<(String, String)> {
+        self.renamed
+    }
+}
+
 /// The tool name that goes on the wire, in letters, digits, `_` and `-`, at most `max` of them. The same name gives the
 /// same answer everywhere, so declarations, history and choice agree.
 #[must_use]

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use rejoin_record::{BlockKind, Media, MediaSource, Raw, Text, ToolResult, json::write};
+use crate::chat::{Style, more_fields};
+use rejoin_record::{
+    BlockKind, Media, MediaSource, Message, Raw, Text, ToolResult,
+    json::{Doc, Value, write},
+};
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 
 /// A message on its way out: the source's own bytes, or new ones.
@@ -61,6 +65,28 @@ impl Ledger {
     /// Notes something that a model does not see.
     pub fn note(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+
+    /// Notes fields of a message of another dialect that have no counterpart.
+    pub fn left_out_fields(&mut self, message: &Message, index: usize) {
+        let Some(native) = message.native.as_ref().filter(|native| native.more) else { return };
+        let said =
+            |finding: &Finding| finding.rule == Rule::UnknownField && finding.at.message == Some(index);
+        if self.findings.last().is_some_and(said) {
+            return;
+        }
+        let style = if &*native.format == "anthropic" { Style::Anthropic } else { Style::OpenAi };
+        let doc = Doc::parse(native.raw.as_str());
+        let root = doc.as_ref().ok().and_then(Doc::root);
+        let names: Vec<String> = root
+            .into_iter()
+            .flat_map(|root| more_fields(root, style))
+            .filter_map(|key| Some(key.as_str()?.into_owned()))
+            .collect();
+        if !names.is_empty() {
+            let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
+            self.note(finding.about(names.join(", ")));
+        }
     }
 
     /// Notes a text that lost half of a surrogate pair.
@@ -160,4 +186,29 @@ pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
         out.push_str(value);
     }
     out.push(']');
+}
+
+/// An object with one field given another value, everything else as it was (made clean where it was not JSON).
+#[must_use]
+pub fn with_field(raw: &str, name: &str, json: &str) -> String {
+    let doc = Doc::parse(raw);
+    let mut out = String::from("{");
+    for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+        write::key(&mut out, &key.as_str().unwrap_or_default());
+        if key.is_str(name) {
+            out.push_str(json);
+        } else {
+            write::clean_copy(&mut out, value.raw());
+        }
+    }
+    out.push('}');
+    out
+}
+
+/// A copy of a JSON value in which nothing is left that strict JSON refuses.
+#[must_use]
+pub fn clean(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    write::clean_copy(&mut out, raw);
+    out
 }

@@ -16,13 +16,14 @@ use rejoin_view::{
 use super::super::{
     Encoded, TooLarge,
     body::{Surroundings, write_body},
-    names::{IdMap, wire_name},
+    names::{IdMap, NameMap, wire_name},
     registry::Dialect,
     render::{self, Chunk, Ledger, Piece},
 };
 use super::results::Pending;
 use crate::{
-    context::{ToolChoice, ToolDeclaration},
+    chat::is_image_type,
+    context::{ToolChoice, ToolDeclaration, ToolKind},
     convert::Target,
 };
 
@@ -39,6 +40,10 @@ const MESSAGES: usize = 100_000;
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
 
+/// What a tool takes that is called with free text: calls of it carry the text in this field.
+const FREE_TEXT_SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
 pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
     let mut encoder = Encoder::new(view, target);
     for (place, item) in view.items().enumerate() {
@@ -53,7 +58,8 @@ pub(super) struct Encoder<'t> {
     messages: Vec<Chunk>,
     pub ledger: Ledger,
     ids: IdMap,
-    names: Vec<(String, String)>,
+    names: NameMap,
+    /// Tools of the history, in order.
     used_tools: Vec<String>,
     system: Vec<String>,
     /// The user message that holds the results of the last assistant message.
@@ -62,6 +68,8 @@ pub(super) struct Encoder<'t> {
     ends_with_assistant: Option<usize>,
     /// In the last tool loop: whether its first message begins with thinking.
     tool_loop: Option<bool>,
+    /// A user spoke since: the next call begins another loop.
+    user_spoke: bool,
     /// Cache marks beyond what the API takes.
     surplus_marks: usize,
 }
@@ -69,7 +77,12 @@ pub(super) struct Encoder<'t> {
 impl<'t> Encoder<'t> {
     fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
         let same = target.context.dialect == Some(Dialect::Anthropic);
-        let intact = target.keeps_reasoning_of(Dialect::Anthropic);
+        // Tools stand before every message: reasoning is bound to them. Of a bare list they are simply not known.
+        let declared = target.context.tools();
+        let calls = || view.items().any(|item| item.exchanges().next().is_some());
+        let stubs = target.context.whole_body && declared.is_empty() && calls();
+        let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
+        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !stubs && !renamed;
         let marks = if same { count_marks(view, target) } else { 0 };
         Self {
             target,
@@ -79,17 +92,21 @@ impl<'t> Encoder<'t> {
             ids: IdMap::new(|id| {
                 !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
             }),
-            names: Vec::new(),
+            names: NameMap::default(),
             used_tools: Vec::new(),
             system: Vec::new(),
             pending: None,
             ends_with_assistant: None,
             tool_loop: None,
+            user_spoke: false,
             surplus_marks: marks.saturating_sub(CACHE_MARKS),
         }
     }
 
     fn item(&mut self, place: usize, item: ItemRef<'_>) {
+        if !self.same {
+            self.ledger.left_out_fields(item.message(), item.index());
+        }
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
             SoundRole::User => self.user(item),
@@ -129,7 +146,7 @@ impl<'t> Encoder<'t> {
                 texts.iter().map(|text| render::text_block(&format!("<system>{text}</system>"))).collect();
             self.flush();
             self.push_new("user", pieces);
-            self.tool_loop = None;
+            self.user_spoke = true;
         }
     }
 
@@ -143,7 +160,7 @@ impl<'t> Encoder<'t> {
         let pieces = self.user_pieces(item);
         if joins {
             if !pieces.is_empty() {
-                self.tool_loop = None;
+                self.user_spoke = true;
             }
             let all = item.parts().count() == pieces.len();
             if let Some(pending) = &mut self.pending {
@@ -160,7 +177,7 @@ impl<'t> Encoder<'t> {
             && pieces.iter().all(|p| p.exact)
         {
             self.push_raw(message);
-            self.tool_loop = None;
+            self.user_spoke = true;
             return;
         }
         if pieces.is_empty() {
@@ -170,11 +187,11 @@ impl<'t> Encoder<'t> {
             self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
             if !nothing {
                 self.push_text("user", EMPTY);
-                self.tool_loop = None;
+                self.user_spoke = true;
             }
             return;
         }
-        self.tool_loop = None;
+        self.user_spoke = true;
         if item.is_complete() && self.same {
             self.irregular(message, item.index());
         }
@@ -190,7 +207,7 @@ impl<'t> Encoder<'t> {
     }
 
     /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
-    fn irregular(&mut self, message: &Message, index: usize) {
+    pub(super) fn irregular(&mut self, message: &Message, index: usize) {
         let Some(native) =
             message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT)
         else {
@@ -297,13 +314,15 @@ impl<'t> Encoder<'t> {
             return Piece { json: Cow::Borrowed(raw), exact: true };
         }
         self.surplus_marks -= 1;
+        let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+        self.ledger.note(finding.about("cache_control").because("more marks than the provider takes"));
         Piece { json: without_mark(raw).into(), exact: false }
     }
 
     fn image(&mut self, media: &Media, at: Position) -> String {
         let mut out = String::from("{\"type\":\"image\",\"source\":");
         match &media.source {
-            MediaSource::Base64(data) => {
+            MediaSource::Base64(data) if is_image_type(render::image_type(media, data)) => {
                 out.push_str("{\"type\":\"base64\",\"media_type\":");
                 write::string(&mut out, render::image_type(media, data));
                 write::key(&mut out, "data");
@@ -375,7 +394,10 @@ impl<'t> Encoder<'t> {
                     match &content.kind {
                         BlockKind::Reasoning(_) => {
                             let own = self.own_bytes(message, content);
-                            match own.filter(|_| self.ledger.is_intact(place, part_place)) {
+                            // What is put before a leading assistant message is a change, too.
+                            let intact =
+                                self.ledger.is_intact(place, part_place) && !self.messages.is_empty();
+                            match own.filter(|_| intact) {
                                 Some(raw) => {
                                     begins_with_thinking |= pieces.is_empty();
                                     pieces.push(Piece { json: raw.into(), exact: true });
@@ -425,6 +447,9 @@ impl<'t> Encoder<'t> {
         if calls.is_empty() {
             self.tool_loop = None;
         } else {
+            if std::mem::take(&mut self.user_spoke) {
+                self.tool_loop = None;
+            }
             self.tool_loop.get_or_insert(begins_with_thinking);
             self.results(&calls);
         }
@@ -476,11 +501,8 @@ impl<'t> Encoder<'t> {
         let name = wire_name(&call.name, NAME_LENGTH).into_owned();
         if name != *call.name {
             self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
-            if !self.names.iter().any(|(_, theirs)| *theirs == name) {
-                self.names.push((call.name.to_string(), name.clone()));
-            }
         }
-        if !self.used_tools.contains(&name) {
+        if self.names.add(&call.name, &name) {
             self.used_tools.push(name.clone());
         }
         let as_written =
@@ -500,6 +522,7 @@ impl<'t> Encoder<'t> {
         write::key(&mut out, "input");
         match exchange.arguments() {
             ArgumentsUse::AsWritten => {
+                self.ledger.lossy(call.arguments.text(), at);
                 if call.arguments.has_lone_surrogate() {
                     self.ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
                 }
@@ -571,7 +594,12 @@ impl<'t> Encoder<'t> {
         if body.len() > BODY_BYTES {
             return too_large("the body in bytes", body.len(), BODY_BYTES);
         }
-        Ok(Encoded { body, findings: self.ledger.findings, ids: self.ids.into_renamed(), names: self.names })
+        Ok(Encoded {
+            body,
+            findings: self.ledger.findings,
+            ids: self.ids.into_renamed(),
+            names: self.names.into_renamed(),
+        })
     }
 
     fn surroundings(&mut self) -> Surroundings {
@@ -652,7 +680,7 @@ impl<'t> Encoder<'t> {
         } else if !declared.is_empty() {
             let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
             if !self.same || !declared.iter().all(legal) {
-                let tools: Vec<String> = declared.iter().map(|tool| self.declaration(tool)).collect();
+                let tools: Vec<String> = declared.iter().filter_map(|tool| self.declaration(tool)).collect();
                 let mut out = String::new();
                 render::array(&mut out, tools.iter().map(String::as_str));
                 around.put("tools", out);
@@ -662,19 +690,31 @@ impl<'t> Encoder<'t> {
         match self.target.context.tool_choice() {
             Some(choice) if !self.same && tools => around.put("tool_choice", tool_choice(&choice)),
             Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
-                around.put("tool_choice", tool_choice(&ToolChoice::Named(name)));
+                let raw = self.target.context.get("tool_choice").map_or("{}", Raw::as_str);
+                let name = render::literal(&wire_name(&name, NAME_LENGTH));
+                around.put("tool_choice", render::with_field(raw, "name", &name));
             }
             _ => {}
         }
     }
 
-    fn declaration(&mut self, tool: &ToolDeclaration) -> String {
+    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
         if name != *tool.name {
             let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
             self.ledger.note(finding.about(tool.name.clone()));
-        } else if self.same {
-            return tool.raw.as_str().to_owned();
+        }
+        if self.same {
+            return Some(render::with_field(tool.raw.as_str(), "name", &render::literal(&name)));
+        }
+        if tool.kind == ToolKind::Provider {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("tool {}", tool.name)));
+            return None;
+        }
+        if !tool.more.is_empty() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
         }
         let mut out = String::from("{\"name\":");
         write::string(&mut out, &name);
@@ -683,9 +723,12 @@ impl<'t> Encoder<'t> {
             write::string(&mut out, description);
         }
         write::key(&mut out, "input_schema");
-        out.push_str(&object_schema(tool.schema.as_ref()));
+        match tool.kind {
+            ToolKind::FreeText => out.push_str(FREE_TEXT_SCHEMA),
+            _ => out.push_str(&object_schema(tool.schema.as_ref())),
+        }
         out.push('}');
-        out
+        Some(out)
     }
 
     /// Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).

@@ -62,6 +62,9 @@ impl Encoder<'_> {
                         }
                         pending.exact = None;
                     }
+                    if pending.source.as_ref().is_none_or(|(source, _)| *source != index) {
+                        self.seen_source(result.message(), index);
+                    }
                     pending.source = Some((index, Arc::clone(result.message())));
                     Some(block)
                 }
@@ -76,6 +79,15 @@ impl Encoder<'_> {
             pending.pieces.extend(media);
         }
         self.pending = Some(pending);
+    }
+
+    /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
+    fn seen_source(&mut self, message: &Message, index: usize) {
+        if self.same {
+            self.irregular(message, index);
+        } else {
+            self.ledger.left_out_fields(message, index);
+        }
     }
 
     fn result(

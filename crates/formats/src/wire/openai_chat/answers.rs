@@ -38,6 +38,7 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
         }
         Rule::LoneSurrogate => "We could not parse the JSON body of your request.",
         Rule::ForeignReasoning => "property 'reasoning_content' is unsupported",
+        Rule::TooLarge => "string too long, or array too long: above the maximum length",
         _ => return None,
     })
 }

@@ -12,13 +12,13 @@ use rejoin_view::{
 use super::super::{
     Encoded, TooLarge,
     body::{Surroundings, write_body},
-    names::{IdMap, wire_name},
+    names::{IdMap, NameMap, wire_name},
     registry::Dialect,
     render::{self, Chunk, Ledger},
 };
 use crate::{
     chat::REASONING_FIELDS,
-    context::{ToolChoice, ToolDeclaration},
+    context::{ToolChoice, ToolDeclaration, ToolKind},
     convert::Target,
 };
 
@@ -28,6 +28,7 @@ const OPENING: &str = "[conversation resumed]";
 const ID_LENGTH: usize = 40;
 const NAME_LENGTH: usize = 64;
 const CALLS: usize = 128;
+const TOOLS: usize = 128;
 const TEXT_CHARS: usize = 10_485_760;
 const FORMAT: &str = "openai-chat";
 
@@ -41,12 +42,15 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         messages: Vec::new(),
         ledger: Ledger::new(view, keeps_reasoning),
         ids: IdMap::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH),
-        names: Vec::new(),
+        names: NameMap::default(),
     };
     if !same {
         encoder.foreign_system();
     }
     for (place, item) in view.items().enumerate() {
+        if !same {
+            encoder.ledger.left_out_fields(item.message(), item.index());
+        }
         match item.role() {
             SoundRole::System => encoder.speaker("system", item),
             SoundRole::Developer => encoder.speaker("developer", item),
@@ -64,7 +68,7 @@ struct Encoder<'t> {
     messages: Vec<Chunk>,
     ledger: Ledger,
     ids: IdMap,
-    names: Vec<(String, String)>,
+    names: NameMap,
 }
 
 /// A content as it is being put together.
@@ -171,7 +175,13 @@ impl Encoder<'_> {
         let role_json = render::literal(role);
         // Other fields of the source's own message stay, unless the message was taken apart.
         let whole = item.is_complete() && self.is_own(message);
-        self.push_fields(whole.then_some(message), &[("role", Some(role_json)), ("content", Some(json))]);
+        let fields = [
+            ("role", Some(role_json)),
+            ("content", Some(json)),
+            ("tool_calls", None),
+            ("function_call", None),
+        ];
+        self.push_fields(whole.then_some(message), &fields);
     }
 
     /// Adds a block to the content of a message that is not the model's.
@@ -317,10 +327,8 @@ impl Encoder<'_> {
         let name = wire_name(&call.name, NAME_LENGTH).into_owned();
         if name != *call.name {
             self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
-            if !self.names.iter().any(|(_, theirs)| *theirs == name) {
-                self.names.push((call.name.to_string(), name.clone()));
-            }
         }
+        self.names.add(&call.name, &name);
         let block = &item.message().blocks[exchange.block()];
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if let Some(raw) = self.own_bytes(item.message(), block)
@@ -363,6 +371,9 @@ impl Encoder<'_> {
             let results: Vec<ResultRef<'_>> = exchange.results().collect();
             if let Some(result) = exchange.in_place() {
                 let message = result.message();
+                if !self.same {
+                    self.ledger.left_out_fields(message, result.at().0);
+                }
                 if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
                     self.push_raw(message);
                     continue;
@@ -400,6 +411,8 @@ impl Encoder<'_> {
                 ("role", Some(String::from("\"tool\""))),
                 ("tool_call_id", Some(render::literal(id))),
                 ("content", Some(json)),
+                ("tool_calls", None),
+                ("function_call", None),
             ];
             let source = match &results[..] {
                 [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => {
@@ -483,10 +496,20 @@ impl Encoder<'_> {
                 return Err(TooLarge { rule: "OAC-12", what, size, limit, at: Position::message(index) });
             }
         }
+        let tools = self.target.context.tools().len();
+        if tools > TOOLS {
+            let (what, limit) = ("the number of tools", TOOLS);
+            return Err(TooLarge { rule: "OAC-11", what, size: tools, limit, at: Position::default() });
+        }
         let around = self.surroundings();
         let body =
             write_body(self.target, Dialect::OpenAiChat, &self.messages, around, &mut self.ledger.findings);
-        Ok(Encoded { body, findings: self.ledger.findings, ids: self.ids.into_renamed(), names: self.names })
+        Ok(Encoded {
+            body,
+            findings: self.ledger.findings,
+            ids: self.ids.into_renamed(),
+            names: self.names.into_renamed(),
+        })
     }
 
     fn surroundings(&mut self) -> Surroundings {
@@ -500,7 +523,7 @@ impl Encoder<'_> {
             self.ledger.note(finding.about("tools").because("an empty list is refused"));
             around.leave_out("tools");
         } else if !declared.is_empty() && (!self.same || !declared.iter().all(legal)) {
-            let tools: Vec<String> = declared.iter().map(|tool| self.declaration(tool)).collect();
+            let tools: Vec<String> = declared.iter().filter_map(|tool| self.declaration(tool)).collect();
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
             around.put("tools", out);
@@ -510,7 +533,8 @@ impl Encoder<'_> {
                 around.put("tool_choice", tool_choice(&choice));
             }
             Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
-                around.put("tool_choice", tool_choice(&ToolChoice::Named(name)));
+                let raw = context.get("tool_choice").map_or("{}", Raw::as_str);
+                around.put("tool_choice", renamed(raw, &wire_name(&name, NAME_LENGTH)));
             }
             _ => {}
         }
@@ -521,13 +545,23 @@ impl Encoder<'_> {
         around
     }
 
-    fn declaration(&mut self, tool: &ToolDeclaration) -> String {
+    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
         if name != *tool.name {
             let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
             self.ledger.note(finding.about(tool.name.clone()));
-        } else if self.same {
-            return tool.raw.as_str().to_owned();
+        }
+        if self.same {
+            return Some(renamed(tool.raw.as_str(), &name));
+        }
+        if tool.kind == ToolKind::Provider {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("tool {}", tool.name)));
+            return None;
+        }
+        if !tool.more.is_empty() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
         }
         let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
         write::string(&mut out, &name);
@@ -540,7 +574,21 @@ impl Encoder<'_> {
             write::clean_copy(&mut out, schema.as_str());
         }
         out.push_str("}}");
-        out
+        Some(out)
+    }
+}
+
+/// A declaration or a choice with another name for its tool; every other field stays.
+fn renamed(raw: &str, name: &str) -> String {
+    let name = render::literal(name);
+    let doc = Doc::parse(raw);
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
+    match holder {
+        Some((field, inner)) => {
+            render::with_field(raw, field, &render::with_field(inner.raw(), "name", &name))
+        }
+        None => render::with_field(raw, "name", &name),
     }
 }
 

@@ -1,0 +1,225 @@
+//! Bugs that were found once, each with the smallest history that showed it.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use rejoin_formats::{Converted, Dialect, Input, Session, convert, sessions};
+use rejoin_view::OnBroken;
+use serde_json::{Value, json};
+
+fn read(text: &str, format: Option<&str>) -> Vec<Session> {
+    let input = Input::new("file", text.as_bytes()).unwrap();
+    sessions::read(&input, format.and_then(sessions::registry::named)).unwrap()
+}
+
+fn converted(text: &str, from: Dialect, to: Dialect) -> Converted {
+    let session = read(text, Some(from.name())).remove(0);
+    let out = convert(&session, to, None, OnBroken::Keep).unwrap();
+    assert_eq!(to.wire().check(out.body.as_bytes()), [], "{}", out.body);
+    let again = read(&out.body, Some(to.name())).remove(0);
+    assert_eq!(convert(&again, to, None, OnBroken::Keep).unwrap().body, out.body, "idempotent");
+    out
+}
+
+fn rules(out: &Converted) -> Vec<&'static str> {
+    out.findings.iter().map(|finding| finding.rule.name()).collect()
+}
+
+const OPENAI: Dialect = Dialect::OpenAiChat;
+const ANTHROPIC: Dialect = Dialect::Anthropic;
+
+#[test]
+fn a_result_with_an_empty_id_gets_the_id_of_its_call() {
+    for id in ["", r#""id":"","#] {
+        let text = format!(
+            r#"[{{"role":"user","content":"u"}},{{"role":"assistant","content":null,"tool_calls":[{{{id}"type":"function","function":{{"name":"ls","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"","content":"r"}}]"#
+        );
+        let out = converted(&text, OPENAI, OPENAI);
+        let body: Value = serde_json::from_str(&out.body).unwrap();
+        assert_eq!(body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]);
+    }
+}
+
+#[test]
+fn tools_beside_a_renamed_one_are_clean_json() {
+    let text = "{\"tools\":[{\"name\":\"a.b\",\"input_schema\":{\"type\":\"object\"},\"cache_control\":{\"type\":\"ephemeral\"},\"strict\":true},{\"name\":\"ok\",\"description\":\"q\\ud83d\u{1}\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"tool\",\"name\":\"a.b\",\"disable_parallel_tool_use\":true},\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}";
+    let body: Value = serde_json::from_str(&converted(text, ANTHROPIC, ANTHROPIC).body).unwrap();
+    assert_eq!(body["tools"][0]["strict"], true, "a renamed tool keeps its other fields");
+    assert_eq!(body["tools"][1]["description"], "q\u{fffd}\u{1}");
+    assert_eq!(body["tool_choice"]["disable_parallel_tool_use"], true);
+    assert_eq!(body["tool_choice"]["name"], body["tools"][0]["name"]);
+    let text = r#"{"tools":[{"type":"function","function":{"name":"a.b","strict":true}}],"messages":[{"role":"user","content":"u"}]}"#;
+    let body: Value = serde_json::from_str(&converted(text, OPENAI, OPENAI).body).unwrap();
+    assert_eq!(body["tools"][0]["function"]["strict"], true);
+}
+
+#[test]
+fn a_refusal_where_there_is_no_such_field() {
+    for content in [r#"[{"type":"text","text":"u"}]"#, r#""u""#] {
+        let text = format!(r#"{{"messages":[{{"role":"user","content":{content},"refusal":"x"}}]}}"#);
+        let out = converted(&text, ANTHROPIC, ANTHROPIC);
+        assert!(out.body.contains(r#"{"type":"text","text":"x"}"#), "{}", out.body);
+    }
+}
+
+#[test]
+fn calls_on_a_tool_message_are_moved() {
+    let call = |id: &str| json!({"id":id,"type":"function","function":{"name":"ls","arguments":"{}"}});
+    let text =
+        json!([{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[call("mx")]},
+        {"role":"tool","tool_call_id":"mx","content":"r","tool_calls":[call("my")]}])
+        .to_string();
+    for to in [OPENAI, ANTHROPIC] {
+        let out = converted(&text, OPENAI, to);
+        assert!(out.body.contains("\"my\""));
+        assert!(
+            rules(&out).contains(&"misplaced-block") && rules(&out).contains(&"unanswered-call"),
+            "{:?}",
+            rules(&out)
+        );
+    }
+    let empty = r#"[{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r","function_call":{},"tool_calls":[]}]"#;
+    assert!(!converted(empty, OPENAI, OPENAI).body.contains("function_call"));
+}
+
+#[test]
+fn an_empty_list_of_calls_goes_where_it_is_said_to_go() {
+    for nothing in ["null", "[]"] {
+        let out = converted(
+            &format!(r#"[{{"role":"user","content":"u","tool_calls":{nothing}}}]"#),
+            OPENAI,
+            OPENAI,
+        );
+        assert!(!out.body.contains("tool_calls"));
+        assert_eq!(rules(&out), ["irregular-content"]);
+    }
+}
+
+#[test]
+fn messages_of_results_are_not_rewritten_in_silence() {
+    let text = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}],"ts":5}],"tools":[{"name":"ls","input_schema":{"type":"object"}}]}"#;
+    assert_eq!(rules(&converted(text, ANTHROPIC, ANTHROPIC)), ["unknown-field"]);
+    assert_eq!(rules(&converted(text, ANTHROPIC, OPENAI)), ["unknown-field"]);
+    let named = r#"[{"role":"user","content":"u","name":"ann"}]"#;
+    assert_eq!(rules(&converted(named, OPENAI, ANTHROPIC)), ["unknown-field"]);
+}
+
+#[test]
+fn what_is_cleaned_outside_the_messages_is_said() {
+    let text =
+        r#"{"metadata":{"user_id":"\ud83d"},"temperature":NaN,"messages":[{"role":"user","content":"u"}]}"#;
+    assert_eq!(rules(&converted(text, ANTHROPIC, ANTHROPIC)), ["lone-surrogate", "lone-surrogate"]);
+    let arguments = r#"[{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{\"a\":\"\ud83d\"}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]"#;
+    assert!(rules(&converted(arguments, OPENAI, ANTHROPIC)).contains(&"lone-surrogate"));
+}
+
+#[test]
+fn tools_that_another_dialect_does_not_have() {
+    let text = r#"{"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"a","input_schema":{"type":"object"},"strict":true}],"messages":[{"role":"user","content":"u"}]}"#;
+    let out = converted(text, ANTHROPIC, OPENAI);
+    let body: Value = serde_json::from_str(&out.body).unwrap();
+    assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(rules(&out), ["foreign-field", "foreign-field"]);
+    let text =
+        r#"{"tools":[{"type":"custom","custom":{"name":"sql"}}],"messages":[{"role":"user","content":"u"}]}"#;
+    let body: Value = serde_json::from_str(&converted(text, OPENAI, ANTHROPIC).body).unwrap();
+    assert_eq!(body["tools"][0]["input_schema"]["required"], json!(["input"]));
+}
+
+#[test]
+fn a_document_of_text_stays() {
+    let text = r#"{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":"x"}}]}]}"#;
+    assert_eq!(converted(text, ANTHROPIC, ANTHROPIC).body, text);
+}
+
+#[test]
+fn the_shape_of_lines_is_told_by_all_of_them() {
+    let text = "{\"role\":\"user\",\"content\":\"u\"}\n{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"ls\",\"input\":{}}]}\n{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\"}]}\n";
+    assert_eq!(read(text, None)[0].format, "anthropic");
+    // The first line may be the damaged one.
+    let damaged = format!("{{\"role\":\"us\n{text}");
+    let session = read(&damaged, None).remove(0);
+    assert_eq!((session.format, session.messages.len(), session.findings.len()), ("anthropic", 3, 1));
+}
+
+#[test]
+fn garbage_behind_a_conversation_is_set_aside() {
+    let body = r#"{"messages":[{"role":"user","content":"u"}]}"#;
+    for text in [
+        format!("{body}\ngarbage\n"),
+        format!("{body} garbage"),
+        format!("{{\n\"messages\":[{{\"role\":\"user\",\"content\":\"u\"}}]}}\ngarbage"),
+    ] {
+        let sessions = read(&text, None);
+        assert_eq!(sessions.len(), 1, "{text}");
+        assert_eq!(sessions[0].messages.len(), 1);
+        assert_eq!(sessions[0].findings[0].rule.name(), "damaged-entry");
+    }
+}
+
+#[test]
+fn a_loose_block_is_somebodys_word() {
+    let text = r#"[{"role":"user","content":"u"},{"type":"text","text":"loose words"},{"type":"tool_use","id":"a","name":"ls","input":{}}]"#;
+    let out = converted(text, ANTHROPIC, ANTHROPIC);
+    assert!(out.body.contains("loose words"));
+    assert_eq!(rules(&out)[..2], ["unknown-role", "unknown-role"]);
+}
+
+#[test]
+fn many_tools_are_linear_and_too_many_are_named() {
+    let calls: Vec<Value> = (0..20_000)
+        .map(|n| json!({"id":format!("c{n}"),"type":"function","function":{"name":format!("l.s{n}"),"arguments":"{}"}}))
+        .collect();
+    let text = json!([{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":calls}])
+        .to_string();
+    let body = convert(&read(&text, None)[0], ANTHROPIC, None, OnBroken::Keep).unwrap().body;
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["tools"].as_array().unwrap().len(), 20_000);
+    let tools: Vec<Value> =
+        (0..129).map(|n| json!({"type":"function","function":{"name":format!("t{n}")}})).collect();
+    let text = json!({"messages":[{"role":"user","content":"u"}],"tools":tools}).to_string();
+    let error = convert(&read(&text, None)[0], OPENAI, None, OnBroken::Keep).unwrap_err();
+    assert!(error.to_string().contains("OAC-11"), "{error}");
+}
+
+#[test]
+fn pictures_that_cannot_be_processed_become_text() {
+    for (media_type, data) in [("image/svg+xml", "aGk="), ("image/png", "%%%")] {
+        let text = json!({"messages":[{"role":"user","content":[{"type":"text","text":"u"},{"type":"image","source":{"type":"base64","media_type":media_type,"data":data}}]}]}).to_string();
+        let out = converted(&text, ANTHROPIC, ANTHROPIC);
+        assert!(!out.body.contains(data), "{}", out.body);
+        assert_eq!(rules(&out), ["moved-media"]);
+    }
+}
+
+#[test]
+fn reasoning_goes_when_something_is_put_before_it() {
+    let thinking = json!({"type":"thinking","thinking":"hm","signature":"c2ln"});
+    let tools = json!([{"name":"ls","input_schema":{"type":"object"}}]);
+    let leading = json!({"messages":[{"role":"assistant","content":[thinking,{"type":"text","text":"hi"}]},{"role":"user","content":"u"}]});
+    assert!(!converted(&leading.to_string(), ANTHROPIC, ANTHROPIC).body.contains("c2ln"));
+    let history = json!([{"role":"user","content":"u"},{"role":"assistant","content":[thinking,{"type":"tool_use","id":"a","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]);
+    let without = json!({"messages":history}).to_string();
+    assert!(
+        !converted(&without, ANTHROPIC, ANTHROPIC).body.contains("c2ln"),
+        "tools stand before everything"
+    );
+    let with = json!({"messages":history,"tools":tools}).to_string();
+    assert!(converted(&with, ANTHROPIC, ANTHROPIC).body.contains("c2ln"));
+    assert!(
+        converted(&history.to_string(), ANTHROPIC, ANTHROPIC).body.contains("c2ln"),
+        "of a bare list they are not known"
+    );
+}
+
+#[test]
+fn thinking_goes_off_when_words_follow_the_results() {
+    let text = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"and?"}]}],"tools":[{"name":"ls","input_schema":{"type":"object"}}],"thinking":{"type":"enabled","budget_tokens":1024}}"#;
+    assert_eq!(rules(&converted(text, ANTHROPIC, ANTHROPIC)), ["thinking-off"]);
+}
+
+#[test]
+fn a_call_written_twice_is_one_call() {
+    let text = r#"[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"text","text":"ok"},{"type":"tool_use","id":"a","name":"ls","input":{}}],"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]"#;
+    let out = converted(text, OPENAI, OPENAI);
+    assert_eq!(out.body.matches("\"id\":\"a\"").count(), 1);
+    assert_eq!(rules(&out), ["irregular-content"]);
+}
