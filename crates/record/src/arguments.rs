@@ -7,7 +7,7 @@ use crate::{json, limits, text::Text};
 pub enum ArgumentsClass {
     /// A JSON object.
     Object,
-    /// Nothing: absent, `null`, empty, or white space.
+    /// Nothing: absent, empty, or white space.
     Blank,
     /// JSON, but not an object.
     OtherJson,
@@ -72,7 +72,6 @@ fn classify(text: &str) -> (ArgumentsClass, bool) {
     let class = match root.kind() {
         _ if doc.max_depth() > limits::NESTING || !strict => ArgumentsClass::Malformed,
         json::Kind::Object => ArgumentsClass::Object,
-        json::Kind::Null => ArgumentsClass::Blank,
         _ => ArgumentsClass::OtherJson,
     };
     (class, root.has_lone_surrogate())
@@ -91,7 +90,7 @@ mod tests {
             (r#"{"a":"\ud83d"}"#, ArgumentsClass::Object),
             ("", ArgumentsClass::Blank),
             (" \n", ArgumentsClass::Blank),
-            ("null", ArgumentsClass::Blank),
+            ("null", ArgumentsClass::OtherJson),
             ("[1]", ArgumentsClass::OtherJson),
             ("\"{}\"", ArgumentsClass::OtherJson),
             ("{\"a\":", ArgumentsClass::Malformed),

@@ -231,6 +231,7 @@ impl BlockReader<'_> {
     pub(super) fn arguments(&self, value: Option<Value<'_>>) -> Arguments {
         match value {
             None => Arguments::absent(),
+            Some(value) if value.is_null() => Arguments::absent(),
             Some(value) => match self.text(value) {
                 Some(text) => Arguments::new(text),
                 None => Arguments::new(value.to_raw_text(self.base)),

@@ -273,7 +273,7 @@ impl<'t> Encoder<'t> {
                 self.ledger.change(finding);
                 return None;
             }
-            (_, Some(raw)) => return Some(self.marked(raw)),
+            (_, Some(raw)) => return Some(self.marked(raw, at)),
             (BlockKind::Text(text), None) => {
                 self.ledger.lossy(text, at);
                 // A content that is one string goes out as a string: see `push_new`.
@@ -309,12 +309,12 @@ impl<'t> Encoder<'t> {
     }
 
     /// A block's own bytes, less cache marks beyond what the API takes.
-    pub(super) fn marked<'i>(&mut self, raw: &'i str) -> Piece<'i> {
+    pub(super) fn marked<'i>(&mut self, raw: &'i str, at: Position) -> Piece<'i> {
         if self.surplus_marks == 0 || !raw.contains("\"cache_control\"") {
             return Piece { json: Cow::Borrowed(raw), exact: true };
         }
         self.surplus_marks -= 1;
-        let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+        let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut);
         self.ledger.note(finding.about("cache_control").because("more marks than the provider takes"));
         Piece { json: without_mark(raw).into(), exact: false }
     }
@@ -513,7 +513,7 @@ impl<'t> Encoder<'t> {
             && id == call.id.as_str()
             && name == *call.name
         {
-            return (self.marked(raw), id);
+            return (self.marked(raw, at), id);
         }
         let mut out = String::from("{\"type\":\"tool_use\",\"id\":");
         write::string(&mut out, &id);

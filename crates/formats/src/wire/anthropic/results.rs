@@ -98,8 +98,10 @@ impl Encoder<'_> {
         media: &mut Vec<String>,
     ) -> (String, bool) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
-        if let Some(raw) = exchange.in_place().and_then(|result| self.own_result(result, call, id)) {
-            let piece = self.marked(raw);
+        let own =
+            exchange.in_place().and_then(|result| Some((result.at(), self.own_result(result, call, id)?)));
+        if let Some(((message, block), raw)) = own {
+            let piece = self.marked(raw, Position::block(message, block));
             return (piece.json.into_owned(), piece.exact);
         }
         let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
