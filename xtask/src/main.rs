@@ -6,6 +6,7 @@ mod coverage;
 mod laws;
 mod rows;
 mod run;
+mod sabotage;
 mod tidy;
 mod wasm;
 
@@ -15,6 +16,7 @@ const HELP: &str = "cargo xtask COMMAND
 
   ci                  everything that must pass: format, lints, tests, docs, tidy, rows
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
+  sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, generated files
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
@@ -29,6 +31,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("ci") => ci::ci(),
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
+        Some("sabotage") => sabotage::sabotage(),
         Some("rows") => rows::rows(rest.iter().any(|argument| argument == "--missing")),
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),

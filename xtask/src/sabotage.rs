@@ -1,0 +1,154 @@
+//! Breaking the code on purpose, to see that each law notices: a law that cannot fail proves nothing.
+//!
+//! Works on a copy of the sources under `target/`; the tree itself is never touched.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::run::{cargo, files};
+
+/// What is broken, and the test that must notice.
+struct Sabotage {
+    law: &'static str,
+    package: &'static str,
+    test: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const SABOTAGES: &[Sabotage] = &[
+    Sabotage {
+        law: "sound",
+        package: "rejoin-formats",
+        test: "sound",
+        file: "crates/formats/src/wire/anthropic/encode.rs",
+        from: "} else if let Some(last) = self.ends_with_assistant {",
+        to: "} else if let Some(last) = self.ends_with_assistant.filter(|_| false) {",
+    },
+    Sabotage {
+        law: "sound",
+        package: "rejoin-formats",
+        test: "sound",
+        file: "crates/view/src/repair/emit.rs",
+        from: "if !reused && !self.state.derived.contains_key(id) {",
+        to: "if !(reused && self.state.derived.contains_key(id)) {",
+    },
+    Sabotage {
+        law: "identity",
+        package: "rejoin-formats",
+        test: "identity",
+        file: "crates/formats/src/wire/openai_chat/encode.rs",
+        from: "self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)",
+        to: "self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular) && false",
+    },
+    Sabotage {
+        law: "idempotent",
+        package: "rejoin-formats",
+        test: "idempotent",
+        file: "crates/formats/src/wire/names.rs",
+        from: "if name.len() <= max && name.chars().all(legal) {",
+        to: "if name.len() <= max && name.chars().all(legal) && !name.contains('_') {",
+    },
+    Sabotage {
+        law: "conserving",
+        package: "rejoin-formats",
+        test: "conserving",
+        file: "crates/view/src/repair/emit.rs",
+        from: "                return keep;",
+        to: "                return false;",
+    },
+    Sabotage {
+        law: "conserving",
+        package: "rejoin-formats",
+        test: "conserving",
+        file: "crates/formats/src/wire/anthropic/encode.rs",
+        from: "let leading = self.messages.is_empty() && self.pending.is_none();",
+        to: "let leading = true;",
+    },
+    Sabotage {
+        law: "stable",
+        package: "rejoin-formats",
+        test: "stable",
+        file: "crates/view/src/repair/pairing.rs",
+        from: "if result.epoch == self.epoch {",
+        to: "if result.epoch <= self.epoch {",
+    },
+    Sabotage {
+        law: "linear",
+        package: "rejoin-formats",
+        test: "running_equals_fresh",
+        file: "crates/view/src/repair/mod.rs",
+        from: "let first_change = work.first_change.or(emit::shift(emitted.first_change, work.items));",
+        to: "let first_change = work.first_change.or(emitted.first_change);",
+    },
+    Sabotage {
+        law: "linear",
+        package: "rejoin-view",
+        test: "repair_is_linear",
+        file: "crates/view/src/repair/pairing.rs",
+        from: "        let mut steps = Self::settle(state, &self.calls, self.epoch);",
+        to: "        let mut steps = Self::settle(state, &self.calls, self.epoch) + self.calls.len();",
+    },
+    Sabotage {
+        law: "every change has a finding",
+        package: "rejoin-formats",
+        test: "nothing_happens_in_silence",
+        file: "crates/formats/src/wire/anthropic/encode.rs",
+        from: "        self.ledger.note(match extra {",
+        to: "        let _ = (match extra {",
+    },
+];
+
+pub fn sabotage() -> Result<()> {
+    let copy = Path::new("target/sabotage");
+    for sabotage in SABOTAGES {
+        lay_out(copy)?;
+        let file = copy.join(sabotage.file);
+        let source = fs::read_to_string(&file)?;
+        ensure!(
+            source.contains(sabotage.from),
+            "{}: there is no `{}` to break",
+            sabotage.file,
+            sabotage.from
+        );
+        fs::write(&file, source.replacen(sabotage.from, sabotage.to, 1))?;
+        let mut command: Command = cargo(&["test", "--quiet", "--package", sabotage.package, sabotage.test]);
+        command
+            .current_dir(copy)
+            .env("CARGO_TARGET_DIR", "../sabotage-target")
+            .env("REJOIN_LAW_CASES", "6000");
+        let output = command.output().context("cannot run cargo")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        ensure!(
+            text.contains("test result: FAILED"),
+            "law `{}`: `{}` did not notice that {} was broken\n{text}\n{}",
+            sabotage.law,
+            sabotage.test,
+            sabotage.file,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        println!("law `{}`: `{}` noticed what was done to {}", sabotage.law, sabotage.test, sabotage.file);
+    }
+    Ok(())
+}
+
+/// Copies the sources, changing only files that differ, so that only what was broken is built again.
+fn lay_out(copy: &Path) -> Result<()> {
+    let mut paths: Vec<_> =
+        ["Cargo.toml", "Cargo.lock", "clippy.toml"].iter().map(|name| Path::new(name).to_owned()).collect();
+    for folder in ["crates", "testkit", "xtask"] {
+        paths.extend(files(Path::new(folder), "")?);
+    }
+    for path in paths {
+        let target = copy.join(&path);
+        let bytes = fs::read(&path)?;
+        if fs::read(&target).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        fs::create_dir_all(target.parent().context("a file has a folder")?)?;
+        fs::write(target, bytes)?;
+    }
+    Ok(())
+}
