@@ -240,7 +240,9 @@ impl<'a> Checker<'a> {
     }
 
     fn tool_loop_starts_with_thinking(&mut self, turns: &[Turn], thinking: &str) {
-        let in_loop = turns.iter().enumerate().rev().take_while(|(_, turn)| turn.loops());
+        // The loop that the final assistant message belongs to, whatever a user says after it.
+        let turns = turns.iter().enumerate().rev().skip_while(|(_, turn)| turn.role != "assistant");
+        let in_loop = turns.take_while(|(_, turn)| turn.loops());
         let opener = in_loop.filter(|(_, turn)| turn.role == "assistant").last();
         let (Some((i, turn)), "enabled") = (opener, thinking) else { return };
         let found = turn.blocks.first().map_or("", kind_of);

@@ -192,11 +192,11 @@ fn thinking_cases() -> Vec<Case> {
     vec![
         (vec!["ANT-18"], long_loop(signed()), long_loop(text("hm"))),
         (vec!["ANT-18"], long_loop(redacted.clone()), on(looping(json!({}), "fine"))),
-        // a user's word ends the loop
+        // an answer ends the loop, a user's word does not
         (
             vec!["ANT-18"],
+            on(turns([user("go"), says([call("a")]), user([result("a")]), says([text("done")]), user("on")])),
             on(turns([user("go"), says([call("a")]), user([result("a"), text("on")])])),
-            on(turns([user("go"), says([call("a")]), user([result("a")])])),
         ),
         (vec!["ANT-20"], thinks(json!("c2ln")), thinks(json!(""))),
         (vec!["ANT-20"], thinks(json!("c2ln")), turns([user("go"), says([unsigned]), user("on")])),
