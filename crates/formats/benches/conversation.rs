@@ -141,6 +141,16 @@ fn ratios() {
         );
         per_message.push(repair_broken / size as f64);
     }
+    let thousand = body(1_000, true);
+    let all = best(|| {
+        let session = read(&thousand);
+        let view = repair(&session.history(), Policy::Keep).view;
+        Dialect::OpenAiChat.wire().encode(&view, &Target { model: None, context: &session.context }).is_ok()
+    });
+    println!(
+        "recovery of 1,000 messages ({} KB): read, repair and encode in {all:.2?}",
+        thousand.len() / 1000
+    );
     let growth = per_message[per_message.len() - 1] / per_message[1];
     println!("repair a message at 100,000 messages: {growth:.2} × that at 1,000");
 }

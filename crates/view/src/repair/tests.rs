@@ -401,7 +401,7 @@ fn the_first_change_is_known() {
     assert_eq!(at("u a[1] r1 | u a[2] u", Policy::Keep), Some(FirstChange { item: 4, part: 0 }));
 }
 
-/// The loops that are not bounded by one message take a number of steps that grows with the history, not with its square.
+/// S2-45, B31: the loops that are not bounded by one message take a number of steps that grows with the history, not with its square.
 #[test]
 fn repair_is_linear() {
     let hard: [(&str, &str); 5] = [
