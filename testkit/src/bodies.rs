@@ -252,7 +252,7 @@ struct Around {
 fn around() -> impl Strategy<Value = Around> {
     (
         prop::bool::weighted(0.7),
-        0..3usize,
+        0..4usize,
         option::of(dress()),
         prop::bool::weighted(0.2),
         any::<bool>(),
@@ -621,7 +621,15 @@ impl Writer {
         if self.shape == Shape::Anthropic && around.whole {
             if let Some(dress) = around.system {
                 let text = self.said(dress, 's');
-                fields.push(format!("\"system\":\"{text}\""));
+                let mark = r#","cache_control":{"type":"ephemeral"}"#;
+                fields.push(match around.tools + usize::from(around.spaced) {
+                    0 => format!("\"system\":[{{\"type\":\"text\",\"text\":\"{text}\"{mark}}}]"),
+                    1 => format!("\"system\":[\"{text}\",{{\"type\":\"text\",\"text\":\" \"}}]"),
+                    2 => format!("\"system\":{{\"type\":\"text\",\"text\":\"{text}\"}}"),
+                    _ => format!("\"system\":\"{text}\""),
+                });
+            } else {
+                fields.push("\"system\":null".into());
             }
             if around.thinking {
                 fields.push("\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}".into());
@@ -644,6 +652,12 @@ impl Writer {
                 (1, Shape::Anthropic) => {
                     fields.push("\"tools\":[{\"name\":\"read\",\"input_schema\":{\"type\":\"object\"}}]".into());
                 }
+                (3, Shape::OpenAi) => fields.push(
+                    "\"tools\":[{\"type\":\"custom\",\"custom\":{\"name\":\"sql\"}}],\"tool_choice\":{\"type\":\"custom\",\"custom\":{\"name\":\"sql\"}}".into(),
+                ),
+                (3, Shape::Anthropic) => fields.push(
+                    "\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"web_search\"}],\"tool_choice\":{\"type\":\"tool\",\"name\":\"web_search\"}".into(),
+                ),
                 (_, Shape::OpenAi) => fields.push(
                     "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"mcp.files:list\"}}],\"tool_choice\":\"auto\"".into(),
                 ),

@@ -18,7 +18,7 @@ const HELP: &str = "cargo xtask COMMAND
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
   sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
-  tidy                the house rules: edges between rooms, file headers, registries, generated files
+  tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [FILTER]      benchmarks, as ratios in one run
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
@@ -32,7 +32,11 @@ fn main() -> Result<()> {
         Some("ci") => ci::ci(),
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(),
-        Some("rows") => rows::rows(rest.iter().any(|argument| argument == "--missing")),
+        Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
+            rows::Listing::Missing
+        } else {
+            rows::Listing::All
+        }),
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str)),

@@ -29,12 +29,23 @@ const PROMISED: &[&str] = &[
     "B49",
 ];
 
-pub fn rows(only_missing: bool) -> Result<()> {
+/// What to print.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Listing {
+    /// Every row with its tests, then those without.
+    All,
+    /// The rows without a test.
+    Missing,
+    /// Just how many.
+    Count,
+}
+
+pub fn rows(listing: Listing) -> Result<()> {
     let all = requirements()?;
     let proofs = proofs()?;
     let unknown: Vec<_> = proofs.keys().filter(|id| !all.contains(id)).collect();
     ensure!(unknown.is_empty(), "tests quote rows that docs/requirements.md does not have: {unknown:?}");
-    if !only_missing {
+    if listing == Listing::All {
         for id in &all {
             if let Some(tests) = proofs.get(id) {
                 println!("{id:<6} {}", tests.join(", "));
@@ -43,7 +54,7 @@ pub fn rows(only_missing: bool) -> Result<()> {
     }
     let missing: Vec<&String> = all.iter().filter(|id| !proofs.contains_key(*id)).collect();
     println!("{} of {} rows have a test", all.len() - missing.len(), all.len());
-    if !only_missing {
+    if listing != Listing::Count {
         println!("without one: {}", missing.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" "));
     }
     let broken: Vec<String> = promised(&all).into_iter().filter(|id| !proofs.contains_key(id)).collect();

@@ -1,4 +1,4 @@
-//! The commands and console sessions in README and docs are run, and print what the page says.
+//! The commands and console sessions in the README are run, and print what the page says.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

@@ -5,7 +5,7 @@ use rejoin_record::{
     json::{Doc, Kind, Value},
 };
 
-use crate::wire::registry::Dialect;
+use crate::wire::{registry::Dialect, render::opaque_label};
 
 /// One top-level field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,15 @@ pub enum ToolKind {
     Provider,
 }
 
+/// A piece of the system prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPiece {
+    /// What it says.
+    pub text: Text,
+    /// Its own block, if it is one that Anthropic takes.
+    pub block: Option<Raw>,
+}
+
 /// Which tool a model must call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
@@ -89,6 +98,18 @@ impl Context {
         doc.root()?.as_str().map(std::borrow::Cow::into_owned)
     }
 
+    /// The system prompt, piece by piece. What is no text is kept as a labelled one.
+    #[must_use]
+    pub fn system(&self) -> Vec<SystemPiece> {
+        let Some(raw) = self.get("system") else { return Vec::new() };
+        let doc = Doc::parse(raw.as_str());
+        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return Vec::new() };
+        match root.kind() {
+            Kind::Array => root.items().map(system_piece).collect(),
+            _ => vec![system_piece(root)],
+        }
+    }
+
     /// The declared tools, whatever dialect declares them. Those that cannot be understood are left out.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDeclaration> {
@@ -96,6 +117,16 @@ impl Context {
         let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
         let Some(root) = doc.root() else { return Vec::new() };
         root.items().filter_map(declaration).collect()
+    }
+
+    /// Fields of the tool choice that other dialects do not have.
+    #[must_use]
+    pub fn tool_choice_more(&self) -> Vec<String> {
+        let Some(raw) = self.get("tool_choice") else { return Vec::new() };
+        let doc = Doc::parse(raw.as_str());
+        let fields = doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields);
+        let names = fields.filter_map(|(key, _)| Some(key.as_str()?.into_owned()));
+        names.filter(|name| !["type", "name", "function", "custom"].contains(&name.as_str())).collect()
     }
 
     /// The tool choice, whatever dialect it is written in.
@@ -115,6 +146,20 @@ impl Context {
             "tool" | "function" | "custom" => name().map(ToolChoice::Named),
             _ => None,
         }
+    }
+}
+
+fn system_piece(value: Value<'_>) -> SystemPiece {
+    let text = |value: Value<'_>| value.as_str().map(|text| Text::new(&*text));
+    if let Some(text) = text(value) {
+        return SystemPiece { text, block: None };
+    }
+    match value.get("text").and_then(text) {
+        Some(text) => {
+            let typed = value.get("type").is_some_and(|kind| kind.is_str("text"));
+            SystemPiece { text, block: (typed && value.is_clean()).then(|| Raw::new(value.raw())) }
+        }
+        None => SystemPiece { text: Text::from(opaque_label("", value.raw())), block: None },
     }
 }
 

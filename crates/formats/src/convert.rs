@@ -69,7 +69,10 @@ pub fn convert(
         return Err(refused(repaired.findings));
     }
     let target = Target { model, context: &session.context };
-    let encoded = dialect.wire().encode(&repaired.view, &target)?;
+    let encoded = dialect.wire().encode(&repaired.view, &target).map_err(|mut error| {
+        error.at = session.source_position(error.at);
+        error
+    })?;
     let mut findings = session.findings.clone();
     findings
         .extend(repaired.findings.into_iter().chain(encoded.findings).map(|finding| session.place(finding)));

@@ -7,7 +7,7 @@ use rejoin_record::{
     chain::Stamp,
     content::{Metadata, RawItem},
 };
-use rejoin_view::{Finding, History};
+use rejoin_view::{Finding, History, Position};
 
 use crate::{context::Context, input::InputError};
 
@@ -23,6 +23,8 @@ pub struct Place {
 /// Something that was not a message, kept as it was.
 #[derive(Debug, Clone)]
 pub struct SetAside {
+    /// Where it stood.
+    pub place: Place,
     /// How many messages came before it.
     pub after: usize,
     /// Its exact text.
@@ -42,8 +44,6 @@ pub struct Session {
     pub messages: Vec<Arc<Message>>,
     /// Where each message came from.
     pub places: Vec<Place>,
-    /// Where what was set aside came from.
-    pub aside: Vec<Place>,
     /// What was found while reading, with source positions.
     pub findings: Vec<Finding>,
     /// What was not a message.
@@ -83,17 +83,25 @@ impl Session {
 
     /// Puts a finding about the history at its place in the source.
     #[must_use]
-    pub fn place(&self, mut finding: Finding) -> Finding {
-        if let Some(place) = finding.at.message.and_then(|message| self.places.get(message)) {
-            finding.at.message = Some(place.index);
-        }
-        finding
+    pub fn place(&self, finding: Finding) -> Finding {
+        Finding { at: self.source_position(finding.at), ..finding }
+    }
+
+    /// The place in the source of a place in the history.
+    #[must_use]
+    pub fn source_position(&self, at: Position) -> Position {
+        let place = at.message.and_then(|message| self.places.get(message));
+        Position { message: place.map_or(at.message, |place| Some(place.index)), ..at }
     }
 
     /// Byte offsets of the messages by their number in the source.
     #[must_use]
     pub fn offsets(&self) -> HashMap<usize, usize> {
-        self.places.iter().chain(&self.aside).map(|place| (place.index, place.offset)).collect()
+        self.places
+            .iter()
+            .chain(self.set_aside.iter().map(|item| &item.place))
+            .map(|place| (place.index, place.offset))
+            .collect()
     }
 
     /// The conversation as entries of the record. The same source gives the same ids, and a grown one keeps the ids of

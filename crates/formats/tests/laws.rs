@@ -6,8 +6,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use proptest::{prelude::*, test_runner::Config};
-use rejoin_formats::{Converted, Dialect, Input, Session, Target, context::Field, convert, sessions};
-use rejoin_record::{Message, Raw, Text};
+use rejoin_formats::{Converted, Dialect, Input, Session, Target, convert, sessions};
+use rejoin_record::Message;
 use rejoin_view::{Finding, History, OnBroken, Policy, Repairer, Rule, repair};
 use testkit::{
     bodies::{self, Body, Shape},
@@ -203,16 +203,7 @@ fn messages(json: &str) -> Vec<String> {
 
 /// The (role, block) pairs of the view's encoding, without cache marks and the codec's closing message.
 fn encode_blocks(running: &Repairer, to: Dialect, base: &Session) -> Vec<(String, String)> {
-    // An engine declares its tools from the beginning; declaring them later would be a change of context.
-    let mut context = base.context.clone();
-    if context.get("tools").is_none() {
-        let tools = match base.context.dialect {
-            Some(Dialect::Anthropic) => r#"[{"name":"read","input_schema":{"type":"object"}}]"#,
-            _ => r#"[{"type":"function","function":{"name":"read"}}]"#,
-        };
-        context.fields.push(Field { name: Text::new("tools"), value: Raw::new(tools) });
-    }
-    let target = Target { model: None, context: &context };
+    let target = Target { model: None, context: &base.context };
     let encoded = to.wire().encode(&running.view().view, &target).unwrap();
     let body = scan::parse(&encoded.body);
     let mut list = body["messages"].as_array().unwrap().clone();

@@ -197,11 +197,14 @@ fn reasoning_goes_when_something_is_put_before_it() {
     let leading = json!({"messages":[{"role":"assistant","content":[thinking,{"type":"text","text":"hi"}]},{"role":"user","content":"u"}]});
     assert!(!converted(&leading.to_string(), ANTHROPIC, ANTHROPIC).body.contains("c2ln"));
     let history = json!([{"role":"user","content":"u"},{"role":"assistant","content":[thinking,{"type":"tool_use","id":"a","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]);
-    let without = json!({"messages":history}).to_string();
+    let renamed =
+        json!({"messages":history,"tools":[{"name":"l.s","input_schema":{"type":"object"}}]}).to_string();
     assert!(
-        !converted(&without, ANTHROPIC, ANTHROPIC).body.contains("c2ln"),
+        !converted(&renamed, ANTHROPIC, ANTHROPIC).body.contains("c2ln"),
         "tools stand before everything"
     );
+    let stubs = json!({"messages":history}).to_string();
+    assert!(converted(&stubs, ANTHROPIC, ANTHROPIC).body.contains("c2ln"), "stubs may come later");
     let with = json!({"messages":history,"tools":tools}).to_string();
     assert!(converted(&with, ANTHROPIC, ANTHROPIC).body.contains("c2ln"));
     assert!(
@@ -222,4 +225,201 @@ fn a_call_written_twice_is_one_call() {
     let out = converted(text, OPENAI, OPENAI);
     assert_eq!(out.body.matches("\"id\":\"a\"").count(), 1);
     assert_eq!(rules(&out), ["irregular-content"]);
+}
+
+#[test]
+fn system_prompts_in_odd_shapes_are_kept() {
+    for system in [
+        json!(["You are kind."]),
+        json!({"type":"text","text":"You are kind."}),
+        json!([7, {"type":"text","text":"You are kind."}]),
+    ] {
+        let text = json!({"system":system,"messages":[{"role":"user","content":"u"}]}).to_string();
+        for to in [ANTHROPIC, OPENAI] {
+            let out = converted(&text, ANTHROPIC, to);
+            assert!(out.body.contains("You are kind."), "{}", out.body);
+        }
+    }
+    // Merged with a system message, nothing is empty.
+    let both =
+        json!({"system":"one","messages":[{"role":"system","content":"two"},{"role":"user","content":"u"}]})
+            .to_string();
+    assert_eq!(rules(&converted(&both, ANTHROPIC, ANTHROPIC)), ["late-system"]);
+    let nulls = r#"{"system":null,"tool_choice":null,"messages":[{"role":"user","content":"u"}]}"#;
+    assert_eq!(rules(&converted(nulls, ANTHROPIC, ANTHROPIC)), ["unknown-field", "unknown-field"]);
+    assert_eq!(
+        rules(&converted(
+            r#"{"tool_choice":null,"messages":[{"role":"user","content":"u"}]}"#,
+            OPENAI,
+            OPENAI
+        )),
+        ["unknown-field"]
+    );
+}
+
+#[test]
+fn tools_of_the_provider_only() {
+    let text = r#"{"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search","disable_parallel_tool_use":true},"messages":[{"role":"user","content":"u"}]}"#;
+    let out = converted(text, ANTHROPIC, OPENAI);
+    assert!(!out.body.contains("tool"), "{}", out.body);
+    assert_eq!(rules(&out), ["foreign-field", "foreign-field", "foreign-field"]);
+    let text = r#"{"tools":[{"type":"web_search","name":"w"}],"messages":[{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]}"#;
+    assert!(rules(&converted(text, OPENAI, ANTHROPIC)).contains(&"stub-tools"));
+    let text = r#"{"tools":[],"tool_choice":"auto","messages":[{"role":"user","content":"u"}]}"#;
+    assert!(!converted(text, OPENAI, OPENAI).body.contains("tool_choice"));
+}
+
+#[test]
+fn cache_marks_are_counted_where_they_are() {
+    let mark = json!({"type":"ephemeral"});
+    let text = |n: usize| json!({"type":"text","text":format!("t{n}"),"cache_control":mark});
+    // An argument of that name is no mark.
+    let body = json!({"messages":[{"role":"user","content":(0..4).map(text).collect::<Vec<_>>()},
+        {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{"cache_control":1}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}],
+        "tools":[{"name":"ls","input_schema":{"type":"object"}}]})
+    .to_string();
+    assert_eq!(converted(&body, ANTHROPIC, ANTHROPIC).body, body);
+    // Inside a result, in the system prompt, on tools.
+    let inside = json!({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":(0..6).map(text).collect::<Vec<_>>()}]}],
+        "tools":[{"name":"ls","input_schema":{"type":"object"}}]})
+    .to_string();
+    assert_eq!(converted(&inside, ANTHROPIC, ANTHROPIC).body.matches("ephemeral").count(), 4);
+    let system =
+        json!({"system":(0..5).map(text).collect::<Vec<_>>(),"messages":[{"role":"user","content":"u"}]})
+            .to_string();
+    assert_eq!(converted(&system, ANTHROPIC, ANTHROPIC).body.matches("ephemeral").count(), 4);
+}
+
+#[test]
+fn the_pieces_of_a_message_share_its_fields_only_once() {
+    let text = r#"[{"role":"user","content":"u"},{"role":"tool","tool_call_id":"z","content":"orphan"},{"role":"assistant","content":[{"type":"text","text":"one"},{"type":"tool_result","tool_use_id":"x","content":"orphan"},{"type":"text","text":"two"}],"reasoning_content":"hm","reasoning_details":[{"data":"secret"}],"refusal":"no"}]"#;
+    let out = converted(text, OPENAI, OPENAI);
+    assert_eq!(
+        (
+            out.body.matches("hm").count(),
+            out.body.matches("secret").count(),
+            out.body.matches("\"no\"").count()
+        ),
+        (1, 0, 1),
+        "{}",
+        out.body
+    );
+    let named = r#"[{"role":"user","content":"u","name":"ann","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}]"#;
+    let body: Value = serde_json::from_str(&converted(named, OPENAI, OPENAI).body).unwrap();
+    assert!(body["messages"][1].get("name").is_none(), "{body}");
+}
+
+#[test]
+fn ids_of_messages_are_not_ids_of_calls() {
+    let call = r#"{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#;
+    for result in [
+        r#"{"role":"tool","id":"msg_7","content":[{"type":"tool_result","tool_use_id":"c1","content":"r"}]}"#,
+        r#"{"role":"tool","tool_call_id":null,"tool_use_id":"c1","content":"r"}"#,
+        r#"{"role":"tool","id":"c1","content":"r"}"#,
+    ] {
+        let out = converted(&format!("[{call},{result}]"), OPENAI, OPENAI);
+        assert!(out.findings.iter().all(|finding| !finding.is_problem()), "{result}: {:?}", rules(&out));
+    }
+    let legacy = r#"[{"role":"user","content":"u"},{"role":"assistant","content":null,"function_call":{"name":"ls","arguments":"{}"}},{"role":"function","id":"msg_9","name":"ls","content":"r"}]"#;
+    assert!(converted(legacy, OPENAI, OPENAI).findings.iter().all(|finding| !finding.is_problem()));
+}
+
+#[test]
+fn blocks_without_ids_pair_by_position() {
+    let text = r#"[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","name":"a","input":{}},{"type":"tool_use","name":"b","input":{}}]},{"role":"user","content":[{"type":"tool_result","content":"1"},{"type":"tool_result","content":"2"}]}]"#;
+    let out = converted(text, ANTHROPIC, ANTHROPIC);
+    assert_eq!(rules(&out)[..2], ["missing-call-id", "missing-call-id"]);
+    assert!(!rules(&out).contains(&"unanswered-call"));
+    // A null where the old field was is not the old way of calling.
+    let null = r#"[{"role":"user","content":"u"},{"role":"assistant","content":null,"function_call":null,"tool_calls":[{"type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","content":"r"}]"#;
+    assert!(rules(&converted(null, OPENAI, OPENAI)).contains(&"missing-call-id"));
+}
+
+#[test]
+fn a_long_beginning_does_not_hide_the_shape() {
+    let long = "x".repeat(1_100_000);
+    let text = format!(
+        r#"{{"metadata":"{long}","messages":[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a"}}]}}]}}"#
+    );
+    assert_eq!(read(&text, None)[0].format, "anthropic");
+    assert_eq!(read(&format!(r#"[{{"content":"{long}","role":"user"}}]"#), None)[0].messages.len(), 1);
+}
+
+#[test]
+fn two_messages_on_one_line_are_two_messages() {
+    let text = r#"{"role":"user","content":"a"} {"role":"assistant","content":"b"} rest"#;
+    let session = read(text, None).remove(0);
+    assert_eq!((session.messages.len(), session.set_aside.len()), (2, 1));
+    assert_eq!(&*session.set_aside[0].text, " rest");
+    let torn =
+        r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}, nonsense {"role":"user"}]"#;
+    assert!(read(torn, None)[0].set_aside[0].text.contains("nonsense"));
+}
+
+#[test]
+fn what_is_too_large_is_named_by_its_place() {
+    let text = json!([17, {"role":"user","content":"a"},{"role":"user","content":"é".repeat(10_485_761)}])
+        .to_string();
+    let rejoin_formats::ConvertError::TooLarge(error) =
+        convert(&read(&text, None)[0], OPENAI, None, OnBroken::Keep).unwrap_err()
+    else {
+        panic!()
+    };
+    assert_eq!(error.at.message, Some(2));
+    let picture = json!([{"role":"user","content":[{"type":"image_url","image_url":{"url":format!("data:image/png;base64,{}", "A".repeat(10_600_000))}}]}]).to_string();
+    assert!(convert(&read(&picture, None)[0], OPENAI, None, OnBroken::Keep).is_ok(), "an address is no text");
+}
+
+#[test]
+fn documents_that_are_text_are_read() {
+    let file = |data: &str| {
+        json!([{"role":"user","content":[{"type":"text","text":"u"},{"type":"file","file":{"filename":"a","file_data":data}}]}]).to_string()
+    };
+    let body = converted(&file("data:text/csv;base64,YSxiCjEsMg=="), OPENAI, ANTHROPIC).body;
+    assert!(body.contains(r#""data":"a,b\n1,2""#), "{body}");
+    let body = converted(&file("data:application/zip;base64,UEsDBA=="), OPENAI, ANTHROPIC).body;
+    assert!(body.contains("[document, a, application/zip, not shown]"), "{body}");
+    assert!(converted(&file("data:application/pdf;base64,"), OPENAI, ANTHROPIC).body.contains("unavailable"));
+}
+
+#[test]
+fn what_is_nested_too_deep_is_never_sent() {
+    let deep = "[".repeat(2_000) + &"]".repeat(2_000);
+    let text = format!(r#"[{{"role":"user","content":"u","x":{deep}}}]"#);
+    let out = converted(&text, OPENAI, OPENAI);
+    assert!(!out.body.contains("[[[") && rules(&out).contains(&"unknown-field"), "{:?}", rules(&out));
+    let server = format!(
+        r#"[{{"role":"user","content":"u"}},{{"role":"assistant","content":[{{"type":"server_tool_use","id":"srvtoolu_1","name":"w","input":{{"a":{deep}}}}},{{"type":"w_tool_result","tool_use_id":"srvtoolu_1","content":[]}}]}},{{"role":"user","content":"u"}}]"#
+    );
+    assert_eq!(rules(&converted(&server, ANTHROPIC, ANTHROPIC)), ["foreign-block", "foreign-block"]);
+}
+
+#[test]
+fn a_failed_result_says_so_when_the_dialect_cannot() {
+    let text = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no such file","is_error":true}]}],"tools":[{"name":"ls","input_schema":{"type":"object"}}]}"#;
+    assert_eq!(rules(&converted(text, ANTHROPIC, OPENAI)), ["foreign-field"]);
+}
+
+#[test]
+fn large_odd_bodies_are_linear() {
+    // Each of these took seconds when it was quadratic; together they take a blink.
+    let fields: Vec<String> = (0..40_000).map(|n| format!("\"f{n}\":1")).collect();
+    converted(
+        &format!("{{{},\"messages\":[{{\"role\":\"user\",\"content\":\"u\"}}]}}", fields.join(",")),
+        OPENAI,
+        OPENAI,
+    );
+    let calls: Vec<String> = (0..30_000)
+        .map(|n| format!(r#"{{"type":"function","function":{{"name":"t{n}","arguments":"{{}}"}}}}"#))
+        .collect();
+    let results: Vec<String> =
+        (0..30_000).rev().map(|n| format!(r#"{{"role":"tool","name":"t{n}","content":"r"}}"#)).collect();
+    let text = format!(
+        r#"[{{"role":"assistant","content":null,"tool_calls":[{}]}},{}]"#,
+        calls.join(","),
+        results.join(",")
+    );
+    assert_eq!(read(&text, None)[0].messages.len(), 30_001);
 }

@@ -22,6 +22,11 @@
 mod mend;
 pub mod sequence;
 
+/// What every provider's requests go through before they leave.
+pub mod providers {
+    pub use crate::sequence::validate_message_sequence;
+}
+
 pub use mend::{MendError, Mended, mend};
 pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert, input::InputError,
@@ -36,6 +41,6 @@ pub use rejoin_view::{
     SoundView, repair,
 };
 pub use sequence::{
-    Sanitized, SequenceError, Validation, sanitize_recovered_messages, validate_message_sequence,
-    validate_message_structure,
+    Sanitized, SequenceError, Validation, recover_session, sanitize_recovered_messages,
+    validate_message_sequence, validate_message_structure,
 };

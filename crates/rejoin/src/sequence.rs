@@ -15,6 +15,8 @@
 //! assert_eq!(valid.len(), 3);
 //! ```
 
+use std::collections::HashSet;
+
 use rejoin_record::{CallId, Message};
 use rejoin_view::{Action, Finding, History, Policy, Rule, repair};
 
@@ -60,31 +62,34 @@ impl Sanitized {
     /// What was done, a line each, as agents log it.
     #[must_use]
     pub fn log_lines(&self) -> Vec<String> {
+        let with = |rule: Rule| -> HashSet<usize> {
+            let found = self.findings.iter().filter(|finding| finding.rule == rule);
+            found.filter_map(|finding| finding.at.message).collect()
+        };
+        // Messages of which nothing is left, and messages that had calls without a result.
+        let (gone, calling) = (with(Rule::EmptyMessage), with(Rule::UnansweredCall));
+        let mut seen = HashSet::new();
         let mut lines: Vec<String> = Vec::new();
         for finding in self.findings.iter().filter(|finding| finding.action == Action::LeftOut) {
             let Some(message) = finding.at.message else { continue };
+            let id = finding.subject.as_deref().unwrap_or("none");
             let line = match finding.rule {
                 Rule::OrphanResult | Rule::MissingCallId | Rule::DuplicateResult | Rule::ResultBeforeCall => {
-                    let id = finding.subject.as_deref().unwrap_or("none");
                     format!("Removed orphaned tool_result {message} (id: {id})")
                 }
-                Rule::UnansweredCall | Rule::AwaitingApproval if self.is_gone(message) => {
+                Rule::UnansweredCall | Rule::AwaitingApproval if gone.contains(&message) => {
                     format!("Removed assistant message {message} (incomplete tool_calls only)")
                 }
                 Rule::UnansweredCall | Rule::AwaitingApproval => {
                     format!("Removed incomplete tool_calls from message {message}")
                 }
-                Rule::PartialBatch if finding.subject.is_some() && finding.at.block.is_some() => {
-                    let id = finding.subject.as_deref().unwrap_or("none");
-                    if self.gone_calls(message) {
-                        continue;
-                    } else {
-                        format!("Removed orphaned tool_result {message} (id: {id})")
-                    }
+                // A result that goes with its batch; the calls of the batch are named above.
+                Rule::PartialBatch if finding.at.block.is_some() && !calling.contains(&message) => {
+                    format!("Removed orphaned tool_result {message} (id: {id})")
                 }
                 _ => continue,
             };
-            if !lines.contains(&line) {
+            if seen.insert(line.clone()) {
                 lines.push(line);
             }
         }
@@ -103,19 +108,6 @@ impl Sanitized {
             .push(format!("Recovered and sanitized {} messages from session {session}", self.messages.len()));
         lines
     }
-
-    /// Whether nothing of a message with unanswered calls is left.
-    fn is_gone(&self, message: usize) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.rule == Rule::EmptyMessage && finding.at.message == Some(message))
-    }
-
-    /// Whether the finding is about calls of that message, not about results in it.
-    fn gone_calls(&self, message: usize) -> bool {
-        let unanswered = |finding: &&Finding| finding.rule == Rule::UnansweredCall;
-        self.findings.iter().filter(unanswered).any(|finding| finding.at.message == Some(message))
-    }
 }
 
 /// Leaves out what a provider would refuse: results without calls, calls without results, batches that are not complete.
@@ -127,8 +119,7 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     let kept = repaired.view.to_messages();
     let mut findings = repaired.findings;
     // Messages of which nothing is left, so that the log can say so.
-    let shown: std::collections::HashSet<usize> =
-        repaired.view.items().map(rejoin_view::ItemRef::index).collect();
+    let shown: HashSet<usize> = repaired.view.items().map(rejoin_view::ItemRef::index).collect();
     let gone = |index: &usize| messages[*index].tool_calls().next().is_some() && !shown.contains(index);
     findings.extend((0..messages.len()).filter(gone).map(|index| {
         Finding::new(Rule::EmptyMessage, rejoin_view::Position::message(index), Action::LeftOut)
@@ -137,6 +128,16 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     let lines = sanitized.log_lines();
     if !lines.is_empty() {
         tracing::info!("Message sanitization: {}", lines.join("; "));
+    }
+    sanitized
+}
+
+/// Sanitizes the messages of a session of that name, and logs what came of it.
+#[must_use]
+pub fn recover_session(session: &str, messages: &[Message]) -> Sanitized {
+    let sanitized = sanitize_recovered_messages(messages);
+    for line in sanitized.summary(session) {
+        tracing::info!("{line}");
     }
     sanitized
 }
@@ -156,7 +157,7 @@ pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
                     "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
                 );
             }
-            (Rule::MissingCallId, _, _) => {
+            (Rule::MissingCallId, _, _) if finding.action == Action::LeftOut => {
                 orphans += 1;
                 tracing::warn!("Tool message missing tool_call_id, dropping message");
             }

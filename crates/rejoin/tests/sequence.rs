@@ -91,7 +91,8 @@ fn logged(work: impl FnOnce()) -> String {
 /// S0-33, S0-34: an orphan goes.
 #[test]
 fn drops_an_orphan() {
-    let valid = validate_message_sequence(&[Message::user("hi"), Message::tool("call_9", "lost")]);
+    let valid =
+        rejoin::providers::validate_message_sequence(&[Message::user("hi"), Message::tool("call_9", "lost")]);
     assert_eq!(sketch(&valid), "u");
 }
 
@@ -379,6 +380,9 @@ fn the_summary_of_a_recovery() {
             "Recovered and sanitized 1 messages from session s-42"
         ]
     );
+    let log = logged(|| drop(rejoin::recover_session("s-42", &[Message::user("hi"), calls(&["c1"])])));
+    assert!(log.contains("INFO Session s-42: Removed 1 incomplete messages"), "{log}");
+    assert!(log.contains("INFO Recovered and sanitized 1 messages from session s-42"), "{log}");
     let sound = sanitize_recovered_messages(&[Message::user("hi")]);
     assert_eq!(sound.summary("s-42"), ["Recovered and sanitized 1 messages from session s-42"]);
 }

@@ -61,7 +61,7 @@ impl History {
     /// The messages, with what is known of their calls, and the places (before which message) where requests were sent.
     #[must_use]
     pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
-        fates.sort_by_key(|fate| fate.message);
+        fates.sort_by_key(|fate| (fate.message, fate.block));
         sent.sort_unstable();
         Self { messages: Arc::new(messages), fates, sent }
     }

@@ -20,12 +20,14 @@ use crate::{
 #[must_use]
 pub fn path(tree: &Tree<'_>) -> (History, Vec<Finding>) {
     let (entries, broken) = tree.path();
+    // In the order of the path.
+    let mut broken = broken.into_iter().peekable();
     let mut findings = Vec::new();
     let mut messages = Vec::with_capacity(entries.len());
     let mut calls = Calls::default();
     let mut sent = Vec::new();
     for entry in entries {
-        if let Some(link) = broken.iter().find(|link| link.entry == entry.id()) {
+        if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
             let finding = Finding::new(Rule::BrokenChain, Position::message(messages.len()), Action::Kept);
             findings.push(finding.about(link.parent.to_string()));
         }

@@ -104,7 +104,9 @@ fn for_people(
     let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
     for finding in findings {
         output::data(&format!("  {}", report::line(finding)))?;
-        if let Some(answer) = report::answer(finding, speaker) {
+        if let Some(answer) =
+            report::answer(finding, speaker).filter(|_| finding.is_problem() || dialect.is_some())
+        {
             output::data(&format!("      {answer}"))?;
         }
         if finding.is_problem() || dialect.is_some() {
@@ -126,7 +128,11 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
     let found: Vec<String> =
         by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
     if findings.iter().any(Finding::is_problem) {
-        let way = format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost");
+        let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
+            String::from("leave out what is no longer needed; the file can keep it")
+        } else {
+            format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost")
+        };
         format!("{} {counted}: {}. {way}.", paint("broken:", output::ERROR), found.join(", "))
     } else if found.is_empty() {
         format!("{} {counted}.", paint("sound:", output::GOOD))

@@ -1,6 +1,6 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
-use rejoin::{ConvertError, Finding, Input, OnBroken, Session, convert};
+use rejoin::{ConvertError, Finding, Input, OnBroken, Session, convert, record::limits};
 
 use super::report;
 use crate::{
@@ -30,7 +30,11 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
             tell(&input, session, findings, arguments)?;
             Err(Failure::Refused { name })
         }
-        Err(ConvertError::TooLarge(error)) => Err(Failure::TooLarge { name, why: error.to_string() }),
+        Err(ConvertError::TooLarge(error)) => {
+            let place =
+                error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
+            Err(Failure::TooLarge { name, why: format!("{error}{place}") })
+        }
     }
 }
 
@@ -51,8 +55,10 @@ fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Res
         (all, None) => {
             for (number, session) in all.iter().enumerate() {
                 let first = session.messages.iter().find_map(|message| message.content()).unwrap_or_default();
-                let title: String =
-                    harmless(first.lines().next().unwrap_or_default()).chars().take(60).collect();
+                let title: String = harmless(first.lines().next().unwrap_or_default())
+                    .chars()
+                    .take(limits::TITLE_CHARS)
+                    .collect();
                 output::talk(&format!("{:>4}  {} messages  {title}", number + 1, session.messages.len()));
             }
             Err(Failure::Many { name: path.to_owned(), count: all.len() })

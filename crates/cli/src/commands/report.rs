@@ -97,11 +97,8 @@ pub fn line(finding: &Finding) -> String {
     format!("{} {}: {} {rule}", paint(word, style), place(finding), harmless(&finding.to_string()))
 }
 
-/// What the provider would answer to a problem, in its own words.
+/// What the provider would answer to it, in its own words.
 pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
-    if !finding.is_problem() {
-        return None;
-    }
     let wire = dialect.wire();
     let number =
         |number: Option<usize>| number.map_or_else(|| String::from("…"), |number| number.to_string());

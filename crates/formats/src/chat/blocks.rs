@@ -7,6 +7,7 @@ use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
     Span, Text, ToolCall, ToolResult,
     json::{Kind, Value, write},
+    limits,
 };
 
 use super::Style;
@@ -165,6 +166,7 @@ impl BlockReader<'_> {
 
     fn opaque(&self, item: Value<'_>, kind: &str, under: Under<'_>) -> Block {
         let fits = item.is_clean()
+            && !item.is_deeper_than(limits::NESTING)
             && match self.style {
                 Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind),
                 Style::OpenAi => kind == "input_audio" && under == Under::Role(&Role::User),
@@ -286,10 +288,9 @@ impl BlockReader<'_> {
         let id = file.given("file_id").and_then(|id| self.text(id));
         let (media_type, source) = match (data, id) {
             (Some(data), _) => match split_data_url(&data) {
-                Some((media_type, data)) => {
-                    (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
-                }
-                None => (None, MediaSource::Base64(data)),
+                Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+                None if is_base64(&data) => (None, MediaSource::Base64(data)),
+                None => (None, MediaSource::Unusable),
             },
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
@@ -439,6 +440,39 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
         "container_upload" => string("file_id"),
         _ => true,
     }
+}
+
+/// A document's bytes: text is read, anything else stays base64.
+fn document_source(media_type: &str, data: &str) -> MediaSource {
+    if !is_base64(data) {
+        return MediaSource::Unusable;
+    }
+    let plain = media_type.starts_with("text/") || media_type == "application/json";
+    let text = if plain { decode_base64(data).and_then(|bytes| String::from_utf8(bytes).ok()) } else { None };
+    text.filter(|text| !text.is_empty())
+        .map_or_else(|| MediaSource::Base64(Text::new(data)), |text| MediaSource::Plain(Text::from(text)))
+}
+
+fn decode_base64(data: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for letter in data.bytes().filter(|letter| !matches!(letter, b'=' | b'\n' | b'\r')) {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    Some(bytes)
 }
 
 /// Whether a text can be base64: its alphabet, and padding at the end only.

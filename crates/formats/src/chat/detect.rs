@@ -2,19 +2,12 @@
 
 use rejoin_record::json::Value;
 
-use super::Style;
-
 /// How many messages are looked at before the shape is taken for granted.
 const LOOK_AT: usize = 2_000;
 
-/// The shape of a list of messages and the fields around it. Where nothing tells, the list is plain text, which both
-/// shapes write alike; the model's name decides, and else OpenAI Chat, the more common one.
-#[must_use]
-pub fn style(body: Option<Value<'_>>, messages: &[Value<'_>]) -> Style {
-    if score(body, messages) < 0 { Style::Anthropic } else { Style::OpenAi }
-}
-
-/// How much speaks for OpenAI Chat; below zero, for Anthropic.
+/// How much of a list of messages and the fields around it speaks for OpenAI Chat; below zero, for Anthropic. Where nothing
+/// tells, the list is plain text, which both shapes write alike; the model's name decides, and else OpenAI Chat, the more
+/// common one.
 #[must_use]
 pub fn score(body: Option<Value<'_>>, messages: &[Value<'_>]) -> i32 {
     let mut score = 0i32;

@@ -22,7 +22,12 @@ const SNIFF_BYTES: usize = 1024 * 1024;
 /// Whether a text looks like chat messages, and in which shape.
 #[must_use]
 pub fn sniff(text: &str) -> Option<Style> {
-    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    let prefix = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    // A long beginning may tell nothing: then all of it is looked at.
+    sniff_text(prefix).or_else(|| if prefix.len() < text.len() { sniff_text(text) } else { None })
+}
+
+fn sniff_text(text: &str) -> Option<Style> {
     let (doc, error) = Doc::parse_prefix(text);
     let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
     let whole =
@@ -122,7 +127,7 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     let mut builder = Builder::new(input, style, body);
     for item in list.items() {
         if item.is_cut() {
-            builder.set_aside(item.raw(), item.start());
+            builder.set_aside(&input.text[item.start()..], item.start());
         } else {
             builder.add(item, &input.text, 0);
         }
@@ -130,6 +135,9 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     if let Some(error) = error {
         let cut = list.items().last().is_some_and(Value::is_cut);
         let message = Some(builder.next - usize::from(cut));
+        if !cut {
+            builder.set_aside(&input.text[error.offset..], error.offset);
+        }
         let at = Position { message, block: None, line: Some(input.line_of(error.offset)) };
         let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
         builder
@@ -153,39 +161,27 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     for (number, line) in input.text.split_inclusive('\n').enumerate() {
         let start = offset;
         offset += line.len();
-        if line.trim().is_empty() {
-            continue;
-        }
-        let (doc, error) = Doc::parse_prefix(line);
-        // A complete value counts, whatever stands behind it.
-        let complete = |root: &Value<'_>| error.is_none() || (!root.is_cut() && is_container(*root));
-        let value = doc.root().filter(complete);
-        let body = value.filter(|root| {
-            root.kind() == Kind::Array || root.get("messages").is_some_and(|list| list.kind() == Kind::Array)
-        });
-        if let Some(root) = body {
-            let name = format!("{}:{}", input.name, number + 1);
-            let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
-            let Ok(mut read) = read(&own, style) else {
-                damaged.push((None, number + 1));
-                continue;
+        // Usually one value; what else stands on the line is read too, as far as it can be.
+        let mut at = 0;
+        while !line[at..].trim().is_empty() {
+            let rest = &line[at..];
+            let (doc, error) = Doc::parse_prefix(rest);
+            let complete = |root: &Value<'_>| error.is_none() || (!root.is_cut() && is_container(*root));
+            let Some(root) = doc.root().filter(complete) else {
+                let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
+                damaged.push((Some(builder.set_aside(rest.trim_end(), start + at)), number + 1));
+                break;
             };
-            damaged.extend(error.map(|_| (None, number + 1)));
-            for session in &mut read {
-                session.places.iter_mut().for_each(|place| place.offset += start + root.start());
-                session.findings.iter_mut().for_each(|finding| finding.at.line = Some(number + 1));
-            }
-            sessions.extend(read);
-            continue;
-        }
-        let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
-        match value {
-            Some(root) => {
-                damaged.extend(error.map(|_| (Some(builder.next), number + 1)));
+            let body = root.kind() == Kind::Array
+                || root.get("messages").is_some_and(|list| list.kind() == Kind::Array);
+            if body {
+                sessions.extend(read_body_line(input, style, root, (number, start + at)));
+            } else {
+                let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
                 // Spans count from the message, so a line can be a buffer of its own.
-                builder.add(root, &Arc::from(line), start);
+                builder.add(root, &Arc::from(rest), start + at);
             }
-            None => damaged.push((Some(builder.set_aside(line.trim_end(), start)), number + 1)),
+            at += root.end();
         }
     }
     let damage = damaged.into_iter().map(|(message, line)| {
@@ -211,6 +207,25 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         return Err(ReadError::NoConversation("no line of it is a message"));
     }
     Ok(sessions)
+}
+
+/// A conversation that is one line of the input: its number, and where it begins.
+fn read_body_line(
+    input: &Input,
+    style: Style,
+    root: Value<'_>,
+    (number, start): (usize, usize),
+) -> Vec<Session> {
+    let name = format!("{}:{}", input.name, number + 1);
+    let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
+    let mut sessions = read(&own, style).unwrap_or_default();
+    for session in &mut sessions {
+        let shift = start + root.start();
+        session.places.iter_mut().for_each(|place| place.offset += shift);
+        session.set_aside.iter_mut().for_each(|item| item.place.offset += shift);
+        session.findings.iter_mut().for_each(|finding| finding.at.line = Some(number + 1));
+    }
+    sessions
 }
 
 /// Puts a session together.
@@ -258,7 +273,6 @@ impl<'i> Builder<'i> {
             context,
             messages: Vec::new(),
             places: Vec::new(),
-            aside: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
         };
@@ -295,8 +309,11 @@ impl<'i> Builder<'i> {
     fn set_aside(&mut self, text: &str, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
-        self.session.aside.push(Place { index, offset });
-        self.session.set_aside.push(SetAside { after: self.session.messages.len(), text: Text::new(text) });
+        self.session.set_aside.push(SetAside {
+            place: Place { index, offset },
+            after: self.session.messages.len(),
+            text: Text::new(text),
+        });
         index
     }
 

@@ -1,12 +1,15 @@
 //! Reading one message object, and pairing the calls and results of shapes that have no ids.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Span, Text, ToolCall,
-    ToolResult,
+    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Span, Text, ToolResult,
     hash::short_name,
     json::{Kind, Value},
+    limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -19,8 +22,12 @@ use super::{
 pub struct MessageReader {
     style: Style,
     model: Option<Text>,
-    /// Calls without an id that still wait for a result without an id: their assigned id and their name.
-    waiting: VecDeque<(CallId, Text)>,
+    /// Assigned ids of calls that still wait for a result without an id, in order, and their places by name.
+    waiting: Vec<Option<CallId>>,
+    next_waiting: usize,
+    waiting_by_name: HashMap<String, VecDeque<usize>>,
+    /// Ids that calls were given so far.
+    called: HashSet<String>,
 }
 
 /// A message, and what was found in it.
@@ -31,6 +38,9 @@ pub struct ReadMessage {
     pub findings: Vec<Finding>,
 }
 
+/// Nesting of a whole message: what arguments may have, and what stands around them.
+const DEEPEST: usize = limits::NESTING + 8;
+
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.
 pub const REASONING_FIELDS: &[(&str, bool)] =
     &[("reasoning_content", false), ("reasoning", false), ("reasoning_details", true)];
@@ -39,7 +49,14 @@ impl MessageReader {
     /// A reader of one list.
     #[must_use]
     pub fn new(style: Style, model: Option<Text>) -> Self {
-        Self { style, model, waiting: VecDeque::new() }
+        Self {
+            style,
+            model,
+            waiting: Vec::new(),
+            next_waiting: 0,
+            waiting_by_name: HashMap::new(),
+            called: HashSet::new(),
+        }
     }
 
     /// Reads the `index`-th message of its list, an item of the text in `buffer`. `None` if it is no message at all.
@@ -74,11 +91,11 @@ impl MessageReader {
             Role::Tool => self.tool_message(item, &blocks),
             _ => self.plain_message(item, role, &blocks),
         };
-        let legacy = item.get("function_call").is_some();
+        let legacy = item.given("function_call").is_some();
         self.assign_ids(&mut message, index, legacy);
         if let Some(mut native) = message.native.take() {
             native.raw = raw;
-            native.regular &= known_role && item.is_clean();
+            native.regular &= known_role && item.is_clean() && !item.is_deeper_than(DEEPEST);
             native.more = more_fields(item, self.style).next().is_some();
             message.native = Some(native);
         }
@@ -114,13 +131,17 @@ impl MessageReader {
 
     fn tool_message(&mut self, item: Value<'_>, blocks: &BlockReader<'_>) -> Message {
         let content = blocks.content(item.get("content"), Under::Result);
-        let given = item.get("tool_call_id").or_else(|| item.get("tool_use_id")).or_else(|| item.get("id"));
+        let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id"));
+        if given.is_none() {
+            // Some programs call it `id`; others give their messages ids of their own.
+            given = item.given("id").filter(|id| id.as_str().is_some_and(|id| self.called.contains(&*id)));
+        }
         let name = ["name", "tool_name"]
             .iter()
             .find_map(|field| item.given(field))
             .and_then(|name| blocks.text(name));
         // Some agents write Anthropic results under the role `tool`: then the blocks are the results.
-        if given.is_none() {
+        if item.given("tool_call_id").is_none() {
             let own = blocks.content(item.get("content"), Under::Role(&Role::User));
             if own.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolResult(_))) {
                 let blocks = own.blocks.into_iter().map(|block| Block { span: None, ..block }).collect();
@@ -147,11 +168,20 @@ impl MessageReader {
 
     /// The call that a result without an id answers: by name, else by position.
     fn claim(&mut self, name: Option<&Text>) -> Option<CallId> {
-        let place = match name.filter(|name| !name.is_blank()) {
-            Some(name) => self.waiting.iter().position(|(_, waiting)| waiting == name)?,
-            None => 0,
-        };
-        self.waiting.remove(place).map(|(id, _)| id)
+        match name.filter(|name| !name.is_blank()) {
+            Some(name) => {
+                let queue = self.waiting_by_name.get_mut(name.as_str())?;
+                let place =
+                    std::iter::from_fn(|| queue.pop_front()).find(|place| self.waiting[*place].is_some())?;
+                self.waiting[place].take()
+            }
+            None => {
+                let place =
+                    (self.next_waiting..self.waiting.len()).find(|place| self.waiting[*place].is_some())?;
+                self.next_waiting = place + 1;
+                self.waiting[place].take()
+            }
+        }
     }
 
     fn plain_message(&self, item: Value<'_>, role: Role, blocks: &BlockReader<'_>) -> Message {
@@ -174,8 +204,8 @@ impl MessageReader {
         let before_calls = all.len();
         let calls = self.calls(item, blocks);
         // Some agents write a call twice: as a block of the content, and beside it.
-        let twice =
-            |block: &Block| block.as_call().is_some_and(|call| calls.iter().any(|c| same_call(c, call)));
+        let beside: HashSet<&str> = calls.iter().filter_map(given_id).collect();
+        let twice = |block: &Block| given_id(block).is_some_and(|id| beside.contains(id));
         if all.iter().any(twice) {
             regular = false;
             all.retain(|block| !twice(block));
@@ -245,26 +275,39 @@ impl MessageReader {
     fn assign_ids(&mut self, message: &mut Message, index: usize, legacy: bool) {
         if message.role == Role::Assistant {
             self.waiting.clear();
+            self.waiting_by_name.clear();
+            self.next_waiting = 0;
         }
         let mut assigned = 0;
         for block in &mut message.blocks {
-            let BlockKind::ToolCall(call) = &mut block.kind else { continue };
-            let call: &mut ToolCall = call;
-            if !call.id_given {
-                // Nobody else's id looks like this, and the same file gives the same one.
-                let place = format!("{index} {assigned} {} {}", call.name, call.arguments.text());
-                call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
-                // A legacy function call has no id by design; anything else lacks one.
-                call.id_given = legacy;
-                self.waiting.push_back((call.id.clone(), call.name.clone()));
-                assigned += 1;
+            match &mut block.kind {
+                BlockKind::ToolCall(call) if call.id_given => {
+                    self.called.insert(call.id.to_string());
+                }
+                BlockKind::ToolCall(call) => {
+                    // Nobody else's id looks like this, and the same file gives the same one.
+                    let place = format!("{index} {assigned} {} {}", call.name, call.arguments.text());
+                    call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
+                    // A legacy function call has no id by design; anything else lacks one.
+                    call.id_given = legacy;
+                    self.waiting_by_name
+                        .entry(call.name.to_string())
+                        .or_default()
+                        .push_back(self.waiting.len());
+                    self.waiting.push(Some(call.id.clone()));
+                    assigned += 1;
+                }
+                BlockKind::ToolResult(result) if result.call_id.is_none() => {
+                    result.call_id = self.claim(result.name.clone().as_ref());
+                }
+                _ => {}
             }
         }
     }
 }
 
-fn same_call(block: &Block, call: &ToolCall) -> bool {
-    block.as_call().is_some_and(|other| other.id_given && call.id_given && other.id == call.id)
+fn given_id(block: &Block) -> Option<&str> {
+    block.as_call().filter(|call| call.id_given).map(|call| call.id.as_str())
 }
 
 /// Fields of a message that say something and that blocks and role do not hold.
@@ -280,7 +323,8 @@ pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Va
         let known = held.iter().any(|name| key.is_str(name))
             || (style == Style::OpenAi && REASONING_FIELDS.iter().any(|(name, _)| key.is_str(name)))
             || (tool && key.is_str("name"));
-        let says = !value.is_null() && !(value.kind() == Kind::Array && value.items().next().is_none());
+        let empty_list = value.kind() == Kind::Array && value.items().next().is_none();
+        let says = !value.is_null() && !empty_list;
         (!known && says).then_some(key)
     })
 }

@@ -1,9 +1,11 @@
 //! Putting a request body together: the fields of the source in their order, the messages in their place.
 
+use std::collections::{HashMap, HashSet};
+
 use rejoin_record::json::write;
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use crate::{context::Context, convert::Target, wire::registry::Dialect};
+use crate::{context::Field, convert::Target, wire::registry::Dialect};
 
 /// What a dialect says about one top-level field of the source.
 pub enum FieldUse {
@@ -33,6 +35,12 @@ impl Surroundings {
         self.set.push((name, None));
     }
 
+    /// Whether something was decided about a field.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.set.iter().any(|(set, _)| *set == name)
+    }
+
     fn of(&self, name: &str) -> FieldUse {
         match self.set.iter().rev().find(|(set, _)| *set == name) {
             None => FieldUse::AsWritten,
@@ -60,14 +68,15 @@ pub fn write_body(
     let length: usize = messages.iter().map(|message| message.as_ref().len() + 1).sum();
     let mut out = String::with_capacity(length + 256);
     out.push('{');
-    let mut written: Vec<&str> = Vec::new();
+    let mut written: HashSet<&str> = HashSet::new();
+    let last: HashMap<&str, &Field> = context.fields.iter().map(|field| (&*field.name, field)).collect();
     if same {
         for field in &context.fields[..context.before_messages] {
-            write_field(&mut out, context, &field.name, &around, &mut written, findings);
+            write_field(&mut out, &last, &field.name, &around, &mut written, findings);
         }
     } else {
         for (name, _) in around.set.iter().filter(|(name, _)| matches!(*name, "model" | "system")) {
-            write_field(&mut out, context, name, &around, &mut written, findings);
+            write_field(&mut out, &last, name, &around, &mut written, findings);
         }
     }
     write::key(&mut out, "messages");
@@ -81,7 +90,7 @@ pub fn write_body(
     out.push(']');
     if same {
         for field in &context.fields[context.before_messages..] {
-            write_field(&mut out, context, &field.name, &around, &mut written, findings);
+            write_field(&mut out, &last, &field.name, &around, &mut written, findings);
         }
     } else {
         for field in &context.fields {
@@ -93,7 +102,7 @@ pub fn write_body(
         }
     }
     for (name, _) in &around.set {
-        write_field(&mut out, context, name, &around, &mut written, findings);
+        write_field(&mut out, &last, name, &around, &mut written, findings);
     }
     out.push('}');
     out
@@ -101,16 +110,15 @@ pub fn write_body(
 
 fn write_field<'n>(
     out: &mut String,
-    context: &'n Context,
+    last: &HashMap<&'n str, &'n Field>,
     name: &'n str,
     around: &Surroundings,
-    written: &mut Vec<&'n str>,
+    written: &mut HashSet<&'n str>,
     findings: &mut Vec<Finding>,
 ) {
-    if written.contains(&name) {
+    if !written.insert(name) {
         return;
     }
-    written.push(name);
     match around.of(name) {
         FieldUse::LeftOut => {}
         FieldUse::Replaced(value) => {
@@ -118,7 +126,7 @@ fn write_field<'n>(
             out.push_str(&value);
         }
         FieldUse::AsWritten => {
-            if let Some(field) = context.fields.iter().rev().find(|field| &*field.name == name) {
+            if let Some(field) = last.get(name) {
                 write::key(out, name);
                 let before = out.len();
                 write::clean_copy(out, field.value.as_str());

@@ -163,6 +163,25 @@ impl<'d> Value<'d> {
         self.doc.faults.get(first).is_none_or(|&(at, _)| at >= node.end)
     }
 
+    /// Whether the nesting inside it goes deeper than `limit`.
+    #[must_use]
+    pub fn is_deeper_than(self, limit: usize) -> bool {
+        if self.doc.max_depth <= limit {
+            return false;
+        }
+        let mut ends: Vec<u32> = Vec::new();
+        (self.index..self.node().next as usize).any(|index| {
+            let node = self.doc.nodes[index];
+            while ends.last().is_some_and(|end| *end <= index as u32) {
+                ends.pop();
+            }
+            if matches!(node.kind, Kind::Array | Kind::Object) {
+                ends.push(node.next);
+            }
+            ends.len() > limit
+        })
+    }
+
     /// Whether a string in it holds half of a surrogate pair.
     #[must_use]
     pub fn has_lone_surrogate(self) -> bool {

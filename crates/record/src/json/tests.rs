@@ -27,6 +27,9 @@ fn every_value_is_given_back_as_written() {
 fn deep_nesting_needs_no_stack() {
     let text = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(Doc::parse(&text).unwrap().max_depth(), 100_000);
+    let doc = Doc::parse("[[[]],{\"a\":{}},[]]").unwrap();
+    assert!(doc.root().unwrap().is_deeper_than(2) && !doc.root().unwrap().is_deeper_than(3));
+    assert!(!doc.root().unwrap().items().nth(2).unwrap().is_deeper_than(1));
     let (doc, error) = Doc::parse_prefix(&text[..150_000]);
     assert!(error.is_some());
     assert!(doc.root().unwrap().is_cut());

@@ -355,7 +355,7 @@ impl<'h> Emitter<'h> {
         let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
         let malformed =
             matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
-        let answered = slot.answered || slot.first != NONE;
+        let answered = slot.answered || (self.policy == Policy::Keep && slot.first != NONE);
 
         let answer = match outcome {
             Outcome::LeftOut => {

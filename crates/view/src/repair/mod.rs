@@ -187,8 +187,9 @@ impl Repairer {
     /// Adds a message, with what is known of the calls in it, by block.
     pub fn push(&mut self, message: Arc<Message>, fates: &[(usize, Fate)]) {
         let index = self.base + self.pending.len();
-        let fates: Vec<KnownCall> =
+        let mut fates: Vec<KnownCall> =
             fates.iter().map(|&(block, fate)| KnownCall { message: index, block, fate }).collect();
+        fates.sort_by_key(|fate| fate.block);
         self.work.pairing.add(index, &message, &fates);
         self.pending.push(message);
     }
@@ -202,7 +203,8 @@ impl Repairer {
         self.base = stretch.end;
     }
 
-    /// The view as it is now. Costs what was added since the last seal.
+    /// The view as it is now. Costs what was added since the last seal, a pointer for each chunk before it, and the findings
+    /// so far.
     #[must_use]
     pub fn view(&self) -> Repaired {
         let work = &self.work;

@@ -156,8 +156,9 @@ impl Pairing {
             let block = place as u32;
             match &content.kind {
                 BlockKind::ToolCall(call) => {
-                    let known = |call: &&KnownCall| call.message == number && call.block == place;
-                    let fate = fates.iter().find(known).map_or(Fate::Unknown, |call| call.fate);
+                    let known =
+                        fates.binary_search_by_key(&(number, place), |call| (call.message, call.block));
+                    let fate = known.map_or(Fate::Unknown, |known| fates[known].fate);
                     let class = call.arguments.class();
                     let malformed = matches!(class, ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
                     let reused = self.add_call(index, &call.id, fate, malformed);

@@ -2,7 +2,11 @@
 //!
 //! Results and what else stood in their message are put together in `results.rs`.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Raw, Text, ToolCall,
@@ -23,7 +27,7 @@ use super::super::{
 use super::results::Pending;
 use crate::{
     chat::is_image_type,
-    context::{ToolChoice, ToolDeclaration, ToolKind},
+    context::{Field, SystemPiece, ToolChoice, ToolDeclaration, ToolKind},
     convert::Target,
 };
 
@@ -39,6 +43,8 @@ const BODY_BYTES: usize = 32_000_000;
 const MESSAGES: usize = 100_000;
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
+/// The kind of document that goes out as bytes.
+const PDF: &str = "application/pdf";
 
 /// What a tool takes that is called with free text: calls of it carry the text in this field.
 const FREE_TEXT_SCHEMA: &str =
@@ -77,12 +83,10 @@ pub(super) struct Encoder<'t> {
 impl<'t> Encoder<'t> {
     fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
         let same = target.context.dialect == Some(Dialect::Anthropic);
-        // Tools stand before every message: reasoning is bound to them. Of a bare list they are simply not known.
+        // Tools stand before every message. That stubs may be declared later changes nothing that was said.
         let declared = target.context.tools();
-        let calls = || view.items().any(|item| item.exchanges().next().is_some());
-        let stubs = target.context.whole_body && declared.is_empty() && calls();
         let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
-        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !stubs && !renamed;
+        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !renamed;
         let marks = if same { count_marks(view, target) } else { 0 };
         Self {
             target,
@@ -310,13 +314,20 @@ impl<'t> Encoder<'t> {
 
     /// A block's own bytes, less cache marks beyond what the API takes.
     pub(super) fn marked<'i>(&mut self, raw: &'i str, at: Position) -> Piece<'i> {
-        if self.surplus_marks == 0 || !raw.contains("\"cache_control\"") {
-            return Piece { json: Cow::Borrowed(raw), exact: true };
+        let as_it_is = Piece { json: Cow::Borrowed(raw), exact: true };
+        if self.surplus_marks == 0 || !raw.contains(MARK) {
+            return as_it_is;
         }
-        self.surplus_marks -= 1;
+        let doc = Doc::parse(raw);
+        let Some(block) = doc.as_ref().ok().and_then(Doc::root) else { return as_it_is };
+        let gone = marks_on(block).min(self.surplus_marks);
+        if gone == 0 {
+            return as_it_is;
+        }
+        self.surplus_marks -= gone;
         let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut);
         self.ledger.note(finding.about("cache_control").because("more marks than the provider takes"));
-        Piece { json: without_mark(raw).into(), exact: false }
+        Piece { json: without_marks(block, gone).into(), exact: false }
     }
 
     fn image(&mut self, media: &Media, at: Position) -> String {
@@ -348,9 +359,9 @@ impl<'t> Encoder<'t> {
     fn document(&mut self, media: &Media, at: Position) -> String {
         let mut out = String::from("{\"type\":\"document\",\"source\":");
         match &media.source {
-            MediaSource::Base64(data) => {
+            MediaSource::Base64(data) if media.media_type.as_deref().is_none_or(|kind| kind == PDF) => {
                 out.push_str("{\"type\":\"base64\",\"media_type\":");
-                write::string(&mut out, media.media_type.as_deref().unwrap_or("application/pdf"));
+                write::string(&mut out, PDF);
                 write::key(&mut out, "data");
                 write::string(&mut out, data);
             }
@@ -456,9 +467,9 @@ impl<'t> Encoder<'t> {
     }
 
     /// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
-    fn paired_server_tools(&mut self, item: ItemRef<'_>) -> Vec<usize> {
-        let mut open: Vec<(String, bool, usize)> = Vec::new();
-        let mut stay = Vec::new();
+    fn paired_server_tools(&mut self, item: ItemRef<'_>) -> HashSet<usize> {
+        let mut open: HashMap<(String, bool), usize> = HashMap::new();
+        let mut stay = HashSet::new();
         for part in item.parts() {
             let PartRef::Block(block, content) = part else { continue };
             let BlockKind::Opaque(opaque) = &content.kind else { continue };
@@ -468,19 +479,22 @@ impl<'t> Encoder<'t> {
             let doc = Doc::parse(opaque.raw.as_str());
             let field = |name| doc.as_ref().ok()?.root()?.get(name)?.as_str().map(Cow::into_owned);
             let mcp = opaque.kind.starts_with("mcp_");
+            let (call, result) = (opaque.kind.ends_with("tool_use"), opaque.kind.ends_with("tool_result"));
             match (field("id"), field("tool_use_id")) {
-                (Some(id), _) if opaque.kind.ends_with("tool_use") => open.push((id, mcp, block)),
-                (_, Some(id)) => {
-                    if let Some(place) = open.iter().position(|(other, kind, _)| *other == id && *kind == mcp)
+                (Some(id), _) if call => {
+                    open.entry((id, mcp)).or_insert(block);
+                }
+                (_, Some(id)) if result => {
+                    if let Some(call) = open.remove(&(id.clone(), mcp))
+                        && self.ids.reserve(&id)
                     {
-                        let (id, _, call) = open.remove(place);
-                        if self.ids.reserve(&id) {
-                            stay.extend([call, block]);
-                        }
+                        stay.extend([call, block]);
                     }
                 }
-                _ if opaque.kind.ends_with("tool_use") || opaque.kind.ends_with("tool_result") => {}
-                _ => stay.push(block),
+                _ if call || result => {}
+                _ => {
+                    stay.insert(block);
+                }
             }
         }
         stay
@@ -608,47 +622,49 @@ impl<'t> Encoder<'t> {
         self.tools_field(&mut around);
         if self.same {
             self.thinking_field(&mut around);
+            self.null_fields(&mut around);
         }
         around
     }
 
-    fn system_field(&mut self, around: &mut Surroundings) {
-        let own = self.target.context.get("system").filter(|_| self.same);
-        let mut blocks: Vec<String> = Vec::new();
-        let mut rebuilt = !self.system.is_empty();
-        if let Some(own) = own {
-            let Ok(doc) = Doc::parse(own.as_str()) else { return };
-            let Some(root) = doc.root() else { return };
-            let filled = |text: &str| !rejoin_record::text::is_blank(text);
-            match root.kind() {
-                Kind::String => {
-                    let text = root.as_str().unwrap_or_default();
-                    if filled(&text) {
-                        blocks.push(render::text_block(&text));
-                    } else {
-                        rebuilt |= !text.is_empty();
-                    }
+    /// Settings that are `null` say nothing, and the API refuses them.
+    fn null_fields(&mut self, around: &mut Surroundings) {
+        for name in ["system", "tools", "tool_choice", "thinking"] {
+            let null = |field: &Field| &*field.name == name && field.value.as_str() == "null";
+            if self.target.context.fields.iter().any(null) && self.target.context.get(name).is_none() {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about(name).because("it is null"));
+                if !around.has(name) {
+                    around.leave_out(name);
                 }
-                Kind::Array => {
-                    for block in root.items() {
-                        if block.get("text").and_then(Value::as_str).is_some_and(|text| filled(&text)) {
-                            let mut clean = String::new();
-                            write::clean_copy(&mut clean, block.raw());
-                            blocks.push(clean);
-                        } else {
-                            rebuilt = true;
-                        }
-                    }
-                }
-                _ => rebuilt = true,
             }
         }
-        if !rebuilt {
+    }
+
+    fn system_field(&mut self, around: &mut Surroundings) {
+        let own = self.target.context.get("system").filter(|_| self.same);
+        let pieces = if self.same { self.target.context.system() } else { Vec::new() };
+        let string = own.is_some_and(|own| own.as_str().starts_with('"'));
+        let blank = |piece: &SystemPiece| piece.text.is_blank();
+        // An empty string says nothing and is taken as it is.
+        let list = own.is_none_or(|own| own.as_str().starts_with('['));
+        let taken = (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
+            || (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
+        let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
+        if taken && self.system.is_empty() && !strip {
             return;
         }
-        if own.is_some() {
-            let finding = Finding::new(Rule::EmptyMessage, Position::default(), Action::Replaced);
+        if own.is_some() && !taken {
+            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
             self.ledger.note(finding.about("system"));
+        }
+        let mut blocks: Vec<String> = Vec::new();
+        for piece in pieces.iter().filter(|piece| !blank(piece)) {
+            let block = piece.block.as_ref().map(Raw::as_str);
+            blocks.push(match block {
+                Some(raw) => self.marked(raw, Position::default()).json.into_owned(),
+                None => render::text_block(&piece.text),
+            });
         }
         blocks.extend(self.system.iter().map(|text| render::text_block(text)));
         match (&self.system[..], blocks.len()) {
@@ -664,37 +680,61 @@ impl<'t> Encoder<'t> {
 
     fn tools_field(&mut self, around: &mut Surroundings) {
         let declared = self.target.context.tools();
-        if declared.is_empty() && !self.used_tools.is_empty() {
+        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
+        let marks = self.same && self.surplus_marks > 0;
+        let rebuilt = !self.same || marks || !declared.iter().all(legal);
+        let mut tools: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for tool in &declared {
+            let Some(json) = self.declaration(tool) else { continue };
+            let json = if marks { self.marked(&json, Position::default()).json.into_owned() } else { json };
+            tools.push(json);
+            names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
+        }
+        if tools.is_empty() && !self.used_tools.is_empty() {
             let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
             self.ledger.note(finding.about(self.used_tools.join(", ")));
-            let stubs: Vec<String> = self
-                .used_tools
-                .iter()
-                .map(|name| {
-                    format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
-                })
-                .collect();
-            let mut out = String::new();
-            render::array(&mut out, stubs.iter().map(String::as_str));
-            around.put("tools", out);
-        } else if !declared.is_empty() {
-            let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
-            if !self.same || !declared.iter().all(legal) {
-                let tools: Vec<String> = declared.iter().filter_map(|tool| self.declaration(tool)).collect();
-                let mut out = String::new();
-                render::array(&mut out, tools.iter().map(String::as_str));
-                around.put("tools", out);
-            }
+            names.clone_from(&self.used_tools);
+            tools.extend(self.used_tools.iter().map(|name| {
+                format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
+            }));
+        } else if !rebuilt {
+            tools.clear();
         }
-        let tools = !declared.is_empty() || !self.used_tools.is_empty();
-        match self.target.context.tool_choice() {
-            Some(choice) if !self.same && tools => around.put("tool_choice", tool_choice(&choice)),
-            Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
-                let raw = self.target.context.get("tool_choice").map_or("{}", Raw::as_str);
-                let name = render::literal(&wire_name(&name, NAME_LENGTH));
-                around.put("tool_choice", render::with_field(raw, "name", &name));
+        if !tools.is_empty() {
+            let mut out = String::new();
+            render::array(&mut out, tools.iter().map(String::as_str));
+            around.put("tools", out);
+        } else if !self.same && self.target.context.get("tools").is_some() {
+            around.leave_out("tools");
+        }
+        self.choice_field(around, &names);
+    }
+
+    /// The tool choice: translated, and left out where there is no such tool.
+    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
+        let context = self.target.context;
+        let Some(choice) = context.tool_choice() else { return };
+        let named = match &choice {
+            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
+            _ => None,
+        };
+        let there = named.as_ref().map_or(!names.is_empty(), |name| names.contains(name));
+        if self.same {
+            if let (Some(wire), ToolChoice::Named(name)) = (&named, &choice)
+                && **wire != **name
+            {
+                let raw = context.get("tool_choice").map_or("{}", Raw::as_str);
+                around.put("tool_choice", render::with_field(raw, "name", &render::literal(wire)));
             }
-            _ => {}
+            return;
+        }
+        for field in context.tool_choice_more() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{field} of tool_choice")));
+        }
+        if there {
+            around.put("tool_choice", tool_choice(&choice));
         }
     }
 
@@ -781,42 +821,79 @@ fn object_schema(schema: Option<&Raw>) -> String {
     out
 }
 
+/// Cache marks in the whole request.
 fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
-    let count = |raw: &str| raw.matches("\"cache_control\"").count();
-    let around: usize = target.context.fields.iter().map(|field| count(field.value.as_str())).sum();
+    let around: usize = ["system", "tools"]
+        .iter()
+        .filter_map(|name| target.context.get(name))
+        .map(|raw| marks_of(raw.as_str(), None))
+        .sum();
     let top = target.context.get("cache_control").map_or(0, |_| 1);
     // Items of one source message share its bytes: count each message once.
-    let mut last = None;
+    let mut seen: HashSet<usize> = HashSet::new();
     let mut messages = 0;
     for item in view.items() {
         let results = item.exchanges().flat_map(|(exchange, _)| exchange.results());
-        let sources =
-            std::iter::once((item.index(), item.message())).chain(results.map(|r| (r.at().0, r.message())));
+        let sources = std::iter::once((item.index(), item.message()))
+            .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
-            if last != Some(index) {
-                messages += message.native.as_ref().map_or(0, |native| count(native.raw.as_str()));
-                last = Some(index);
+            let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
+            if raw.contains(MARK) && seen.insert(index) {
+                messages += marks_of(raw, Some("content"));
             }
         }
     }
     around + top + messages
 }
 
-/// A block without its cache mark.
-fn without_mark(raw: &str) -> String {
-    let Ok(doc) = Doc::parse(raw) else { return raw.to_owned() };
-    let Some(root) = doc.root() else { return raw.to_owned() };
-    let mut out = String::from("{");
-    for (key, value) in root.fields().filter(|(key, _)| !key.is_str("cache_control")) {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        out.push_str(key.raw());
-        out.push(':');
-        out.push_str(value.raw());
-    }
-    out.push('}');
-    out
+/// What a mark looks like in the bytes of a block; a block without it needs no closer look.
+const MARK: &str = "\"cache_control\"";
+
+/// Marks on the blocks of a list (a field of the value, or the value itself), and on the blocks inside its results.
+fn marks_of(raw: &str, field: Option<&str>) -> usize {
+    let doc = Doc::parse(raw);
+    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return 0 };
+    let list = field.map_or(Some(root), |field| root.get(field));
+    list.into_iter().flat_map(Value::items).map(marks_on).sum()
+}
+
+fn marks_on(block: Value<'_>) -> usize {
+    let own = usize::from(block.given("cache_control").is_some());
+    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let inner = block.get("content").filter(|_| result).into_iter().flat_map(Value::items);
+    own + inner.filter(|block| block.given("cache_control").is_some()).count()
+}
+
+/// A block without its first `count` cache marks, those inside a result first.
+fn without_marks(block: Value<'_>, count: usize) -> String {
+    let mut left = count;
+    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let inner = block.get("content").filter(|content| result && content.kind() == Kind::Array);
+    let inner = inner.map(|content| {
+        let blocks: Vec<String> = content
+            .items()
+            .map(|block| {
+                if left > 0 && block.given("cache_control").is_some() {
+                    left -= 1;
+                    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
+                    let fields: Vec<String> =
+                        fields.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect();
+                    format!("{{{}}}", fields.join(","))
+                } else {
+                    block.raw().to_owned()
+                }
+            })
+            .collect();
+        format!("[{}]", blocks.join(","))
+    });
+    let fields = block.fields().filter(|(key, _)| left == 0 || !key.is_str("cache_control"));
+    let fields: Vec<String> = fields
+        .map(|(key, value)| {
+            let json = inner.as_deref().filter(|_| key.is_str("content")).unwrap_or(value.raw());
+            format!("{}:{json}", key.raw())
+        })
+        .collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 /// The text of a string content, if the message is nothing but that.

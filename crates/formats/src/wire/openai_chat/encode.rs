@@ -1,8 +1,9 @@
 //! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte.
 
 use rejoin_record::{
-    Block, BlockKind, Form, Media, MediaSource, Message, Raw, ToolCall,
+    Block, BlockKind, Form, Media, MediaSource, Message, Raw, Role, ToolCall,
     json::{Doc, Kind, Value, write},
+    limits,
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
@@ -43,6 +44,9 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         ledger: Ledger::new(view, keeps_reasoning),
         ids: IdMap::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH),
         names: NameMap::default(),
+        fields_of: None,
+        places: Vec::new(),
+        current: 0,
     };
     if !same {
         encoder.foreign_system();
@@ -51,6 +55,7 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         if !same {
             encoder.ledger.left_out_fields(item.message(), item.index());
         }
+        encoder.current = item.index();
         match item.role() {
             SoundRole::System => encoder.speaker("system", item),
             SoundRole::Developer => encoder.speaker("developer", item),
@@ -69,6 +74,11 @@ struct Encoder<'t> {
     ledger: Ledger,
     ids: IdMap,
     names: NameMap,
+    /// The message whose other fields went out last.
+    fields_of: Option<usize>,
+    /// The source message that each message comes from.
+    places: Vec<usize>,
+    current: usize,
 }
 
 /// A content as it is being put together.
@@ -113,23 +123,16 @@ struct Call<'i> {
 impl Encoder<'_> {
     /// Instructions that another dialect keeps outside the list come first.
     fn foreign_system(&mut self) {
-        let Some(system) = self.target.context.get("system") else { return };
-        let Ok(doc) = Doc::parse(system.as_str()) else { return };
-        let Some(root) = doc.root() else { return };
         let mut content = Content::default();
-        if let Some(text) = root.as_str() {
-            content.text(&text);
+        for piece in self.target.context.system().iter().filter(|piece| !piece.text.is_blank()) {
+            content.text(&piece.text);
         }
-        for block in root.items() {
-            if let Some(text) = block.get("text").and_then(Value::as_str) {
-                content.text(&text);
-            }
-        }
-        if root.has_lone_surrogate() {
+        let raw = self.target.context.get("system").map_or("", Raw::as_str);
+        if Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.has_lone_surrogate())) {
             self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
         }
         if let Some(json) = content.json() {
-            self.messages.push(Chunk::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
+            self.push(Chunk::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
         }
     }
 
@@ -156,7 +159,7 @@ impl Encoder<'_> {
                 PartRef::Exchange(..) => {}
             }
         }
-        if content.parts.is_empty() && matches!(message.role, rejoin_record::Role::Other(_)) {
+        if content.parts.is_empty() && matches!(message.role, Role::Other(_)) {
             // Under a role that nobody knows, and nothing in it: nothing was said.
             let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
             self.ledger.change(finding);
@@ -240,7 +243,9 @@ impl Encoder<'_> {
         let own = self.is_own(message);
         let mut content = Content::default();
         let mut calls: Vec<Call<'_>> = Vec::new();
-        let mut dropped_fields: Vec<&'static str> = Vec::new();
+        // Which reasoning of the message goes out with this item: sealed, or plain.
+        let mut kept_reasoning = [false; 2];
+        let mut left_out_reasoning = false;
         let mut speaks_otherwise = own && has_other_voice(message);
         for (part_place, part) in item.parts().enumerate() {
             match part {
@@ -250,11 +255,11 @@ impl Encoder<'_> {
                         BlockKind::Reasoning(reasoning) => {
                             let ours = reasoning.origin.dialect.as_deref() == Some(FORMAT) && own;
                             let bound = reasoning.sealed && !self.ledger.is_intact(place, part_place);
-                            if !ours || !self.keeps_reasoning || bound {
+                            if ours && self.keeps_reasoning && !bound {
+                                kept_reasoning[usize::from(reasoning.sealed)] = true;
+                            } else {
+                                left_out_reasoning = true;
                                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
-                                let fields =
-                                    REASONING_FIELDS.iter().filter(|(_, sealed)| *sealed == reasoning.sealed);
-                                dropped_fields.extend(fields.map(|(name, _)| *name));
                             }
                         }
                         // A refusal beside the content stays where it is.
@@ -271,7 +276,7 @@ impl Encoder<'_> {
                 PartRef::Orphan(..) => {}
             }
         }
-        let exact = calls.iter().all(|call| call.exact) && dropped_fields.is_empty() && calls.len() <= CALLS;
+        let exact = calls.iter().all(|call| call.exact) && !left_out_reasoning && calls.len() <= CALLS;
         if item.is_complete() && self.is_regular(message) && exact {
             self.push_raw(message);
             self.results(&calls);
@@ -294,9 +299,18 @@ impl Encoder<'_> {
         }
         let mut fields: Vec<(&str, Option<String>)> = vec![("role", Some(String::from("\"assistant\"")))];
         fields.push(("content", Some(content_json.unwrap_or_else(|| String::from("null")))));
-        fields.extend(dropped_fields.iter().map(|name| (*name, None)));
+        for block in message.blocks.iter().filter(|_| own) {
+            if let BlockKind::Reasoning(reasoning) = &block.kind
+                && !kept_reasoning[usize::from(reasoning.sealed)]
+            {
+                let gone = REASONING_FIELDS.iter().filter(|(_, sealed)| *sealed == reasoning.sealed);
+                fields.extend(gone.map(|(name, _)| (*name, None)));
+            }
+        }
         fields.push(("function_call", None));
-        let mut source = own.then_some(message);
+        // Other fields go once, with the first piece of their message, and only under its own role.
+        let first = self.fields_of.replace(item.index()) != Some(item.index());
+        let mut source = (own && first && message.role == Role::Assistant).then_some(message);
         if calls.is_empty() {
             fields.push(("tool_calls", None));
             self.push_fields(source, &fields);
@@ -385,6 +399,10 @@ impl Encoder<'_> {
             }
             for result in &results {
                 let at = Position::block(result.at().0, result.at().1);
+                if result.result().is_error && !self.is_own(result.message()) {
+                    let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
+                    self.ledger.note(finding.about("is_error"));
+                }
                 for block in &result.result().content {
                     if is_media(block) {
                         let carried = match &block.kind {
@@ -427,7 +445,7 @@ impl Encoder<'_> {
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
-            self.messages.push(Chunk::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
+            self.push(Chunk::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
         }
     }
 
@@ -444,9 +462,14 @@ impl Encoder<'_> {
         if self.is_own(message) { message.native_block(block) } else { None }
     }
 
+    fn push(&mut self, message: Chunk) {
+        self.messages.push(message);
+        self.places.push(self.current);
+    }
+
     fn push_raw(&mut self, message: &Message) {
         let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
-        self.messages.push(Chunk::Raw(raw));
+        self.push(Chunk::Raw(raw));
     }
 
     /// A message with these fields; every other field of the source's own message stays.
@@ -466,7 +489,12 @@ impl Encoder<'_> {
                 }
                 Some((_, None)) => {}
                 None if name == "tool_use_id"
-                    || (name == "id" && source.is_some_and(|m| m.role == rejoin_record::Role::Tool)) => {}
+                    || (name == "id" && source.is_some_and(|m| m.role == Role::Tool)) => {}
+                None if value.is_deeper_than(limits::NESTING) => {
+                    let finding =
+                        Finding::new(Rule::UnknownField, Position::message(self.current), Action::LeftOut);
+                    self.ledger.note(finding.about(&*name).because("it is nested too deep"));
+                }
                 None => {
                     write::key(&mut out, &name);
                     write::clean_copy(&mut out, value.raw());
@@ -480,7 +508,7 @@ impl Encoder<'_> {
             }
         }
         out.push('}');
-        self.messages.push(Chunk::New(out));
+        self.push(Chunk::New(out));
     }
 
     fn finish(mut self) -> Result<Encoded, TooLarge> {
@@ -488,12 +516,13 @@ impl Encoder<'_> {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
             let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(OPENING));
-            self.messages.push(Chunk::New(opening));
+            self.push(Chunk::New(opening));
         }
         for (index, message) in self.messages.iter().enumerate() {
             if let Some(size) = longest_text(message.as_ref()).filter(|size| *size > TEXT_CHARS) {
                 let (what, limit) = ("a text in characters", TEXT_CHARS);
-                return Err(TooLarge { rule: "OAC-12", what, size, limit, at: Position::message(index) });
+                let at = Position::message(self.places[index]);
+                return Err(TooLarge { rule: "OAC-12", what, size, limit, at });
             }
         }
         let tools = self.target.context.tools().len();
@@ -518,31 +547,70 @@ impl Encoder<'_> {
         let declared = context.tools();
         let given = context.fields.iter().any(|field| &*field.name == "tools");
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
-        if declared.is_empty() && given && self.same && is_empty_list(context.get("tools")) {
+        let mut tools: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for tool in &declared {
+            if let Some(json) = self.declaration(tool) {
+                tools.push(json);
+                names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
+            }
+        }
+        if self.same && given && declared.is_empty() && is_empty_list(context.get("tools")) {
             let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
             self.ledger.note(finding.about("tools").because("an empty list is refused"));
             around.leave_out("tools");
-        } else if !declared.is_empty() && (!self.same || !declared.iter().all(legal)) {
-            let tools: Vec<String> = declared.iter().filter_map(|tool| self.declaration(tool)).collect();
+            if context.fields.iter().any(|field| &*field.name == "tool_choice") {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about("tool_choice").because("there are no tools"));
+                around.leave_out("tool_choice");
+            }
+        } else if !tools.is_empty() && (!self.same || !declared.iter().all(legal)) {
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
             around.put("tools", out);
+        } else if !self.same && given {
+            around.leave_out("tools");
         }
-        match context.tool_choice() {
-            Some(choice) if !self.same && !declared.is_empty() => {
-                around.put("tool_choice", tool_choice(&choice));
-            }
-            Some(ToolChoice::Named(name)) if wire_name(&name, NAME_LENGTH) != *name => {
-                let raw = context.get("tool_choice").map_or("{}", Raw::as_str);
-                around.put("tool_choice", renamed(raw, &wire_name(&name, NAME_LENGTH)));
-            }
-            _ => {}
-        }
+        self.choice_field(&mut around, &names);
         if !self.same && context.get("system").is_some() {
             // It went out as the first message.
             around.leave_out("system");
         }
         around
+    }
+
+    /// The tool choice: translated, and left out where there is no such tool.
+    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
+        let context = self.target.context;
+        let raw =
+            context.fields.iter().rev().find(|field| &*field.name == "tool_choice").map(|field| &field.value);
+        let Some(choice) = context.tool_choice() else {
+            if self.same && raw.is_some_and(|raw| raw.as_str() == "null") {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about("tool_choice").because("it is null"));
+                around.leave_out("tool_choice");
+            }
+            return;
+        };
+        let named = match &choice {
+            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
+            _ => None,
+        };
+        if self.same {
+            if let (Some(wire), ToolChoice::Named(name), Some(raw)) = (&named, &choice, raw)
+                && **wire != **name
+            {
+                around.put("tool_choice", renamed(raw.as_str(), wire));
+            }
+            return;
+        }
+        for field in context.tool_choice_more() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{field} of tool_choice")));
+        }
+        if named.as_ref().map_or(!names.is_empty(), |name| names.contains(name)) {
+            around.put("tool_choice", tool_choice(&choice));
+        }
     }
 
     fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
@@ -663,5 +731,6 @@ fn longest_text(message: &str) -> Option<usize> {
         return None;
     }
     let doc = Doc::parse(message).ok()?;
-    doc.strings().map(|text| text.chars().count()).max()
+    // What stands in an address is not text.
+    doc.strings().filter(|text| !text.starts_with("data:")).map(|text| text.chars().count()).max()
 }
