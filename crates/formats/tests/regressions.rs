@@ -147,7 +147,7 @@ fn garbage_behind_a_conversation_is_set_aside() {
     for text in [
         format!("{body}\ngarbage\n"),
         format!("{body} garbage"),
-        format!("{{\n\"messages\":[{{\"role\":\"user\",\"content\":\"u\"}}]}}\ngarbage"),
+        String::from("{\n\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}\ngarbage"),
     ] {
         let sessions = read(&text, None);
         assert_eq!(sessions.len(), 1, "{text}");
@@ -280,6 +280,9 @@ fn cache_marks_are_counted_where_they_are() {
         "tools":[{"name":"ls","input_schema":{"type":"object"}}]})
     .to_string();
     assert_eq!(converted(&body, ANTHROPIC, ANTHROPIC).body, body);
+    // A damaged mark is no mark.
+    let damaged = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"u","cache_control":{"type":"eph]meral"}}]}]}"#;
+    assert!(!converted(damaged, ANTHROPIC, ANTHROPIC).body.contains("cache_control"));
     // Inside a result, in the system prompt, on tools.
     let inside = json!({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":(0..6).map(text).collect::<Vec<_>>()}]}],
@@ -332,6 +335,8 @@ fn blocks_without_ids_pair_by_position() {
     let out = converted(text, ANTHROPIC, ANTHROPIC);
     assert_eq!(rules(&out)[..2], ["missing-call-id", "missing-call-id"]);
     assert!(!rules(&out).contains(&"unanswered-call"));
+    let empty = text.replace(r#"{"type":"tool_result","#, r#"{"type":"tool_result","tool_use_id":"","#);
+    assert!(!rules(&converted(&empty, ANTHROPIC, ANTHROPIC)).contains(&"unanswered-call"));
     // A null where the old field was is not the old way of calling.
     let null = r#"[{"role":"user","content":"u"},{"role":"assistant","content":null,"function_call":null,"tool_calls":[{"type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","content":"r"}]"#;
     assert!(rules(&converted(null, OPENAI, OPENAI)).contains(&"missing-call-id"));

@@ -248,6 +248,7 @@ impl BlockReader<'_> {
         let is_error = item.get("is_error");
         let whole = content.regular
             && content.form != Form::Null
+            && call_id.is_some()
             && item.get("tool_use_id").is_some_and(|id| id.kind() == Kind::String)
             && is_error.is_none_or(|flag| flag.kind() == Kind::Bool);
         let result = ToolResult {
@@ -377,7 +378,9 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
         "redacted_thinking" => &["type", "data"],
         _ => return true,
     };
-    item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
+    let mark = item.given("cache_control");
+    let mark_fits = mark.is_none_or(|mark| mark.get("type").is_some_and(|kind| kind.is_str("ephemeral")));
+    mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
 }
 
 fn irregular(block: Block) -> Block {

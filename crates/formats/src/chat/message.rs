@@ -299,6 +299,8 @@ impl MessageReader {
                 }
                 BlockKind::ToolResult(result) if result.call_id.is_none() => {
                     result.call_id = self.claim(result.name.clone().as_ref());
+                    // Its own bytes do not name the call.
+                    block.span = None;
                 }
                 _ => {}
             }

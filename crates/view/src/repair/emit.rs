@@ -364,6 +364,9 @@ impl<'h> Emitter<'h> {
                 if malformed && !answered {
                     self.find(Rule::MalformedArguments, at, Action::LeftOut, about);
                 }
+                if !call.id_given {
+                    self.find(Rule::MissingCallId, at, Action::LeftOut, |f| f.of_tool(&call.name));
+                }
                 if slot.answered {
                     // A complete pair that goes with its batch.
                     self.find(Rule::PartialBatch, at, Action::LeftOut, about);
