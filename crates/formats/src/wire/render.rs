@@ -11,14 +11,14 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 
 /// A message on its way out: the source's own bytes, or new ones.
 #[derive(Debug, Clone)]
-pub enum Chunk {
+pub enum Outgoing {
     /// As it was written.
     Raw(Raw),
     /// As we write it.
     New(String),
 }
 
-impl AsRef<str> for Chunk {
+impl AsRef<str> for Outgoing {
     fn as_ref(&self) -> &str {
         match self {
             Self::Raw(raw) => raw.as_str(),

@@ -1,6 +1,7 @@
 //! Encoding for Anthropic: one forward pass over the view. What the dialect takes goes out byte for byte.
 //!
-//! Results and what else stood in their message are put together in `results.rs`.
+//! Results and what else stood in their message are put together in `results.rs`, the fields around the messages in
+//! `around.rs`; `marks.rs` counts cache marks.
 
 use std::{
     borrow::Cow,
@@ -10,7 +11,7 @@ use std::{
 
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Raw, Text, ToolCall,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, write},
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
@@ -19,17 +20,16 @@ use rejoin_view::{
 
 use super::super::{
     Encoded, TooLarge,
-    body::{Surroundings, write_body},
+    body::write_body,
     names::{IdMap, NameMap, wire_name},
     registry::Dialect,
-    render::{self, Chunk, Ledger, Piece},
+    render::{self, Ledger, Outgoing, Piece},
 };
-use super::results::Pending;
-use crate::{
-    chat::is_image_type,
-    context::{Field, SystemPiece, ToolChoice, ToolDeclaration, ToolKind},
-    convert::Target,
+use super::{
+    marks::{MARK, count_marks, marks_on, without_marks},
+    results::Pending,
 };
+use crate::{chat::is_image_type, convert::Target};
 
 /// Stands before a leading assistant message, and where there would be no message at all.
 const OPENING: &str = "[conversation resumed]";
@@ -38,17 +38,13 @@ const CLOSING: &str = "Continue.";
 /// Stands for a user message with nothing in it.
 const EMPTY: &str = "(empty)";
 
-const NAME_LENGTH: usize = 128;
+pub(super) const NAME_LENGTH: usize = 128;
 const BODY_BYTES: usize = 32_000_000;
 const MESSAGES: usize = 100_000;
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
 /// The kind of document that goes out as bytes.
 const PDF: &str = "application/pdf";
-
-/// What a tool takes that is called with free text: calls of it carry the text in this field.
-const FREE_TEXT_SCHEMA: &str =
-    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
     let mut encoder = Encoder::new(view, target);
@@ -59,25 +55,25 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
 }
 
 pub(super) struct Encoder<'t> {
-    target: &'t Target<'t>,
-    pub same: bool,
-    messages: Vec<Chunk>,
-    pub ledger: Ledger,
-    ids: IdMap,
-    names: NameMap,
+    pub(super) target: &'t Target<'t>,
+    pub(super) same: bool,
+    pub(super) messages: Vec<Outgoing>,
+    pub(super) ledger: Ledger,
+    pub(super) ids: IdMap,
+    pub(super) names: NameMap,
     /// Tools of the history, in order.
-    used_tools: Vec<String>,
-    system: Vec<String>,
+    pub(super) used_tools: Vec<String>,
+    pub(super) system: Vec<String>,
     /// The user message that holds the results of the last assistant message.
-    pub pending: Option<Pending>,
+    pub(super) pending: Option<Pending>,
     /// The place of the assistant message that the list ends with, if it does.
-    ends_with_assistant: Option<usize>,
+    pub(super) ends_with_assistant: Option<usize>,
     /// In the last tool loop: whether its first message begins with thinking.
-    tool_loop: Option<bool>,
+    pub(super) tool_loop: Option<bool>,
     /// A user spoke since: the next call begins another loop.
-    user_spoke: bool,
+    pub(super) user_spoke: bool,
     /// Cache marks beyond what the API takes.
-    surplus_marks: usize,
+    pub(super) surplus_marks: usize,
 }
 
 impl<'t> Encoder<'t> {
@@ -563,7 +559,7 @@ impl<'t> Encoder<'t> {
 
     pub(super) fn push_raw(&mut self, message: &Arc<Message>) {
         let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
-        self.messages.push(Chunk::Raw(raw));
+        self.messages.push(Outgoing::Raw(raw));
         self.ends_with_assistant = None;
     }
 
@@ -582,7 +578,7 @@ impl<'t> Encoder<'t> {
 
     fn push_content(&mut self, role: &str, content: &str) {
         let out = format!("{{\"role\":\"{role}\",\"content\":{content}}}");
-        self.messages.push(Chunk::New(out));
+        self.messages.push(Outgoing::New(out));
         self.ends_with_assistant = None;
     }
 
@@ -615,285 +611,10 @@ impl<'t> Encoder<'t> {
             names: self.names.into_renamed(),
         })
     }
-
-    fn surroundings(&mut self) -> Surroundings {
-        let mut around = Surroundings::default();
-        self.system_field(&mut around);
-        self.tools_field(&mut around);
-        if self.same {
-            self.thinking_field(&mut around);
-            self.null_fields(&mut around);
-        }
-        around
-    }
-
-    /// Settings that are `null` say nothing, and the API refuses them.
-    fn null_fields(&mut self, around: &mut Surroundings) {
-        for name in ["system", "tools", "tool_choice", "thinking"] {
-            let null = |field: &Field| &*field.name == name && field.value.as_str() == "null";
-            if self.target.context.fields.iter().any(null) && self.target.context.get(name).is_none() {
-                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-                self.ledger.note(finding.about(name).because("it is null"));
-                if !around.has(name) {
-                    around.leave_out(name);
-                }
-            }
-        }
-    }
-
-    fn system_field(&mut self, around: &mut Surroundings) {
-        let own = self.target.context.get("system").filter(|_| self.same);
-        let pieces = if self.same { self.target.context.system() } else { Vec::new() };
-        let string = own.is_some_and(|own| own.as_str().starts_with('"'));
-        let blank = |piece: &SystemPiece| piece.text.is_blank();
-        // An empty string says nothing and is taken as it is.
-        let list = own.is_none_or(|own| own.as_str().starts_with('['));
-        let taken = (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
-            || (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
-        let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
-        if taken && self.system.is_empty() && !strip {
-            return;
-        }
-        if own.is_some() && !taken {
-            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-            self.ledger.note(finding.about("system"));
-        }
-        let mut blocks: Vec<String> = Vec::new();
-        for piece in pieces.iter().filter(|piece| !blank(piece)) {
-            let block = piece.block.as_ref().map(Raw::as_str);
-            blocks.push(match block {
-                Some(raw) => self.marked(raw, Position::default()).json.into_owned(),
-                None => render::text_block(&piece.text),
-            });
-        }
-        blocks.extend(self.system.iter().map(|text| render::text_block(text)));
-        match (&self.system[..], blocks.len()) {
-            (_, 0) => around.leave_out("system"),
-            ([only], 1) => around.put("system", render::literal(only)),
-            _ => {
-                let mut out = String::new();
-                render::array(&mut out, blocks.iter().map(String::as_str));
-                around.put("system", out);
-            }
-        }
-    }
-
-    fn tools_field(&mut self, around: &mut Surroundings) {
-        let declared = self.target.context.tools();
-        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
-        let marks = self.same && self.surplus_marks > 0;
-        let rebuilt = !self.same || marks || !declared.iter().all(legal);
-        let mut tools: Vec<String> = Vec::new();
-        let mut names: Vec<String> = Vec::new();
-        for tool in &declared {
-            let Some(json) = self.declaration(tool) else { continue };
-            let json = if marks { self.marked(&json, Position::default()).json.into_owned() } else { json };
-            tools.push(json);
-            names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
-        }
-        if tools.is_empty() && !self.used_tools.is_empty() {
-            let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
-            self.ledger.note(finding.about(self.used_tools.join(", ")));
-            names.clone_from(&self.used_tools);
-            tools.extend(self.used_tools.iter().map(|name| {
-                format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
-            }));
-        } else if !rebuilt {
-            tools.clear();
-        }
-        if !tools.is_empty() {
-            let mut out = String::new();
-            render::array(&mut out, tools.iter().map(String::as_str));
-            around.put("tools", out);
-        } else if !self.same && self.target.context.get("tools").is_some() {
-            around.leave_out("tools");
-        }
-        self.choice_field(around, &names);
-    }
-
-    /// The tool choice: translated, and left out where there is no such tool.
-    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
-        let Some(choice) = context.tool_choice() else { return };
-        let named = match &choice {
-            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
-            _ => None,
-        };
-        let there = named.as_ref().map_or(!names.is_empty(), |name| names.contains(name));
-        if self.same {
-            if let (Some(wire), ToolChoice::Named(name)) = (&named, &choice)
-                && **wire != **name
-            {
-                let raw = context.get("tool_choice").map_or("{}", Raw::as_str);
-                around.put("tool_choice", render::with_field(raw, "name", &render::literal(wire)));
-            }
-            return;
-        }
-        for field in context.tool_choice_more() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{field} of tool_choice")));
-        }
-        if there {
-            around.put("tool_choice", tool_choice(&choice));
-        }
-    }
-
-    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
-        let name = wire_name(&tool.name, NAME_LENGTH);
-        if name != *tool.name {
-            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
-            self.ledger.note(finding.about(tool.name.clone()));
-        }
-        if self.same {
-            return Some(render::with_field(tool.raw.as_str(), "name", &render::literal(&name)));
-        }
-        if tool.kind == ToolKind::Provider {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("tool {}", tool.name)));
-            return None;
-        }
-        if !tool.more.is_empty() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
-        }
-        let mut out = String::from("{\"name\":");
-        write::string(&mut out, &name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        write::key(&mut out, "input_schema");
-        match tool.kind {
-            ToolKind::FreeText => out.push_str(FREE_TEXT_SCHEMA),
-            _ => out.push_str(&object_schema(tool.schema.as_ref())),
-        }
-        out.push('}');
-        Some(out)
-    }
-
-    /// Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).
-    fn thinking_field(&mut self, around: &mut Surroundings) {
-        let Some(thinking) = self.target.context.get("thinking") else { return };
-        let enabled = Doc::parse(thinking.as_str()).is_ok_and(|doc| {
-            doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled"))
-        });
-        let forced =
-            matches!(self.target.context.tool_choice(), Some(ToolChoice::Any | ToolChoice::Named(_)));
-        if enabled && (self.tool_loop == Some(false) || forced) {
-            self.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
-            around.put("thinking", String::from("{\"type\":\"disabled\"}"));
-        }
-    }
 }
 
 pub(super) fn foreign_reasoning(item: ItemRef<'_>, block: usize) -> Finding {
     Finding::new(Rule::ForeignReasoning, Position::block(item.index(), block), Action::LeftOut)
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("{\"type\":\"auto\"}"),
-        ToolChoice::Never => String::from("{\"type\":\"none\"}"),
-        ToolChoice::Any => String::from("{\"type\":\"any\"}"),
-        ToolChoice::Named(name) => {
-            format!("{{\"type\":\"tool\",\"name\":{}}}", render::literal(&wire_name(name, NAME_LENGTH)))
-        }
-    }
-}
-
-/// A schema that says it is an object, as the API demands.
-fn object_schema(schema: Option<&Raw>) -> String {
-    let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
-    let doc = Doc::parse(schema.as_str());
-    let root = doc.as_ref().ok().and_then(Doc::root);
-    let typed = root.is_some_and(|root| root.get("type").is_some_and(|kind| kind.is_str("object")));
-    let mut out = String::new();
-    if typed {
-        write::clean_copy(&mut out, schema.as_str());
-    } else {
-        out.push_str("{\"type\":\"object\"");
-        for (key, value) in root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type")) {
-            write::key(&mut out, &key.as_str().unwrap_or_default());
-            write::clean_copy(&mut out, value.raw());
-        }
-        out.push('}');
-    }
-    out
-}
-
-/// Cache marks in the whole request.
-fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
-    let around: usize = ["system", "tools"]
-        .iter()
-        .filter_map(|name| target.context.get(name))
-        .map(|raw| marks_of(raw.as_str(), None))
-        .sum();
-    let top = target.context.get("cache_control").map_or(0, |_| 1);
-    // Items of one source message share its bytes: count each message once.
-    let mut seen: HashSet<usize> = HashSet::new();
-    let mut messages = 0;
-    for item in view.items() {
-        let results = item.exchanges().flat_map(|(exchange, _)| exchange.results());
-        let sources = std::iter::once((item.index(), item.message()))
-            .chain(results.map(|result| (result.at().0, result.message())));
-        for (index, message) in sources {
-            let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if raw.contains(MARK) && seen.insert(index) {
-                messages += marks_of(raw, Some("content"));
-            }
-        }
-    }
-    around + top + messages
-}
-
-/// What a mark looks like in the bytes of a block; a block without it needs no closer look.
-const MARK: &str = "\"cache_control\"";
-
-/// Marks on the blocks of a list (a field of the value, or the value itself), and on the blocks inside its results.
-fn marks_of(raw: &str, field: Option<&str>) -> usize {
-    let doc = Doc::parse(raw);
-    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return 0 };
-    let list = field.map_or(Some(root), |field| root.get(field));
-    list.into_iter().flat_map(Value::items).map(marks_on).sum()
-}
-
-fn marks_on(block: Value<'_>) -> usize {
-    let own = usize::from(block.given("cache_control").is_some());
-    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
-    let inner = block.get("content").filter(|_| result).into_iter().flat_map(Value::items);
-    own + inner.filter(|block| block.given("cache_control").is_some()).count()
-}
-
-/// A block without its first `count` cache marks, those inside a result first.
-fn without_marks(block: Value<'_>, count: usize) -> String {
-    let mut left = count;
-    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
-    let inner = block.get("content").filter(|content| result && content.kind() == Kind::Array);
-    let inner = inner.map(|content| {
-        let blocks: Vec<String> = content
-            .items()
-            .map(|block| {
-                if left > 0 && block.given("cache_control").is_some() {
-                    left -= 1;
-                    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
-                    let fields: Vec<String> =
-                        fields.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect();
-                    format!("{{{}}}", fields.join(","))
-                } else {
-                    block.raw().to_owned()
-                }
-            })
-            .collect();
-        format!("[{}]", blocks.join(","))
-    });
-    let fields = block.fields().filter(|(key, _)| left == 0 || !key.is_str("cache_control"));
-    let fields: Vec<String> = fields
-        .map(|(key, value)| {
-            let json = inner.as_deref().filter(|_| key.is_str("content")).unwrap_or(value.raw());
-            format!("{}:{json}", key.raw())
-        })
-        .collect();
-    format!("{{{}}}", fields.join(","))
 }
 
 /// The text of a string content, if the message is nothing but that.

@@ -1,9 +1,11 @@
 //! Anthropic Messages (`/v1/messages`), in its strictest profile: no prefill, no system messages inside the list.
 
 mod answers;
+mod around;
 pub mod checker;
 mod decode;
 mod encode;
+mod marks;
 mod results;
 
 use rejoin_view::{Rule, SoundView};

@@ -1,4 +1,5 @@
-//! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte.
+//! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte. The fields around
+//! the messages are in `around.rs`.
 
 use rejoin_record::{
     Block, BlockKind, Form, Media, MediaSource, Message, Raw, Role, ToolCall,
@@ -12,22 +13,18 @@ use rejoin_view::{
 
 use super::super::{
     Encoded, TooLarge,
-    body::{Surroundings, write_body},
+    body::write_body,
     names::{IdMap, NameMap, wire_name},
     registry::Dialect,
-    render::{self, Chunk, Ledger},
+    render::{self, Ledger, Outgoing},
 };
-use crate::{
-    chat::REASONING_FIELDS,
-    context::{ToolChoice, ToolDeclaration, ToolKind},
-    convert::Target,
-};
+use crate::{chat::REASONING_FIELDS, convert::Target};
 
 /// Stands where there would be no message at all.
 const OPENING: &str = "[conversation resumed]";
 
 const ID_LENGTH: usize = 40;
-const NAME_LENGTH: usize = 64;
+pub(super) const NAME_LENGTH: usize = 64;
 const CALLS: usize = 128;
 const TOOLS: usize = 128;
 const TEXT_CHARS: usize = 10_485_760;
@@ -66,19 +63,19 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
     encoder.finish()
 }
 
-struct Encoder<'t> {
-    target: &'t Target<'t>,
-    same: bool,
-    keeps_reasoning: bool,
-    messages: Vec<Chunk>,
-    ledger: Ledger,
-    ids: IdMap,
-    names: NameMap,
+pub(super) struct Encoder<'t> {
+    pub(super) target: &'t Target<'t>,
+    pub(super) same: bool,
+    pub(super) keeps_reasoning: bool,
+    pub(super) messages: Vec<Outgoing>,
+    pub(super) ledger: Ledger,
+    pub(super) ids: IdMap,
+    pub(super) names: NameMap,
     /// The message whose other fields went out last.
-    fields_of: Option<usize>,
+    pub(super) fields_of: Option<usize>,
     /// The source message that each message comes from.
-    places: Vec<usize>,
-    current: usize,
+    pub(super) places: Vec<usize>,
+    pub(super) current: usize,
 }
 
 /// A content as it is being put together.
@@ -132,7 +129,7 @@ impl Encoder<'_> {
             self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
         }
         if let Some(json) = content.json() {
-            self.push(Chunk::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
+            self.push(Outgoing::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
         }
     }
 
@@ -445,7 +442,7 @@ impl Encoder<'_> {
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
-            self.push(Chunk::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
+            self.push(Outgoing::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
         }
     }
 
@@ -462,14 +459,14 @@ impl Encoder<'_> {
         if self.is_own(message) { message.native_block(block) } else { None }
     }
 
-    fn push(&mut self, message: Chunk) {
+    fn push(&mut self, message: Outgoing) {
         self.messages.push(message);
         self.places.push(self.current);
     }
 
     fn push_raw(&mut self, message: &Message) {
         let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
-        self.push(Chunk::Raw(raw));
+        self.push(Outgoing::Raw(raw));
     }
 
     /// A message with these fields; every other field of the source's own message stays.
@@ -508,7 +505,7 @@ impl Encoder<'_> {
             }
         }
         out.push('}');
-        self.push(Chunk::New(out));
+        self.push(Outgoing::New(out));
     }
 
     fn finish(mut self) -> Result<Encoded, TooLarge> {
@@ -516,7 +513,7 @@ impl Encoder<'_> {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
             let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(OPENING));
-            self.push(Chunk::New(opening));
+            self.push(Outgoing::New(opening));
         }
         for (index, message) in self.messages.iter().enumerate() {
             if let Some(size) = longest_text(message.as_ref()).filter(|size| *size > TEXT_CHARS) {
@@ -539,124 +536,6 @@ impl Encoder<'_> {
             ids: self.ids.into_renamed(),
             names: self.names.into_renamed(),
         })
-    }
-
-    fn surroundings(&mut self) -> Surroundings {
-        let mut around = Surroundings::default();
-        let context = self.target.context;
-        let declared = context.tools();
-        let given = context.fields.iter().any(|field| &*field.name == "tools");
-        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
-        let mut tools: Vec<String> = Vec::new();
-        let mut names: Vec<String> = Vec::new();
-        for tool in &declared {
-            if let Some(json) = self.declaration(tool) {
-                tools.push(json);
-                names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
-            }
-        }
-        if self.same && given && declared.is_empty() && is_empty_list(context.get("tools")) {
-            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about("tools").because("an empty list is refused"));
-            around.leave_out("tools");
-            if context.fields.iter().any(|field| &*field.name == "tool_choice") {
-                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-                self.ledger.note(finding.about("tool_choice").because("there are no tools"));
-                around.leave_out("tool_choice");
-            }
-        } else if !tools.is_empty() && (!self.same || !declared.iter().all(legal)) {
-            let mut out = String::new();
-            render::array(&mut out, tools.iter().map(String::as_str));
-            around.put("tools", out);
-        } else if !self.same && given {
-            around.leave_out("tools");
-        }
-        self.choice_field(&mut around, &names);
-        if !self.same && context.get("system").is_some() {
-            // It went out as the first message.
-            around.leave_out("system");
-        }
-        around
-    }
-
-    /// The tool choice: translated, and left out where there is no such tool.
-    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
-        let raw =
-            context.fields.iter().rev().find(|field| &*field.name == "tool_choice").map(|field| &field.value);
-        let Some(choice) = context.tool_choice() else {
-            if self.same && raw.is_some_and(|raw| raw.as_str() == "null") {
-                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-                self.ledger.note(finding.about("tool_choice").because("it is null"));
-                around.leave_out("tool_choice");
-            }
-            return;
-        };
-        let named = match &choice {
-            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
-            _ => None,
-        };
-        if self.same {
-            if let (Some(wire), ToolChoice::Named(name), Some(raw)) = (&named, &choice, raw)
-                && **wire != **name
-            {
-                around.put("tool_choice", renamed(raw.as_str(), wire));
-            }
-            return;
-        }
-        for field in context.tool_choice_more() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{field} of tool_choice")));
-        }
-        if named.as_ref().map_or(!names.is_empty(), |name| names.contains(name)) {
-            around.put("tool_choice", tool_choice(&choice));
-        }
-    }
-
-    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
-        let name = wire_name(&tool.name, NAME_LENGTH);
-        if name != *tool.name {
-            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
-            self.ledger.note(finding.about(tool.name.clone()));
-        }
-        if self.same {
-            return Some(renamed(tool.raw.as_str(), &name));
-        }
-        if tool.kind == ToolKind::Provider {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("tool {}", tool.name)));
-            return None;
-        }
-        if !tool.more.is_empty() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
-        }
-        let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
-        write::string(&mut out, &name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        if let Some(schema) = &tool.schema {
-            write::key(&mut out, "parameters");
-            write::clean_copy(&mut out, schema.as_str());
-        }
-        out.push_str("}}");
-        Some(out)
-    }
-}
-
-/// A declaration or a choice with another name for its tool; every other field stays.
-fn renamed(raw: &str, name: &str) -> String {
-    let name = render::literal(name);
-    let doc = Doc::parse(raw);
-    let root = doc.as_ref().ok().and_then(Doc::root);
-    let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
-    match holder {
-        Some((field, inner)) => {
-            render::with_field(raw, field, &render::with_field(inner.raw(), "name", &name))
-        }
-        None => render::with_field(raw, "name", &name),
     }
 }
 
@@ -703,26 +582,6 @@ fn file_part(media: &Media, same: bool) -> Option<String> {
     }
     out.push_str("}}");
     Some(out)
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"required\""),
-        ToolChoice::Named(name) => {
-            let name = render::literal(&wire_name(name, NAME_LENGTH));
-            format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
-        }
-    }
-}
-
-fn is_empty_list(tools: Option<&Raw>) -> bool {
-    tools.is_none_or(|raw| {
-        let doc = Doc::parse(raw.as_str());
-        let root = doc.as_ref().ok().and_then(Doc::root);
-        root.is_some_and(|root| root.kind() == Kind::Array && root.items().next().is_none())
-    })
 }
 
 /// The longest string of a message that is itself longer than any string may be.

@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions, and the many services that speak it.
 
 mod answers;
+mod around;
 pub mod checker;
 mod decode;
 mod encode;

@@ -1,0 +1,220 @@
+//! What goes around the messages of an Anthropic body: system prompt, tools, tool choice, thinking.
+
+use rejoin_record::{
+    Raw,
+    json::{Doc, Value, write},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::super::{body::Surroundings, names::wire_name, render};
+use super::{
+    encode::{Encoder, NAME_LENGTH},
+    marks::MARK,
+};
+use crate::context::{Field, SystemPiece, ToolChoice, ToolDeclaration, ToolKind};
+
+/// What a tool takes that is called with free text: calls of it carry the text in this field.
+const FREE_TEXT_SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+impl Encoder<'_> {
+    pub(super) fn surroundings(&mut self) -> Surroundings {
+        let mut around = Surroundings::default();
+        self.system_field(&mut around);
+        self.tools_field(&mut around);
+        if self.same {
+            self.thinking_field(&mut around);
+            self.null_fields(&mut around);
+        }
+        around
+    }
+
+    /// Settings that are `null` say nothing, and the API refuses them.
+    fn null_fields(&mut self, around: &mut Surroundings) {
+        for name in ["system", "tools", "tool_choice", "thinking"] {
+            let null = |field: &Field| &*field.name == name && field.value.as_str() == "null";
+            if self.target.context.fields.iter().any(null) && self.target.context.get(name).is_none() {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about(name).because("it is null"));
+                if !around.has(name) {
+                    around.leave_out(name);
+                }
+            }
+        }
+    }
+
+    fn system_field(&mut self, around: &mut Surroundings) {
+        let own = self.target.context.get("system").filter(|_| self.same);
+        let pieces = if self.same { self.target.context.system() } else { Vec::new() };
+        let string = own.is_some_and(|own| own.as_str().starts_with('"'));
+        let blank = |piece: &SystemPiece| piece.text.is_blank();
+        // An empty string says nothing and is taken as it is.
+        let list = own.is_none_or(|own| own.as_str().starts_with('['));
+        let taken = (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
+            || (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
+        let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
+        if taken && self.system.is_empty() && !strip {
+            return;
+        }
+        if own.is_some() && !taken {
+            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
+            self.ledger.note(finding.about("system"));
+        }
+        let mut blocks: Vec<String> = Vec::new();
+        for piece in pieces.iter().filter(|piece| !blank(piece)) {
+            let block = piece.block.as_ref().map(Raw::as_str);
+            blocks.push(match block {
+                Some(raw) => self.marked(raw, Position::default()).json.into_owned(),
+                None => render::text_block(&piece.text),
+            });
+        }
+        blocks.extend(self.system.iter().map(|text| render::text_block(text)));
+        match (&self.system[..], blocks.len()) {
+            (_, 0) => around.leave_out("system"),
+            ([only], 1) => around.put("system", render::literal(only)),
+            _ => {
+                let mut out = String::new();
+                render::array(&mut out, blocks.iter().map(String::as_str));
+                around.put("system", out);
+            }
+        }
+    }
+
+    fn tools_field(&mut self, around: &mut Surroundings) {
+        let declared = self.target.context.tools();
+        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
+        let marks = self.same && self.surplus_marks > 0;
+        let rebuilt = !self.same || marks || !declared.iter().all(legal);
+        let mut tools: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for tool in &declared {
+            let Some(json) = self.declaration(tool) else { continue };
+            let json = if marks { self.marked(&json, Position::default()).json.into_owned() } else { json };
+            tools.push(json);
+            names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
+        }
+        if tools.is_empty() && !self.used_tools.is_empty() {
+            let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
+            self.ledger.note(finding.about(self.used_tools.join(", ")));
+            names.clone_from(&self.used_tools);
+            tools.extend(self.used_tools.iter().map(|name| {
+                format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
+            }));
+        } else if !rebuilt {
+            tools.clear();
+        }
+        if !tools.is_empty() {
+            let mut out = String::new();
+            render::array(&mut out, tools.iter().map(String::as_str));
+            around.put("tools", out);
+        } else if !self.same && self.target.context.get("tools").is_some() {
+            around.leave_out("tools");
+        }
+        self.choice_field(around, &names);
+    }
+
+    /// The tool choice: translated, and left out where there is no such tool.
+    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
+        let context = self.target.context;
+        let Some(choice) = context.tool_choice() else { return };
+        let named = match &choice {
+            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
+            _ => None,
+        };
+        let there = named.as_ref().map_or(!names.is_empty(), |name| names.contains(name));
+        if self.same {
+            if let (Some(wire), ToolChoice::Named(name)) = (&named, &choice)
+                && **wire != **name
+            {
+                let raw = context.get("tool_choice").map_or("{}", Raw::as_str);
+                around.put("tool_choice", render::with_field(raw, "name", &render::literal(wire)));
+            }
+            return;
+        }
+        for field in context.tool_choice_more() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{field} of tool_choice")));
+        }
+        if there {
+            around.put("tool_choice", tool_choice(&choice));
+        }
+    }
+
+    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
+        let name = wire_name(&tool.name, NAME_LENGTH);
+        if name != *tool.name {
+            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
+            self.ledger.note(finding.about(tool.name.clone()));
+        }
+        if self.same {
+            return Some(render::with_field(tool.raw.as_str(), "name", &render::literal(&name)));
+        }
+        if tool.kind == ToolKind::Provider {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("tool {}", tool.name)));
+            return None;
+        }
+        if !tool.more.is_empty() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
+        }
+        let mut out = String::from("{\"name\":");
+        write::string(&mut out, &name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        write::key(&mut out, "input_schema");
+        match tool.kind {
+            ToolKind::FreeText => out.push_str(FREE_TEXT_SCHEMA),
+            _ => out.push_str(&object_schema(tool.schema.as_ref())),
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    /// Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).
+    fn thinking_field(&mut self, around: &mut Surroundings) {
+        let Some(thinking) = self.target.context.get("thinking") else { return };
+        let enabled = Doc::parse(thinking.as_str()).is_ok_and(|doc| {
+            doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled"))
+        });
+        let forced =
+            matches!(self.target.context.tool_choice(), Some(ToolChoice::Any | ToolChoice::Named(_)));
+        if enabled && (self.tool_loop == Some(false) || forced) {
+            self.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
+            around.put("thinking", String::from("{\"type\":\"disabled\"}"));
+        }
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => String::from("{\"type\":\"auto\"}"),
+        ToolChoice::Never => String::from("{\"type\":\"none\"}"),
+        ToolChoice::Any => String::from("{\"type\":\"any\"}"),
+        ToolChoice::Named(name) => {
+            format!("{{\"type\":\"tool\",\"name\":{}}}", render::literal(&wire_name(name, NAME_LENGTH)))
+        }
+    }
+}
+
+/// A schema that says it is an object, as the API demands.
+fn object_schema(schema: Option<&Raw>) -> String {
+    let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
+    let doc = Doc::parse(schema.as_str());
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let typed = root.is_some_and(|root| root.get("type").is_some_and(|kind| kind.is_str("object")));
+    let mut out = String::new();
+    if typed {
+        write::clean_copy(&mut out, schema.as_str());
+    } else {
+        out.push_str("{\"type\":\"object\"");
+        for (key, value) in root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type")) {
+            write::key(&mut out, &key.as_str().unwrap_or_default());
+            write::clean_copy(&mut out, value.raw());
+        }
+        out.push('}');
+    }
+    out
+}

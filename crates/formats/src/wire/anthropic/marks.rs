@@ -1,0 +1,83 @@
+//! Cache marks: how many there are, and blocks without them. The API takes four in a request.
+
+use std::collections::HashSet;
+
+use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_view::SoundView;
+
+use crate::convert::Target;
+
+/// Cache marks in the whole request.
+pub(super) fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
+    let around: usize = ["system", "tools"]
+        .iter()
+        .filter_map(|name| target.context.get(name))
+        .map(|raw| marks_of(raw.as_str(), None))
+        .sum();
+    let top = target.context.get("cache_control").map_or(0, |_| 1);
+    // Items of one source message share its bytes: count each message once.
+    let mut seen: HashSet<usize> = HashSet::new();
+    let mut messages = 0;
+    for item in view.items() {
+        let results = item.exchanges().flat_map(|(exchange, _)| exchange.results());
+        let sources = std::iter::once((item.index(), item.message()))
+            .chain(results.map(|result| (result.at().0, result.message())));
+        for (index, message) in sources {
+            let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
+            if raw.contains(MARK) && seen.insert(index) {
+                messages += marks_of(raw, Some("content"));
+            }
+        }
+    }
+    around + top + messages
+}
+
+/// What a mark looks like in the bytes of a block; a block without it needs no closer look.
+pub(super) const MARK: &str = "\"cache_control\"";
+
+/// Marks on the blocks of a list (a field of the value, or the value itself), and on the blocks inside its results.
+fn marks_of(raw: &str, field: Option<&str>) -> usize {
+    let doc = Doc::parse(raw);
+    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return 0 };
+    let list = field.map_or(Some(root), |field| root.get(field));
+    list.into_iter().flat_map(Value::items).map(marks_on).sum()
+}
+
+pub(super) fn marks_on(block: Value<'_>) -> usize {
+    let own = usize::from(block.given("cache_control").is_some());
+    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let inner = block.get("content").filter(|_| result).into_iter().flat_map(Value::items);
+    own + inner.filter(|block| block.given("cache_control").is_some()).count()
+}
+
+/// A block without its first `count` cache marks, those inside a result first.
+pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
+    let mut left = count;
+    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let inner = block.get("content").filter(|content| result && content.kind() == Kind::Array);
+    let inner = inner.map(|content| {
+        let blocks: Vec<String> = content
+            .items()
+            .map(|block| {
+                if left > 0 && block.given("cache_control").is_some() {
+                    left -= 1;
+                    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
+                    let fields: Vec<String> =
+                        fields.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect();
+                    format!("{{{}}}", fields.join(","))
+                } else {
+                    block.raw().to_owned()
+                }
+            })
+            .collect();
+        format!("[{}]", blocks.join(","))
+    });
+    let fields = block.fields().filter(|(key, _)| left == 0 || !key.is_str("cache_control"));
+    let fields: Vec<String> = fields
+        .map(|(key, value)| {
+            let json = inner.as_deref().filter(|_| key.is_str("content")).unwrap_or(value.raw());
+            format!("{}:{json}", key.raw())
+        })
+        .collect();
+    format!("{{{}}}", fields.join(","))
+}

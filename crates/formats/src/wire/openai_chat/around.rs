@@ -1,0 +1,151 @@
+//! What goes around the messages of an OpenAI Chat body: tools and tool choice.
+
+use rejoin_record::{
+    Raw,
+    json::{Doc, Kind, write},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::super::{body::Surroundings, names::wire_name, render};
+use super::encode::{Encoder, NAME_LENGTH};
+use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
+
+impl Encoder<'_> {
+    pub(super) fn surroundings(&mut self) -> Surroundings {
+        let mut around = Surroundings::default();
+        let context = self.target.context;
+        let declared = context.tools();
+        let given = context.fields.iter().any(|field| &*field.name == "tools");
+        let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
+        let mut tools: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for tool in &declared {
+            if let Some(json) = self.declaration(tool) {
+                tools.push(json);
+                names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
+            }
+        }
+        if self.same && given && declared.is_empty() && is_empty_list(context.get("tools")) {
+            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about("tools").because("an empty list is refused"));
+            around.leave_out("tools");
+            if context.fields.iter().any(|field| &*field.name == "tool_choice") {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about("tool_choice").because("there are no tools"));
+                around.leave_out("tool_choice");
+            }
+        } else if !tools.is_empty() && (!self.same || !declared.iter().all(legal)) {
+            let mut out = String::new();
+            render::array(&mut out, tools.iter().map(String::as_str));
+            around.put("tools", out);
+        } else if !self.same && given {
+            around.leave_out("tools");
+        }
+        self.choice_field(&mut around, &names);
+        if !self.same && context.get("system").is_some() {
+            // It went out as the first message.
+            around.leave_out("system");
+        }
+        around
+    }
+
+    /// The tool choice: translated, and left out where there is no such tool.
+    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
+        let context = self.target.context;
+        let raw =
+            context.fields.iter().rev().find(|field| &*field.name == "tool_choice").map(|field| &field.value);
+        let Some(choice) = context.tool_choice() else {
+            if self.same && raw.is_some_and(|raw| raw.as_str() == "null") {
+                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about("tool_choice").because("it is null"));
+                around.leave_out("tool_choice");
+            }
+            return;
+        };
+        let named = match &choice {
+            ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),
+            _ => None,
+        };
+        if self.same {
+            if let (Some(wire), ToolChoice::Named(name), Some(raw)) = (&named, &choice, raw)
+                && **wire != **name
+            {
+                around.put("tool_choice", renamed(raw.as_str(), wire));
+            }
+            return;
+        }
+        for field in context.tool_choice_more() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{field} of tool_choice")));
+        }
+        if named.as_ref().map_or(!names.is_empty(), |name| names.contains(name)) {
+            around.put("tool_choice", tool_choice(&choice));
+        }
+    }
+
+    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
+        let name = wire_name(&tool.name, NAME_LENGTH);
+        if name != *tool.name {
+            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
+            self.ledger.note(finding.about(tool.name.clone()));
+        }
+        if self.same {
+            return Some(renamed(tool.raw.as_str(), &name));
+        }
+        if tool.kind == ToolKind::Provider {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("tool {}", tool.name)));
+            return None;
+        }
+        if !tool.more.is_empty() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
+        }
+        let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
+        write::string(&mut out, &name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        if let Some(schema) = &tool.schema {
+            write::key(&mut out, "parameters");
+            write::clean_copy(&mut out, schema.as_str());
+        }
+        out.push_str("}}");
+        Some(out)
+    }
+}
+
+/// A declaration or a choice with another name for its tool; every other field stays.
+fn renamed(raw: &str, name: &str) -> String {
+    let name = render::literal(name);
+    let doc = Doc::parse(raw);
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
+    match holder {
+        Some((field, inner)) => {
+            render::with_field(raw, field, &render::with_field(inner.raw(), "name", &name))
+        }
+        None => render::with_field(raw, "name", &name),
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => String::from("\"auto\""),
+        ToolChoice::Never => String::from("\"none\""),
+        ToolChoice::Any => String::from("\"required\""),
+        ToolChoice::Named(name) => {
+            let name = render::literal(&wire_name(name, NAME_LENGTH));
+            format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
+        }
+    }
+}
+
+fn is_empty_list(tools: Option<&Raw>) -> bool {
+    tools.is_none_or(|raw| {
+        let doc = Doc::parse(raw.as_str());
+        let root = doc.as_ref().ok().and_then(Doc::root);
+        root.is_some_and(|root| root.kind() == Kind::Array && root.items().next().is_none())
+    })
+}
