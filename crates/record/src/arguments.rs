@@ -50,6 +50,12 @@ impl Arguments {
         self.class
     }
 
+    /// Whether there is text that is no JSON object.
+    #[must_use]
+    pub fn are_no_object(&self) -> bool {
+        matches!(self.class, ArgumentsClass::OtherJson | ArgumentsClass::Malformed)
+    }
+
     /// Whether the JSON in the text holds an escape for half of a surrogate pair. Providers that take arguments as
     /// JSON refuse the whole body for it; inside a string of arguments it is harmless.
     #[must_use]

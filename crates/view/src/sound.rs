@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use rejoin_record::{Block, CallId, Message, Role, ToolCall, ToolResult};
+use rejoin_record::{Arguments, Block, CallId, Message, Role, ToolCall, ToolResult, json::write};
 
 /// Who speaks in a view. Tools do not: their results belong to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,8 +104,14 @@ pub enum ArgumentsUse {
     Wrapped,
 }
 
-/// The field that wraps raw arguments.
-pub const RAW_ARGUMENTS: &str = "_raw_arguments";
+/// Arguments that are no object, as a JSON object that holds their raw text.
+#[must_use]
+pub fn wrapped_arguments(arguments: &Arguments) -> String {
+    let mut wrapped = String::from("{\"_raw_arguments\":");
+    write::string(&mut wrapped, arguments.text());
+    wrapped.push('}');
+    wrapped
+}
 
 /// A call together with its result.
 #[derive(Debug, Clone)]
@@ -378,13 +384,7 @@ impl ExchangeRef<'_> {
         match self.arguments() {
             ArgumentsUse::AsWritten => ToolCall { id, id_given: true, ..call.clone() },
             ArgumentsUse::Empty => ToolCall::new(id, call.name.clone(), "{}"),
-            ArgumentsUse::Wrapped => {
-                let mut wrapped = String::from("{");
-                rejoin_record::json::write::key(&mut wrapped, RAW_ARGUMENTS);
-                rejoin_record::json::write::string(&mut wrapped, call.arguments.text());
-                wrapped.push('}');
-                ToolCall::new(id, call.name.clone(), wrapped)
-            }
+            ArgumentsUse::Wrapped => ToolCall::new(id, call.name.clone(), wrapped_arguments(&call.arguments)),
         }
     }
 }

@@ -5,13 +5,13 @@
 //! (the provider's own words for each rule).
 
 pub mod anthropic;
-pub mod body;
+pub(crate) mod body;
 pub mod encoded;
-pub mod names;
+pub(crate) mod names;
 pub mod openai_chat;
 pub mod registry;
-pub mod render;
-pub mod violation;
+pub(crate) mod render;
+pub(crate) mod violation;
 
 pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};
 pub use violation::Violation;

@@ -9,6 +9,9 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 
+/// Stands before a leading assistant message where that is refused, and where there would be no message at all.
+pub const OPENING: &str = "[conversation resumed]";
+
 /// A message on its way out: the source's own bytes, or new ones.
 #[derive(Debug, Clone)]
 pub enum Outgoing {
@@ -87,6 +90,21 @@ impl Ledger {
             let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
             self.note(finding.about(names.join(", ")));
         }
+    }
+
+    /// A block that cannot stand where it stands, as text.
+    pub fn as_text(&mut self, kind: &BlockKind, at: Position) -> String {
+        let (rule, text) = match kind {
+            BlockKind::Image(media) => (Rule::MovedMedia, media_label("image", media)),
+            BlockKind::Document(media) => (Rule::MovedMedia, media_label("document", media)),
+            BlockKind::Opaque(opaque) => {
+                (Rule::ForeignBlock, opaque_label(&opaque.kind, opaque.raw.as_str()))
+            }
+            // Calls, results, text and reasoning are handled where they stand.
+            _ => (Rule::ForeignBlock, String::new()),
+        };
+        self.change(Finding::new(rule, at, Action::Replaced));
+        text
     }
 
     /// Notes a text that lost half of a surrogate pair.
@@ -202,13 +220,5 @@ pub fn with_field(raw: &str, name: &str, json: &str) -> String {
         }
     }
     out.push('}');
-    out
-}
-
-/// A copy of a JSON value in which nothing is left that strict JSON refuses.
-#[must_use]
-pub fn clean(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    write::clean_copy(&mut out, raw);
     out
 }

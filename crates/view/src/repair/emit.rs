@@ -353,8 +353,7 @@ impl<'h> Emitter<'h> {
         let call = block.as_call().expect("BUG: a call slot is made for a call block");
         let at = Position::block(index, place);
         let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
-        let malformed =
-            matches!(call.arguments.class(), ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
+        let malformed = call.arguments.are_no_object();
         let answered = slot.answered || (self.policy == Policy::Keep && slot.first != NONE);
 
         let answer = match outcome {

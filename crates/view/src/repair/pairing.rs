@@ -160,8 +160,7 @@ impl Pairing {
                         fates.binary_search_by_key(&(number, place), |call| (call.message, call.block));
                     let fate = known.map_or(Fate::Unknown, |known| fates[known].fate);
                     let class = call.arguments.class();
-                    let malformed = matches!(class, ArgumentsClass::Malformed | ArgumentsClass::OtherJson);
-                    let reused = self.add_call(index, &call.id, fate, malformed);
+                    let reused = self.add_call(index, &call.id, fate, call.arguments.are_no_object());
                     slot.calls_are_clean &= call.id_given && class == ArgumentsClass::Object && !reused;
                     if slot.calls == 0 {
                         slot.calls_from = block;

@@ -15,7 +15,7 @@ use rejoin_record::{
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
-    sound::PartRef, sound::RAW_ARGUMENTS,
+    sound::PartRef, sound::wrapped_arguments,
 };
 
 use super::super::{
@@ -31,8 +31,6 @@ use super::{
 };
 use crate::{chat::is_image_type, convert::Target};
 
-/// Stands before a leading assistant message, and where there would be no message at all.
-const OPENING: &str = "[conversation resumed]";
 /// Stands after a trailing assistant message.
 const CLOSING: &str = "Continue.";
 /// Stands for a user message with nothing in it.
@@ -130,7 +128,7 @@ impl<'t> Encoder<'t> {
                 BlockKind::Reasoning(_) => {
                     self.ledger.change(foreign_reasoning(item, block));
                 }
-                other => texts.push(self.as_text(other, Position::block(item.index(), block))),
+                other => texts.push(self.ledger.as_text(other, Position::block(item.index(), block))),
             }
         }
         if texts.is_empty() {
@@ -282,24 +280,9 @@ impl<'t> Encoder<'t> {
             }
             (BlockKind::Image(media), None) => self.image(media, at),
             (BlockKind::Document(media), None) => self.document(media, at),
-            (other, None) => render::text_block(&self.as_text(other, at)),
+            (other, None) => render::text_block(&self.ledger.as_text(other, at)),
         };
         Some(Piece { json: made.into(), exact: false })
-    }
-
-    /// A block that cannot stand here, as text.
-    pub(super) fn as_text(&mut self, kind: &BlockKind, at: Position) -> String {
-        let (rule, text) = match kind {
-            BlockKind::Image(media) => (Rule::MovedMedia, render::media_label("image", media)),
-            BlockKind::Document(media) => (Rule::MovedMedia, render::media_label("document", media)),
-            BlockKind::Opaque(opaque) => {
-                (Rule::ForeignBlock, render::opaque_label(&opaque.kind, opaque.raw.as_str()))
-            }
-            // Calls, results, text and reasoning are handled where they stand.
-            _ => (Rule::ForeignBlock, String::new()),
-        };
-        self.ledger.change(Finding::new(rule, at, Action::Replaced));
-        text
     }
 
     /// The source's own bytes of a block, if they may be sent again.
@@ -413,11 +396,11 @@ impl<'t> Encoder<'t> {
                             }
                         }
                         BlockKind::Image(_) | BlockKind::Document(_) => {
-                            let text = self.as_text(&content.kind, at);
+                            let text = self.ledger.as_text(&content.kind, at);
                             pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
                         }
                         BlockKind::Opaque(_) if !paired.contains(&block) => {
-                            let text = self.as_text(&content.kind, at);
+                            let text = self.ledger.as_text(&content.kind, at);
                             pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
                         }
                         _ => pieces.extend(self.content_piece(message, content, at)),
@@ -439,7 +422,7 @@ impl<'t> Encoder<'t> {
         if self.messages.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::message(item.index()), Action::Inserted);
             self.ledger.change(finding.because("a conversation begins with a user message"));
-            self.push_text("user", OPENING);
+            self.push_text("user", render::OPENING);
         }
         let whole = item.is_complete() && self.is_regular(message) && pieces.len() == message.blocks.len();
         if whole && pieces.iter().all(|piece| piece.exact) {
@@ -542,12 +525,7 @@ impl<'t> Encoder<'t> {
                 self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
                 out.push_str("{}");
             }
-            ArgumentsUse::Wrapped => {
-                out.push('{');
-                write::key(&mut out, RAW_ARGUMENTS);
-                write::string(&mut out, call.arguments.text());
-                out.push('}');
-            }
+            ArgumentsUse::Wrapped => out.push_str(&wrapped_arguments(&call.arguments)),
         }
         out.push('}');
         (Piece { json: out.into(), exact: false }, id)
@@ -587,7 +565,7 @@ impl<'t> Encoder<'t> {
         if self.messages.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
-            self.push_text("user", OPENING);
+            self.push_text("user", render::OPENING);
         } else if let Some(last) = self.ends_with_assistant {
             let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
             self.ledger.note(finding.because("a conversation ends with a user message"));

@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef, RAW_ARGUMENTS},
+    sound::{self, PartRef},
 };
 
 use super::super::{
@@ -19,9 +19,6 @@ use super::super::{
     render::{self, Ledger, Outgoing},
 };
 use crate::{chat::REASONING_FIELDS, convert::Target};
-
-/// Stands where there would be no message at all.
-const OPENING: &str = "[conversation resumed]";
 
 const ID_LENGTH: usize = 40;
 pub(super) const NAME_LENGTH: usize = 64;
@@ -202,37 +199,22 @@ impl Encoder<'_> {
                 Some(raw) => content.part(raw),
                 None => match image_part(media) {
                     Some(part) => content.part(part),
-                    None => content.text(&self.label(&block.kind, at)),
+                    None => content.text(&self.ledger.as_text(&block.kind, at)),
                 },
             },
             BlockKind::Document(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
                 Some(raw) => content.part(raw),
                 None => match file_part(media, self.same) {
                     Some(part) => content.part(part),
-                    None => content.text(&self.label(&block.kind, at)),
+                    None => content.text(&self.ledger.as_text(&block.kind, at)),
                 },
             },
             BlockKind::Opaque(_) if user => match self.own_bytes(message, block).map(str::to_owned) {
                 Some(raw) => content.part(raw),
-                None => content.text(&self.label(&block.kind, at)),
+                None => content.text(&self.ledger.as_text(&block.kind, at)),
             },
-            kind => content.text(&self.label(kind, at)),
+            kind => content.text(&self.ledger.as_text(kind, at)),
         }
-    }
-
-    /// A block that cannot stand here, as text.
-    fn label(&mut self, kind: &BlockKind, at: Position) -> String {
-        let (rule, text) = match kind {
-            BlockKind::Image(media) => (Rule::MovedMedia, render::media_label("image", media)),
-            BlockKind::Document(media) => (Rule::MovedMedia, render::media_label("document", media)),
-            BlockKind::Opaque(opaque) => {
-                (Rule::ForeignBlock, render::opaque_label(&opaque.kind, opaque.raw.as_str()))
-            }
-            // Calls, results, text and reasoning are handled where they stand.
-            _ => (Rule::ForeignBlock, String::new()),
-        };
-        self.ledger.change(Finding::new(rule, at, Action::Replaced));
-        text
     }
 
     fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
@@ -266,7 +248,7 @@ impl Encoder<'_> {
                             speaks_otherwise = true;
                         }
                         BlockKind::Text(_) => self.part(&mut content, message, kind, "assistant", at),
-                        other => content.text(&self.label(other, at)),
+                        other => content.text(&self.ledger.as_text(other, at)),
                     }
                 }
                 PartRef::Exchange(exchange, call) => calls.push(self.call(item, exchange, call)),
@@ -363,13 +345,7 @@ impl Encoder<'_> {
                 self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
                 json.push_str("\"{}\"");
             }
-            ArgumentsUse::Wrapped => {
-                let mut wrapped = String::from("{");
-                write::key(&mut wrapped, RAW_ARGUMENTS);
-                write::string(&mut wrapped, call.arguments.text());
-                wrapped.push('}');
-                write::string(&mut json, &wrapped);
-            }
+            ArgumentsUse::Wrapped => write::string(&mut json, &sound::wrapped_arguments(&call.arguments)),
         }
         json.push_str("}}");
         Call { exchange, call, id, json, exact: false }
@@ -408,7 +384,7 @@ impl Encoder<'_> {
                             _ => None,
                         };
                         let Some(part) = carried else {
-                            content.text(&self.label(&block.kind, at));
+                            content.text(&self.ledger.as_text(&block.kind, at));
                             continue;
                         };
                         self.ledger
@@ -512,7 +488,7 @@ impl Encoder<'_> {
         if self.messages.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
-            let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(OPENING));
+            let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(render::OPENING));
             self.push(Outgoing::New(opening));
         }
         for (index, message) in self.messages.iter().enumerate() {
