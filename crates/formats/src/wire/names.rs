@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use rejoin_record::hash::short_name;
+use rejoin_record::{ToolCall, hash::short_name};
+use rejoin_view::{Action, ExchangeRef, Finding, Position, Rule};
+
+use super::render::Ledger;
 
 /// Length of an id that we make: 24 letters and digits are legal in every dialect that has room for them.
 const ID_LENGTH: usize = 24;
@@ -61,6 +64,67 @@ impl IdMap {
     #[must_use]
     pub fn into_renamed(self) -> Vec<(String, String)> {
         self.renamed
+    }
+}
+
+/// How calls and their tools are spelled in a dialect: one table for both sides of every exchange.
+#[derive(Debug, Clone)]
+pub struct Spelling {
+    ids: IdMap,
+    names: NameMap,
+    name_length: usize,
+}
+
+/// A call as it is spelled on the wire.
+pub struct Spelled {
+    /// The id of the call and of its result.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Whether both are what the source has.
+    pub as_written: bool,
+    /// Whether the tool occurs for the first time.
+    pub first_use: bool,
+}
+
+impl Spelling {
+    /// The spelling of a dialect in which `legal` ids and names of up to `name_length` letters stay as they are.
+    #[must_use]
+    pub fn new(legal: fn(&str) -> bool, name_length: usize) -> Self {
+        Self { ids: IdMap::new(legal), names: NameMap::default(), name_length }
+    }
+
+    /// Spells a call, and notes what had to change.
+    pub fn of(
+        &mut self,
+        exchange: ExchangeRef<'_>,
+        call: &ToolCall,
+        at: Position,
+        ledger: &mut Ledger,
+    ) -> Spelled {
+        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
+        let id = self.ids.map(view_id).into_owned();
+        if id != view_id {
+            ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
+        }
+        let name = wire_name(&call.name, self.name_length).into_owned();
+        if name != *call.name {
+            ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
+        }
+        let first_use = self.names.add(&call.name, &name);
+        let as_written = id == call.id.as_str() && name == *call.name;
+        Spelled { id, name, as_written, first_use }
+    }
+
+    /// Takes the id of a server tool, which nobody may rename. False if it is taken.
+    pub fn reserve(&mut self, id: &str) -> bool {
+        self.ids.reserve(id)
+    }
+
+    /// Every id and every name that got another spelling.
+    #[must_use]
+    pub fn into_renamed(self) -> (Vec<(String, String)>, Vec<(String, String)>) {
+        (self.ids.into_renamed(), self.names.into_renamed())
     }
 }
 

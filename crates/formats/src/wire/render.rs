@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::chat::{Style, more_fields};
+use crate::{
+    chat::{Style, more_fields},
+    context::{ToolDeclaration, ToolKind},
+};
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Raw, Text, ToolResult,
     json::{Doc, Value, write},
@@ -90,6 +93,27 @@ impl Ledger {
             let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
             self.note(finding.about(names.join(", ")));
         }
+    }
+
+    /// Notes what becomes of a tool declaration. False if another dialect has nothing like it.
+    pub fn declares(&mut self, tool: &ToolDeclaration, wire_name: &str, same: bool) -> bool {
+        let about =
+            |rule, action, subject: String| Finding::new(rule, Position::default(), action).about(subject);
+        if *wire_name != *tool.name {
+            self.note(about(Rule::IllegalName, Action::Renamed, tool.name.to_string()));
+        }
+        if same {
+            return true;
+        }
+        if tool.kind == ToolKind::Provider {
+            self.note(about(Rule::ForeignField, Action::LeftOut, format!("tool {}", tool.name)));
+            return false;
+        }
+        if !tool.more.is_empty() {
+            let fields = format!("{} of tool {}", tool.more.join(", "), tool.name);
+            self.note(about(Rule::ForeignField, Action::LeftOut, fields));
+        }
+        true
     }
 
     /// A block that cannot stand where it stands, as text.

@@ -21,7 +21,7 @@ use rejoin_view::{
 use super::super::{
     Encoded, TooLarge,
     body::write_body,
-    names::{IdMap, NameMap, wire_name},
+    names::{Spelled, Spelling, wire_name},
     registry::Dialect,
     render::{self, Ledger, Outgoing, Piece},
 };
@@ -57,8 +57,7 @@ pub(super) struct Encoder<'t> {
     pub(super) same: bool,
     pub(super) messages: Vec<Outgoing>,
     pub(super) ledger: Ledger,
-    pub(super) ids: IdMap,
-    pub(super) names: NameMap,
+    spelling: Spelling,
     /// Tools of the history, in order.
     pub(super) used_tools: Vec<String>,
     pub(super) system: Vec<String>,
@@ -87,10 +86,7 @@ impl<'t> Encoder<'t> {
             same,
             messages: Vec::new(),
             ledger: Ledger::new(view, intact),
-            ids: IdMap::new(|id| {
-                !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-            }),
-            names: NameMap::default(),
+            spelling: Spelling::new(legal_id, NAME_LENGTH),
             used_tools: Vec::new(),
             system: Vec::new(),
             pending: None,
@@ -465,7 +461,7 @@ impl<'t> Encoder<'t> {
                 }
                 (_, Some(id)) if result => {
                     if let Some(call) = open.remove(&(id.clone(), mcp))
-                        && self.ids.reserve(&id)
+                        && self.spelling.reserve(&id)
                     {
                         stay.extend([call, block]);
                     }
@@ -486,16 +482,9 @@ impl<'t> Encoder<'t> {
         call: &'i ToolCall,
     ) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
-        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
-        let id = self.ids.map(view_id).into_owned();
-        if id != view_id {
-            self.ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
-        }
-        let name = wire_name(&call.name, NAME_LENGTH).into_owned();
-        if name != *call.name {
-            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
-        }
-        if self.names.add(&call.name, &name) {
+        let Spelled { id, name, as_written: spelled_so, first_use } =
+            self.spelling.of(exchange, call, at, &mut self.ledger);
+        if first_use {
             self.used_tools.push(name.clone());
         }
         let as_written =
@@ -503,8 +492,7 @@ impl<'t> Encoder<'t> {
         let block = &item.message().blocks[exchange.block()];
         if let Some(raw) = self.own_bytes(item.message(), block)
             && as_written
-            && id == call.id.as_str()
-            && name == *call.name
+            && spelled_so
         {
             return (self.marked(raw, at), id);
         }
@@ -582,17 +570,17 @@ impl<'t> Encoder<'t> {
         if body.len() > BODY_BYTES {
             return too_large("the body in bytes", body.len(), BODY_BYTES);
         }
-        Ok(Encoded {
-            body,
-            findings: self.ledger.findings,
-            ids: self.ids.into_renamed(),
-            names: self.names.into_renamed(),
-        })
+        let (ids, names) = self.spelling.into_renamed();
+        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
     }
 }
 
 pub(super) fn foreign_reasoning(item: ItemRef<'_>, block: usize) -> Finding {
     Finding::new(Rule::ForeignReasoning, Position::block(item.index(), block), Action::LeftOut)
+}
+
+fn legal_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 /// The text of a string content, if the message is nothing but that.

@@ -8,7 +8,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::super::{body::Surroundings, names::wire_name, render};
 use super::encode::{Encoder, NAME_LENGTH};
-use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
+use crate::context::{ToolChoice, ToolDeclaration};
 
 impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
@@ -85,21 +85,11 @@ impl Encoder<'_> {
 
     fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
-        if name != *tool.name {
-            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
-            self.ledger.note(finding.about(tool.name.clone()));
+        if !self.ledger.declares(tool, &name, self.same) {
+            return None;
         }
         if self.same {
             return Some(renamed(tool.raw.as_str(), &name));
-        }
-        if tool.kind == ToolKind::Provider {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("tool {}", tool.name)));
-            return None;
-        }
-        if !tool.more.is_empty() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{} of tool {}", tool.more.join(", "), tool.name)));
         }
         let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
         write::string(&mut out, &name);

@@ -14,7 +14,7 @@ use rejoin_view::{
 use super::super::{
     Encoded, TooLarge,
     body::write_body,
-    names::{IdMap, NameMap, wire_name},
+    names::{Spelled, Spelling},
     registry::Dialect,
     render::{self, Ledger, Outgoing},
 };
@@ -36,8 +36,7 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         keeps_reasoning,
         messages: Vec::new(),
         ledger: Ledger::new(view, keeps_reasoning),
-        ids: IdMap::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH),
-        names: NameMap::default(),
+        spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         fields_of: None,
         places: Vec::new(),
         current: 0,
@@ -66,8 +65,7 @@ pub(super) struct Encoder<'t> {
     pub(super) keeps_reasoning: bool,
     pub(super) messages: Vec<Outgoing>,
     pub(super) ledger: Ledger,
-    pub(super) ids: IdMap,
-    pub(super) names: NameMap,
+    spelling: Spelling,
     /// The message whose other fields went out last.
     pub(super) fields_of: Option<usize>,
     /// The source message that each message comes from.
@@ -312,22 +310,13 @@ impl Encoder<'_> {
 
     fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>, call: &'i ToolCall) -> Call<'i> {
         let at = Position::block(item.index(), exchange.block());
-        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
-        let id = self.ids.map(view_id).into_owned();
-        if id != view_id {
-            self.ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
-        }
-        let name = wire_name(&call.name, NAME_LENGTH).into_owned();
-        if name != *call.name {
-            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
-        }
-        self.names.add(&call.name, &name);
+        let Spelled { id, name, as_written: spelled_so, .. } =
+            self.spelling.of(exchange, call, at, &mut self.ledger);
         let block = &item.message().blocks[exchange.block()];
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if let Some(raw) = self.own_bytes(item.message(), block)
             && as_written
-            && id == call.id.as_str()
-            && name == *call.name
+            && spelled_so
         {
             return Call { exchange, call, id, json: raw.to_owned(), exact: true };
         }
@@ -506,12 +495,8 @@ impl Encoder<'_> {
         let around = self.surroundings();
         let body =
             write_body(self.target, Dialect::OpenAiChat, &self.messages, around, &mut self.ledger.findings);
-        Ok(Encoded {
-            body,
-            findings: self.ledger.findings,
-            ids: self.ids.into_renamed(),
-            names: self.names.into_renamed(),
-        })
+        let (ids, names) = self.spelling.into_renamed();
+        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
     }
 }
 
