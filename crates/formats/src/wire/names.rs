@@ -67,6 +67,9 @@ impl IdMap {
     }
 }
 
+/// What got another spelling: ours, theirs.
+pub type Renamed = Vec<(String, String)>;
+
 /// How calls and their tools are spelled in a dialect: one table for both sides of every exchange.
 #[derive(Debug, Clone)]
 pub struct Spelling {
@@ -123,7 +126,7 @@ impl Spelling {
 
     /// Every id and every name that got another spelling.
     #[must_use]
-    pub fn into_renamed(self) -> (Vec<(String, String)>, Vec<(String, String)>) {
+    pub fn into_renamed(self) -> (Renamed, Renamed) {
         (self.ids.into_renamed(), self.names.into_renamed())
     }
 }
