@@ -12,9 +12,21 @@ pub fn ci() -> Result<()> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     tidy::tidy()?;
+    say_about_the_corpus();
     run(&mut cargo(&["test", "--locked", "--workspace"]))?;
     run(cargo(&["doc", "--locked", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     rows::rows(rows::Listing::Count)?;
     println!("{}: everything passed", run::root().display());
     Ok(())
+}
+
+/// The corpus test uses real sessions that lie beside the project, and passes without a word where there are none.
+fn say_about_the_corpus() {
+    let given = std::env::var_os("REJOIN_CORPUS").map(std::path::PathBuf::from);
+    let folder = given.unwrap_or_else(|| run::root().join("../shared/corpus"));
+    if folder.is_dir() {
+        println!("corpus: the corpus test runs over {}", folder.display());
+    } else {
+        println!("corpus: there is none, so the corpus test is skipped (REJOIN_CORPUS names another place)");
+    }
 }
