@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use proptest::{prelude::*, test_runner::Config};
 use rejoin_formats::{Converted, Dialect, Input, Session, Target, convert, sessions};
 use rejoin_record::Message;
-use rejoin_view::{Finding, History, OnBroken, Policy, Repairer, Rule, repair};
+use rejoin_view::{Fate, Finding, History, KnownCall, OnBroken, Policy, Repairer, Rule, repair};
 use testkit::{
     bodies::{self, Body, Shape},
     scan,
@@ -111,13 +111,16 @@ proptest! {
     fn stable(
         (body, tail) in prop_oneof![Just(Shape::OpenAi), Just(Shape::Anthropic)]
             .prop_flat_map(|shape| (bodies::body(shape), bodies::continuation(shape))),
+        seed in any::<u8>(),
     ) {
         let Some(base) = session(&body.json, body.shape.name()) else { return Ok(()) };
         let appended = session(&format!("[{}]", tail.join(",")), body.shape.name()).unwrap();
         for to in Dialect::all() {
             for policy in [Policy::Keep, Policy::Drop] {
                 let mut running = Repairer::new(policy);
-                base.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
+                for (index, message) in base.messages.iter().enumerate() {
+                    running.push(Arc::clone(message), &fates(message, index, seed));
+                }
                 running.seal();
                 let before = encode_blocks(&running, to, &base);
                 appended.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
@@ -129,14 +132,20 @@ proptest! {
 
     /// Law `linear`, its second half: a running conversation gives the same view as a fresh one, and shares what was sent.
     #[test]
-    fn running_equals_fresh(body in bodies::any_body(), cuts in proptest::collection::vec(any::<bool>(), 40)) {
+    fn running_equals_fresh(
+        body in bodies::any_body(),
+        cuts in proptest::collection::vec(any::<bool>(), 40),
+        seed in any::<u8>(),
+    ) {
         let Some(base) = session(&body.json, body.shape.name()) else { return Ok(()) };
         for policy in [Policy::Keep, Policy::Drop] {
             let mut running = Repairer::new(policy);
-            let (mut messages, mut sent) = (Vec::new(), Vec::new());
+            let (mut messages, mut sent, mut known) = (Vec::new(), Vec::new(), Vec::new());
             let mut sealed = 0;
-            for (message, cut) in base.messages.iter().zip(cuts.iter().cycle()) {
-                running.push(Arc::clone(message), &[]);
+            for (index, (message, cut)) in base.messages.iter().zip(cuts.iter().cycle()).enumerate() {
+                let fates = fates(message, index, seed);
+                running.push(Arc::clone(message), &fates);
+                known.extend(fates.into_iter().map(|(block, fate)| KnownCall { message: index, block, fate }));
                 messages.push(Arc::clone(message));
                 let before = running.view();
                 if *cut {
@@ -148,7 +157,7 @@ proptest! {
                 for (old, new) in before.view.chunks().iter().zip(now.view.chunks()).take(sealed.saturating_sub(1)) {
                     prop_assert!(Arc::ptr_eq(old, new), "what was sealed is shared");
                 }
-                let fresh = repair(&History::with(messages.clone(), Vec::new(), sent.clone()), policy);
+                let fresh = repair(&History::with(messages.clone(), known.clone(), sent.clone()), policy);
                 prop_assert_eq!(format!("{:?}", now.view.items().collect::<Vec<_>>()), format!("{:?}", fresh.view.items().collect::<Vec<_>>()));
                 prop_assert_eq!(now.findings, fresh.findings);
                 prop_assert_eq!(now.view.first_change(), fresh.view.first_change());
@@ -180,6 +189,23 @@ proptest! {
             }
         }
     }
+}
+
+/// Something that may be known of the calls of a message: the same for the same seed.
+fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
+    let known = [
+        Fate::Unknown,
+        Fate::Unknown,
+        Fate::Started,
+        Fate::NotStarted,
+        Fate::AwaitingApproval,
+        Fate::ClosedLeftOut,
+        Fate::ClosedInterrupted,
+    ];
+    let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+    calls
+        .map(|(block, _)| (block, known[(index * 5 + block * 3 + usize::from(seed)) % known.len()]))
+        .collect()
 }
 
 /// Roles and contents, without what only the source knows.
