@@ -87,11 +87,11 @@ fn check_names_place_answer_and_action_and_ends_with_counts() {
     assert_eq!(code(&output), 1);
     let text = out(&output);
     for part in [
-        "error message 1, block 0 (line 3): a tool call has no result (call_1, tool ls) [unanswered-call]",
+        "error at message 1, block 0 (line 3): a tool call has no result (call_1, tool ls) [unanswered-call]",
         "OpenAI would answer 400: An assistant message with 'tool_calls' must be followed by tool messages",
         "did not have response messages: call_1",
         "rejoin: a result is added that says none was recorded",
-        "error message 3, block 0 (line 5): a tool result has no call (call_7) [orphan-result]",
+        "error at message 3, block 0 (line 5): a tool result has no call (call_7) [orphan-result]",
         "broken: 4 messages, 1 call, 1 result: 2 errors.",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

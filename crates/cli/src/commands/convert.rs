@@ -22,12 +22,12 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
     match convert(session, arguments.to, arguments.model.as_deref(), on_broken) {
         Ok(converted) => {
             // The report first: once the body is printed, the work is done.
-            tell(&input, session, converted.findings, arguments)?;
+            tell(&input, session, converted.findings, arguments, Finding::deed)?;
             output::raw_data(&converted.body)?;
             Ok(0)
         }
         Err(ConvertError::Refused(findings)) => {
-            tell(&input, session, findings, arguments)?;
+            tell(&input, session, findings, arguments, |_| "nothing is sent")?;
             Err(Failure::Refused { name })
         }
         Err(ConvertError::TooLarge(error)) => {
@@ -71,6 +71,7 @@ fn tell(
     session: &Session,
     findings: Vec<Finding>,
     arguments: &ConvertArguments,
+    deed: impl Fn(&Finding) -> &'static str,
 ) -> Result<(), Failure> {
     let findings = report::with_lines(input, session, findings);
     if let Some(path) = &arguments.report {
@@ -79,7 +80,7 @@ fn tell(
             .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
     }
     for finding in &findings {
-        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
+        output::talk(&format!("{} — {}", report::line(finding), deed(finding)));
     }
     Ok(())
 }

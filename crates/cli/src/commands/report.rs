@@ -76,9 +76,9 @@ pub fn json_list(findings: &[Finding]) -> String {
 /// Where a finding is, for a person.
 pub fn place(finding: &Finding) -> String {
     let mut place = match (finding.at.message, finding.at.block) {
-        (Some(message), Some(block)) => format!("message {message}, block {block}"),
-        (Some(message), None) => format!("message {message}"),
-        (None, _) => String::from("request"),
+        (Some(message), Some(block)) => format!("at message {message}, block {block}"),
+        (Some(message), None) => format!("at message {message}"),
+        (None, _) => String::from("in the request"),
     };
     if let Some(line) = finding.at.line {
         place.push_str(&format!(" (line {line})"));

@@ -222,7 +222,13 @@ impl<'h> Emitter<'h> {
         if partial {
             let action = if policy == Policy::Keep { Action::Kept } else { Action::LeftOut };
             let missing = format!("{unanswered} of {} calls have no result", slots.len());
-            self.find(Rule::PartialBatch, Position::message(index), action, |f| f.because(missing));
+            let calls = self.source(index as u32).tool_calls().zip(slots);
+            let ids: Vec<&str> =
+                calls.filter(|(_, slot)| open(slot)).map(|(call, _)| call.id.as_str()).collect();
+            let ids = ids.join(", ");
+            self.find(Rule::PartialBatch, Position::message(index), action, |f| {
+                f.about(ids).because(missing)
+            });
         }
         let all_out = policy == Policy::Drop && unanswered > 0;
         calls
