@@ -1,4 +1,4 @@
-//! Where inputs come from: files and standard input, read up to the limit and no further.
+//! Where inputs come from: files and standard input. What is too large for one text is read line by line.
 
 use std::{
     fs::File,
@@ -15,19 +15,40 @@ use crate::failure::Failure;
 
 /// Reads the conversations of a file, or of standard input for `-`.
 pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
-    let (name, bytes) =
-        if path == "-" { (String::from("standard input"), stdin()?) } else { (path.to_owned(), file(path)?) };
-    let unreadable = |error: &ReadError| {
-        let hint = hint(error, from);
+    let (name, source) = if path == "-" {
+        (String::from("standard input"), Box::new(io::stdin()) as Box<dyn io::Read>)
+    } else {
+        (path.to_owned(), Box::new(file(path)?) as Box<dyn io::Read>)
+    };
+    let unreadable = |error: ReadError| {
+        let hint = hint(&error, from);
         Failure::Unreadable { name: name.clone(), why: error.to_string(), hint }
     };
-    let input = Input::new(if path == "-" { "-" } else { path }, &bytes)
-        .map_err(|error| unreadable(&error.into()))?;
-    drop(bytes);
+    let stopped =
+        |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
     let format = from.and_then(sessions::registry::named);
-    let sessions = sessions::read(&input, format).map_err(|error| unreadable(&error))?;
-    Ok((input, sessions))
+    // One byte more than the limit is enough to know that it is too much for one text.
+    let mut source = io::BufReader::new(source);
+    let mut bytes = Vec::new();
+    (&mut source).take(limits::BODY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(stopped)?;
+    if bytes.len() > limits::BODY_BYTES {
+        let beginning = String::from_utf8_lossy(&bytes[..LOOK_AT]);
+        let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
+        let Some(format) = format.or_else(|| sessions::detect(&beginning)) else {
+            return Err(unreadable(too_large));
+        };
+        let mut whole = io::Cursor::new(bytes).chain(source);
+        let read = (format.read_stream)(path, &mut whole).map_err(unreadable)?;
+        return Ok((Input { name: path.to_owned(), text: "".into(), replaced_at: None }, read));
+    }
+    let input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
+    drop(bytes);
+    let read = sessions::read(&input, format).map_err(unreadable)?;
+    Ok((input, read))
 }
+
+/// How much of a large input tells its format.
+const LOOK_AT: usize = 1024 * 1024;
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
@@ -38,6 +59,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
             format!("leave `--from` out, or try another of {formats}")
         }
         ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
+        ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),
         ReadError::Input(InputError::Binary { .. }) => {
@@ -47,7 +69,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     })
 }
 
-fn file(path: &str) -> Result<Vec<u8>, Failure> {
+fn file(path: &str) -> Result<File, Failure> {
     let unreadable = |error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some(String::from("check the path; `-` reads standard input")),
@@ -61,20 +83,5 @@ fn file(path: &str) -> Result<Vec<u8>, Failure> {
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(unreadable(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    up_to_limit(file).map_err(unreadable)
-}
-
-fn stdin() -> Result<Vec<u8>, Failure> {
-    up_to_limit(io::stdin().lock()).map_err(|error| Failure::Unreadable {
-        name: String::from("standard input"),
-        why: error.to_string(),
-        hint: None,
-    })
-}
-
-/// One byte more than the limit is enough to know that it is too much.
-fn up_to_limit(reader: impl io::Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(limits::BODY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(file)
 }

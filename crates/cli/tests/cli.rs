@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{Seek as _, Write as _},
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -184,6 +184,29 @@ fn a_file_past_the_limit_is_refused_without_being_read_into_memory() {
     let output = rejoin(&["check", &path.display().to_string()]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("larger than the limit of 256 MiB"), "{}", err(&output));
+}
+
+/// A line past the limit costs itself; the lines around it are read.
+#[test]
+fn a_line_past_the_limit_is_set_aside() {
+    let home = Home::new();
+    let path = home.path("lines.jsonl");
+    let line = |role: &str| format!("{{\"role\":\"{role}\",\"content\":\"words\"}}\n");
+    let mut file = fs::File::create(&path).unwrap();
+    file.write_all(line("user").as_bytes()).unwrap();
+    // A hole: 257 MiB that nobody has to write.
+    file.seek(std::io::SeekFrom::Current(257 * 1024 * 1024)).unwrap();
+    file.write_all(format!("\n{}", line("assistant")).as_bytes()).unwrap();
+    let output = rejoin(&["check", "--json", &path.display().to_string()]);
+    assert_eq!(code(&output), 1, "{}", err(&output));
+    let report: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(report["messages"], 2);
+    assert_eq!(report["findings"][0]["rule"], "damaged-entry");
+    assert_eq!(report["findings"][0]["at"], serde_json::json!({"message":1,"block":null,"line":2}));
+    let output = rejoin(&["convert", &path.display().to_string(), "--to", "anthropic"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let output = command(&["check", "-"]).stdin(fs::File::open(&path).unwrap()).output().unwrap();
+    assert!(out(&output).contains("2 messages"), "{}{}", out(&output), err(&output));
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct Place {
     pub index: usize,
     /// Its first byte in the input.
     pub offset: usize,
+    /// Its line, from 1, where the reader knows it.
+    pub line: Option<usize>,
 }
 
 /// Something that was not a message, kept as it was.
@@ -69,9 +71,19 @@ pub enum ReadError {
     /// It is JSON, but no conversation in the format.
     #[error("no conversation in it: {0}")]
     NoConversation(&'static str),
+    /// Reading stopped.
+    #[error("{0}")]
+    Io(String),
     /// Nobody knows the format.
     #[error("the format is not known")]
     UnknownFormat,
+}
+
+impl ReadError {
+    /// Reading stopped for a reason of the system's.
+    pub(crate) fn io(error: std::io::Error) -> Self {
+        Self::Io(error.to_string())
+    }
 }
 
 impl Session {
@@ -94,13 +106,13 @@ impl Session {
         Position { message: place.map_or(at.message, |place| Some(place.index)), ..at }
     }
 
-    /// Byte offsets of the messages by their number in the source.
+    /// Where the messages stand, by their number in the source.
     #[must_use]
-    pub fn offsets(&self) -> HashMap<usize, usize> {
+    pub fn source_places(&self) -> HashMap<usize, Place> {
         self.places
             .iter()
             .chain(self.set_aside.iter().map(|item| &item.place))
-            .map(|place| (place.index, place.offset))
+            .map(|place| (place.index, *place))
             .collect()
     }
 

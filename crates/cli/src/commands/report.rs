@@ -8,14 +8,14 @@ use crate::output::{self, harmless, paint};
 
 /// Gives findings of a session their lines in the input.
 pub fn with_lines(input: &Input, session: &Session, findings: Vec<Finding>) -> Vec<Finding> {
-    let offsets = session.offsets();
+    let places = session.source_places();
     let mut lines = Lines { input, known: vec![(0, 1)], cache: HashMap::new() };
     findings
         .into_iter()
         .map(|mut finding| {
             if finding.at.line.is_none() {
-                let offset = finding.at.message.and_then(|message| offsets.get(&message));
-                finding.at.line = offset.map(|offset| lines.of(*offset));
+                let place = finding.at.message.and_then(|message| places.get(&message));
+                finding.at.line = place.map(|place| place.line.unwrap_or_else(|| lines.of(place.offset)));
             }
             finding
         })

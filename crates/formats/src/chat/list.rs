@@ -1,17 +1,21 @@
 //! Finding the messages in a text: a request body, a bare array, or one JSON value a line.
 
-use std::sync::Arc;
+use std::{
+    io::{BufRead, Read as _},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Raw, Text,
     json::{Doc, Kind, Value},
+    limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{MessageReader, Style, detect};
 use crate::{
     context::{Context, Field},
-    input::Input,
+    input::{Input, InputError},
     session::{Place, ReadError, Session, SetAside, derive_id},
     wire::registry::Dialect,
 };
@@ -124,12 +128,16 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     {
         return Err(not_json(error));
     }
-    let mut builder = Builder::new(input, style, body);
+    let mut builder = Builder::new(&input.name, style, body.map(|body| (body, &input.text)));
+    if let Some(at) = input.replaced_at {
+        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
+        builder.session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    }
     for item in list.items() {
         if item.is_cut() {
             builder.set_aside(&input.text[item.start()..], item.start());
         } else {
-            builder.add(item, &input.text, 0);
+            builder.add(item, &input.text, 0, None);
         }
     }
     if let Some(error) = error {
@@ -154,13 +162,75 @@ fn is_container(value: Value<'_>) -> bool {
 
 /// One JSON value a line: messages of one conversation, or a conversation each.
 fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
-    let mut sessions: Vec<Session> = Vec::new();
-    let mut single: Option<Builder<'_>> = None;
-    let mut damaged: Vec<(Option<usize>, usize)> = Vec::new();
-    let mut offset = 0;
-    for (number, line) in input.text.split_inclusive('\n').enumerate() {
-        let start = offset;
-        offset += line.len();
+    let mut lines = Lines::new(&input.name, style);
+    for line in input.text.split_inclusive('\n') {
+        lines.add(line);
+    }
+    let mut sessions = lines.finish()?;
+    if let (Some(at), Some(first)) = (input.replaced_at, sessions.first_mut()) {
+        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
+        first.findings.insert(0, Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    }
+    Ok(sessions)
+}
+
+/// Reads a file of lines that is too large to be one text. Needs memory for its conversation and one line; a line past the
+/// limit is set aside.
+///
+/// # Errors
+/// If there is no message in it, or it cannot be read.
+pub fn read_stream(name: &str, style: Style, source: &mut dyn BufRead) -> Result<Vec<Session>, ReadError> {
+    let mut lines = Lines::new(name, style);
+    let mut bytes = Vec::new();
+    let mut too_large = None;
+    loop {
+        bytes.clear();
+        let limit = limits::BODY_BYTES;
+        let read = source.take(limit as u64 + 1).read_until(b'\n', &mut bytes).map_err(ReadError::io)?;
+        if read == 0 {
+            break;
+        }
+        if read > limit {
+            too_large = Some(InputError::TooLarge { bytes: read });
+            let skipped = source.skip_until(b'\n').map_err(ReadError::io)?;
+            lines.too_long(read + skipped);
+            continue;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if matches!(text, std::borrow::Cow::Owned(_)) {
+            lines.replaced();
+        }
+        lines.add(&text);
+    }
+    match (lines.finish(), too_large) {
+        (Err(ReadError::NoConversation(_)), Some(error)) => Err(error.into()),
+        (read, _) => read,
+    }
+}
+
+/// Lines as they come.
+struct Lines<'n> {
+    name: &'n str,
+    style: Style,
+    /// Where the next line begins, and its number from 0.
+    offset: usize,
+    number: usize,
+    single: Option<Builder>,
+    sessions: Vec<Session>,
+    damage: Vec<Finding>,
+}
+
+impl<'n> Lines<'n> {
+    fn new(name: &'n str, style: Style) -> Self {
+        Self { name, style, offset: 0, number: 0, single: None, sessions: Vec::new(), damage: Vec::new() }
+    }
+
+    fn builder(&mut self) -> &mut Builder {
+        self.single.get_or_insert_with(|| Builder::new(self.name, self.style, None))
+    }
+
+    fn add(&mut self, line: &str) {
+        let start = self.offset;
         // Usually one value; what else stands on the line is read too, as far as it can be.
         let mut at = 0;
         while !line[at..].trim().is_empty() {
@@ -168,69 +238,87 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
             let (doc, error) = Doc::parse_prefix(rest);
             let complete = |root: &Value<'_>| error.is_none() || (!root.is_cut() && is_container(*root));
             let Some(root) = doc.root().filter(complete) else {
-                let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
-                damaged.push((Some(builder.set_aside(rest.trim_end(), start + at)), number + 1));
+                let message = self.builder().set_aside(rest.trim_end(), start + at);
+                self.damaged(Some(message), None);
                 break;
             };
             let body = root.kind() == Kind::Array
                 || root.get("messages").is_some_and(|list| list.kind() == Kind::Array);
             if body {
-                sessions.extend(read_body_line(input, style, root, (number, start + at)));
+                self.body(root, start + at);
             } else {
-                let builder = single.get_or_insert_with(|| Builder::new(input, style, None));
                 // Spans count from the message, so a line can be a buffer of its own.
-                builder.add(root, &Arc::from(rest), start + at);
+                let line = self.number + 1;
+                self.builder().add(root, &Arc::from(&rest[..root.end()]), start + at, Some(line));
             }
             at += root.end();
         }
+        self.offset += line.len();
+        self.number += 1;
     }
-    let damage = damaged.into_iter().map(|(message, line)| {
-        let at = Position { message, block: None, line: Some(line) };
-        Finding::new(Rule::DamagedEntry, at, Action::SetAside)
-    });
-    match single.filter(|builder| !builder.session.messages.is_empty()) {
-        Some(mut builder) => {
-            builder.session.findings.extend(damage);
-            sessions.push(builder.finish());
+
+    /// A conversation that is one line.
+    fn body(&mut self, root: Value<'_>, start: usize) {
+        let line = self.number + 1;
+        let name = format!("{}:{line}", self.name);
+        let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
+        for mut session in read(&own, self.style).unwrap_or_default() {
+            let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
+            for place in session.places.iter_mut().chain(aside) {
+                place.offset += start + root.start();
+                place.line = Some(line);
+            }
+            session.findings.iter_mut().for_each(|finding| finding.at.line = Some(line));
+            self.sessions.push(session);
         }
-        // Damage between conversations belongs to the one before it.
-        None => {
-            if let Some(last) = sessions.last_mut() {
-                last.findings.extend(damage.map(|mut finding| {
-                    finding.at.message = None;
-                    finding
-                }));
+    }
+
+    /// A line that is longer than any line may be.
+    fn too_long(&mut self, bytes: usize) {
+        let offset = self.offset;
+        let message = self.builder().set_aside("", offset);
+        self.damaged(Some(message), Some(format!("{bytes} bytes are more than a line may have")));
+        self.offset += bytes;
+        self.number += 1;
+    }
+
+    fn replaced(&mut self) {
+        let at = Position { line: Some(self.number + 1), ..Position::default() };
+        self.damage.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    }
+
+    fn damaged(&mut self, message: Option<usize>, why: Option<String>) {
+        let at = Position { message, block: None, line: Some(self.number + 1) };
+        let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
+        self.damage.push(Finding { detail: why.map(Text::from), ..finding });
+    }
+
+    fn finish(mut self) -> Result<Vec<Session>, ReadError> {
+        match self.single.filter(|builder| !builder.session.messages.is_empty()) {
+            Some(mut builder) => {
+                builder.session.findings.extend(self.damage);
+                self.sessions.push(builder.finish());
+            }
+            // Damage between conversations belongs to the one before it.
+            None => {
+                if let Some(last) = self.sessions.last_mut() {
+                    last.findings.extend(self.damage.into_iter().map(|mut finding| {
+                        finding.at.message = None;
+                        finding
+                    }));
+                }
             }
         }
+        if self.sessions.is_empty() {
+            return Err(ReadError::NoConversation("no line of it is a message"));
+        }
+        Ok(self.sessions)
     }
-    if sessions.is_empty() {
-        return Err(ReadError::NoConversation("no line of it is a message"));
-    }
-    Ok(sessions)
-}
-
-/// A conversation that is one line of the input: its number, and where it begins.
-fn read_body_line(
-    input: &Input,
-    style: Style,
-    root: Value<'_>,
-    (number, start): (usize, usize),
-) -> Vec<Session> {
-    let name = format!("{}:{}", input.name, number + 1);
-    let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
-    let mut sessions = read(&own, style).unwrap_or_default();
-    for session in &mut sessions {
-        let shift = start + root.start();
-        session.places.iter_mut().for_each(|place| place.offset += shift);
-        session.set_aside.iter_mut().for_each(|item| item.place.offset += shift);
-        session.findings.iter_mut().for_each(|finding| finding.at.line = Some(number + 1));
-    }
-    sessions
 }
 
 /// Puts a session together.
-struct Builder<'i> {
-    input: &'i Input,
+struct Builder {
+    name: String,
     style: Style,
     reader: MessageReader,
     session: Session,
@@ -240,8 +328,9 @@ struct Builder<'i> {
     next: usize,
 }
 
-impl<'i> Builder<'i> {
-    fn new(input: &'i Input, style: Style, body: Option<Value<'_>>) -> Self {
+impl Builder {
+    /// A session of that name; the body around its messages stands in a text.
+    fn new(name: &str, style: Style, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
         let dialect = match style {
             Style::OpenAi => Dialect::OpenAiChat,
             Style::Anthropic => Dialect::Anthropic,
@@ -249,7 +338,7 @@ impl<'i> Builder<'i> {
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
-        if let Some(body) = body {
+        if let Some((body, text)) = body {
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
                 if name == "messages" {
@@ -261,31 +350,27 @@ impl<'i> Builder<'i> {
                 }
                 // A field that was cut off with the file is not a field.
                 if !value.is_cut() {
-                    let value = Raw::slice(&input.text, value.start(), value.end());
+                    let value = Raw::slice(text, value.start(), value.end());
                     context.fields.extend(value.map(|value| Field { name: Text::new(&*name), value }));
                 }
             }
         }
         let model = context.model().map(Text::from);
-        let mut session = Session {
+        let session = Session {
             format: style.format(),
-            id: derive_id(style.format(), None, &input.name, None),
+            id: derive_id(style.format(), None, name, None),
             context,
             messages: Vec::new(),
             places: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
         };
-        if let Some(at) = input.replaced_at {
-            let at = Position { line: Some(input.line_of(at)), ..Position::default() };
-            session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
-        }
         let reader = MessageReader::new(style, model);
-        Self { input, style, reader, session, own_id, first: None, next: 0 }
+        Self { name: name.to_owned(), style, reader, session, own_id, first: None, next: 0 }
     }
 
-    /// Adds an item of the text in `buffer`, which starts at `shift` of the input.
-    fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize) {
+    /// Adds an item of the text in `buffer`, which starts at `shift` of the input, on a line if that is known.
+    fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize, line: Option<usize>) {
         let index = self.next;
         let Some(read) = self.reader.read(item, buffer, self.session.messages.len()) else {
             self.set_aside(item.raw(), item.start() + shift);
@@ -297,7 +382,7 @@ impl<'i> Builder<'i> {
         if self.first.is_none() {
             self.first = read.message.native.as_ref().map(|native| native.raw.clone());
         }
-        self.session.places.push(Place { index, offset: item.start() + shift });
+        self.session.places.push(Place { index, offset: item.start() + shift, line });
         self.session.messages.push(Arc::new(read.message));
         for mut finding in read.findings {
             finding.at.message = Some(index);
@@ -310,7 +395,7 @@ impl<'i> Builder<'i> {
         let index = self.next;
         self.next += 1;
         self.session.set_aside.push(SetAside {
-            place: Place { index, offset },
+            place: Place { index, offset, line: None },
             after: self.session.messages.len(),
             text: Text::new(text),
         });
@@ -319,7 +404,7 @@ impl<'i> Builder<'i> {
 
     fn finish(mut self) -> Session {
         self.session.id =
-            derive_id(self.style.format(), self.own_id.as_deref(), &self.input.name, self.first.as_ref());
+            derive_id(self.style.format(), self.own_id.as_deref(), &self.name, self.first.as_ref());
         self.session
     }
 }

@@ -1,5 +1,7 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
+use std::io::BufRead;
+
 use crate::{
     chat::{Style, list},
     input::Input,
@@ -16,6 +18,8 @@ pub struct Format {
     pub sniff: fn(&str) -> bool,
     /// Reads every conversation in a text.
     pub read: fn(&Input) -> Result<Vec<Session>, ReadError>,
+    /// Reads every conversation in a file of lines that is too large to be one text.
+    pub read_stream: fn(&str, &mut dyn BufRead) -> Result<Vec<Session>, ReadError>,
 }
 
 /// Every format, in the order in which they are tried.
@@ -25,12 +29,14 @@ pub const FORMATS: &[Format] = &[
         about: "an OpenAI Chat request body, or just its list of messages",
         sniff: |text| list::sniff(text) == Some(Style::OpenAi),
         read: |input| list::read(input, Style::OpenAi),
+        read_stream: |name, source| list::read_stream(name, Style::OpenAi, source),
     },
     Format {
         name: "anthropic",
         about: "an Anthropic Messages request body, or just its list of messages",
         sniff: |text| list::sniff(text) == Some(Style::Anthropic),
         read: |input| list::read(input, Style::Anthropic),
+        read_stream: |name, source| list::read_stream(name, Style::Anthropic, source),
     },
 ];
 

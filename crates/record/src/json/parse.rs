@@ -49,7 +49,8 @@ pub(super) fn run(text: &str) -> (Doc<'_>, Option<SyntaxError>) {
         text,
         bytes: text.as_bytes(),
         at: 0,
-        nodes: Vec::with_capacity(text.len() / 64 + 4),
+        // A guess that spares most of the growing, and costs little where only the beginning is read.
+        nodes: Vec::with_capacity((text.len() / 64 + 4).min(1 << 12)),
         open: Vec::new(),
         faults: Vec::new(),
         max_depth: 0,
