@@ -64,7 +64,7 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "conserving",
         file: "crates/formats/src/wire/anthropic/encode.rs",
-        from: "let leading = self.messages.is_empty() && self.pending.is_none();",
+        from: "let leading = item.index() == self.leading;",
         to: "let leading = true;",
     },
     Sabotage {

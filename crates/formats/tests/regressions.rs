@@ -258,6 +258,13 @@ fn system_prompts_in_odd_shapes_are_kept() {
 }
 
 #[test]
+fn instructions_are_not_moved_past_a_message_that_was_left_out() {
+    let text = r#"[{"role":"assistant","content":""},{"role":"system","content":"be kind"},{"role":"user","content":"u"}]"#;
+    let out = converted(text, OPENAI, ANTHROPIC);
+    assert!(out.body.contains("<system>be kind</system>"), "{}", out.body);
+}
+
+#[test]
 fn tools_of_the_provider_only() {
     let text = r#"{"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search","disable_parallel_tool_use":true},"messages":[{"role":"user","content":"u"}]}"#;
     let out = converted(text, ANTHROPIC, OPENAI);

@@ -61,6 +61,8 @@ pub(super) struct Encoder<'t> {
     /// Tools of the history, in order.
     pub(super) used_tools: Vec<String>,
     pub(super) system: Vec<String>,
+    /// How many messages at the beginning are instructions.
+    leading: usize,
     /// The user message that holds the results of the last assistant message.
     pub(super) pending: Option<Pending>,
     /// The place of the assistant message that the list ends with, if it does.
@@ -89,6 +91,7 @@ impl<'t> Encoder<'t> {
             spelling: Spelling::new(legal_id, NAME_LENGTH),
             used_tools: Vec::new(),
             system: Vec::new(),
+            leading: 0,
             pending: None,
             ends_with_assistant: None,
             tool_loop: None,
@@ -110,7 +113,9 @@ impl<'t> Encoder<'t> {
 
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
-        let leading = self.messages.is_empty() && self.pending.is_none();
+        // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
+        let leading = item.index() == self.leading;
+        self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let mut texts = Vec::new();
         for part in item.parts() {
