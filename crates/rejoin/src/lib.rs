@@ -41,6 +41,7 @@ pub use rejoin_view::{
     SoundView, repair,
 };
 pub use sequence::{
-    Sanitized, SequenceError, Validation, recover_session, sanitize_recovered_messages,
+    Sanitized, SequenceError, Validation, find_incomplete_tool_calls, recover_session,
+    remove_incomplete_tool_calls, remove_orphaned_tool_results, sanitize_recovered_messages,
     validate_message_sequence, validate_message_structure,
 };

@@ -132,6 +132,59 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     sanitized
 }
 
+/// The calls that nothing answers: the message and the id of each.
+#[must_use]
+pub fn find_incomplete_tool_calls(messages: &[Message]) -> Vec<(usize, CallId)> {
+    let unanswered = found(messages, &[Rule::UnansweredCall]);
+    unanswered
+        .into_iter()
+        .filter_map(|finding| Some((finding.at.message?, CallId::new(finding.subject?))))
+        .collect()
+}
+
+/// The messages without batches of calls that are not complete; results stay where they are. A message with nothing left
+/// goes.
+#[must_use]
+pub fn remove_incomplete_tool_calls(messages: &[Message]) -> Vec<Message> {
+    let broken: HashSet<usize> =
+        find_incomplete_tool_calls(messages).into_iter().map(|(message, _)| message).collect();
+    without(messages, |message, block| {
+        broken.contains(&message) && messages[message].blocks[block].as_call().is_some()
+    })
+}
+
+/// The messages without results that no call waits for. A message with nothing left goes.
+#[must_use]
+pub fn remove_orphaned_tool_results(messages: &[Message]) -> Vec<Message> {
+    let orphans = found(messages, &[Rule::OrphanResult, Rule::MissingCallId, Rule::ResultBeforeCall]);
+    let places: HashSet<_> =
+        orphans.into_iter().map(|finding| (finding.at.message, finding.at.block)).collect();
+    without(messages, |message, block| {
+        places.contains(&(Some(message), Some(block)))
+            && messages[message].blocks[block].as_result().is_some()
+    })
+}
+
+fn found(messages: &[Message], rules: &[Rule]) -> Vec<Finding> {
+    let history: History = messages.iter().cloned().collect();
+    let findings = repair(&history, Policy::Keep).findings;
+    findings.into_iter().filter(|finding| rules.contains(&finding.rule)).collect()
+}
+
+/// The messages without some blocks, by message and block.
+fn without(messages: &[Message], gone: impl Fn(usize, usize) -> bool) -> Vec<Message> {
+    let kept = messages.iter().enumerate().map(|(index, message)| {
+        let blocks = message.blocks.iter().enumerate().filter(|(block, _)| !gone(index, *block));
+        let blocks: Vec<_> = blocks.map(|(_, block)| block.clone()).collect();
+        if blocks.len() == message.blocks.len() {
+            return Some(message.clone());
+        }
+        // What is left is no longer what its own item says.
+        (!blocks.is_empty()).then(|| Message { blocks, native: None, ..message.clone() })
+    });
+    kept.flatten().collect()
+}
+
 /// Sanitizes the messages of a session of that name, and logs what came of it.
 #[must_use]
 pub fn recover_session(session: &str, messages: &[Message]) -> Sanitized {

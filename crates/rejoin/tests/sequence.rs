@@ -319,7 +319,7 @@ fn edges_are_usable() {
     );
 }
 
-/// S2-12, S2-17, B26: the layers end in a check that finds nothing, and no role is left in a place that no provider takes.
+/// S2-12, B26: the layers end in a check that finds nothing, and no role is left in a place that no provider takes.
 #[test]
 fn the_layers_end_in_a_valid_list() {
     let list = [
@@ -339,6 +339,31 @@ fn the_layers_end_in_a_valid_list() {
             dialect.wire().encode(&view, &rejoin::Target { model: None, context: &context }).unwrap().body;
         assert_eq!(dialect.wire().check(body.as_bytes()), []);
     }
+}
+
+/// S2-17: the steps of sanitizing can be had one by one; together they give what `sanitize_recovered_messages` gives.
+#[test]
+fn the_steps_of_sanitizing() {
+    let list = [
+        Message::user("go"),
+        says_and_calls("two things", &["c1", "c2"]),
+        Message::tool("c1", "1"),
+        calls(&["c3"]),
+        Message::tool("x", "lost"),
+        calls(&["c4"]),
+        Message::tool("c4", "4"),
+    ];
+    let incomplete: Vec<String> = rejoin::find_incomplete_tool_calls(&list)
+        .iter()
+        .map(|(message, id)| format!("{message} {id}"))
+        .collect();
+    assert_eq!(incomplete, ["1 c2", "3 c3"]);
+    let without_calls = rejoin::remove_incomplete_tool_calls(&list);
+    assert_eq!(sketch(&without_calls), "u a rc1 rx a[c4] rc4");
+    let clean = rejoin::remove_orphaned_tool_results(&without_calls);
+    assert_eq!(sketch(&clean), "u a a[c4] rc4");
+    assert_eq!(sketch(&clean), sketch(&sanitize_recovered_messages(&list).messages));
+    assert!(validate_message_structure(&clean).valid);
 }
 
 /// S2-13, S2-27: the message goes only if nothing else is left in it.
