@@ -93,9 +93,13 @@ fn what_was_decided_before_a_request_left_holds() {
     writer.turn(TurnState::Started, None);
     assert_eq!(writer.seen(), ["user go"]);
     writer.message(Message::tool("c1", "deployed"));
+    let seen = writer.seen();
     assert!(
-        writer.seen()[1].contains("whose call is not in this conversation\ndeployed")
-            || writer.seen()[1].contains("deployed")
+        seen[1].contains(
+            "whose call is not in this conversation]
+deployed"
+        ),
+        "{seen:?}"
     );
     // Closed as rerun, it is open for one result again.
     let mut writer = Writer::new();

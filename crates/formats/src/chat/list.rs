@@ -53,9 +53,9 @@ fn sniff_text(text: &str) -> Option<Style> {
 fn sniff_value(root: Value<'_>) -> Option<i32> {
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();
-    // An empty list inside a body is a conversation too.
-    let found = messages.iter().any(|message| looks_like_message(*message))
-        || (body.is_some() && messages.is_empty());
+    // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
+    let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
+    let found = not_begun || messages.iter().any(|message| looks_like_message(*message));
     found.then(|| detect::score(body, &messages))
 }
 
