@@ -98,16 +98,51 @@ impl Context {
         doc.root()?.as_str().map(std::borrow::Cow::into_owned)
     }
 
+    /// The first of these fields that says something.
+    fn first(&self, names: &[&'static str]) -> Option<(&'static str, &Raw)> {
+        names.iter().find_map(|name| Some((*name, self.get(name)?)))
+    }
+
+    /// The system prompt as it was written, and the name of its field.
+    #[must_use]
+    pub fn system_field(&self) -> Option<(&'static str, &Raw)> {
+        self.first(self.dialect.map_or(&["system"], |dialect| surrounding_names(dialect).1))
+    }
+
+    /// The tool declarations as they were written, and the name of their field.
+    #[must_use]
+    pub fn tools_field(&self) -> Option<(&'static str, &Raw)> {
+        self.first(&["tools"])
+    }
+
+    /// The tool choice as it was written, and the name of its field.
+    #[must_use]
+    pub fn choice_field(&self) -> Option<(&'static str, &Raw)> {
+        self.first(match self.dialect {
+            Some(Dialect::Gemini) => &["toolConfig", "tool_config"],
+            _ => &["tool_choice"],
+        })
+    }
+
     /// The system prompt, piece by piece. What is no text is kept as a labelled one.
     #[must_use]
     pub fn system(&self) -> Vec<SystemPiece> {
-        let Some(raw) = self.get("system") else { return Vec::new() };
+        let Some((_, raw)) = self.system_field() else { return Vec::new() };
         let doc = Doc::parse(raw.as_str());
         let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return Vec::new() };
+        // Gemini writes it as a content of its own.
+        let root = root.get("parts").filter(|_| self.dialect == Some(Dialect::Gemini)).unwrap_or(root);
         match root.kind() {
             Kind::Array => root.items().map(system_piece).collect(),
             _ => vec![system_piece(root)],
         }
+    }
+
+    /// Whether the system prompt holds half of a surrogate pair.
+    #[must_use]
+    pub fn system_is_lossy(&self) -> bool {
+        let raw = self.system_field().map_or("", |(_, raw)| raw.as_str());
+        Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(Value::has_lone_surrogate))
     }
 
     /// The declared tools, whatever dialect declares them. Those that cannot be understood are left out.
@@ -116,24 +151,31 @@ impl Context {
         let Some(raw) = self.get("tools") else { return Vec::new() };
         let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
         let Some(root) = doc.root() else { return Vec::new() };
-        root.items().filter_map(declaration).collect()
+        if self.dialect == Some(Dialect::Gemini) {
+            return root.items().flat_map(gemini_tools).collect();
+        }
+        root.items().filter_map(|value| declaration(value, self.dialect)).collect()
     }
 
     /// Fields of the tool choice that other dialects do not have.
     #[must_use]
     pub fn tool_choice_more(&self) -> Vec<String> {
-        let Some(raw) = self.get("tool_choice") else { return Vec::new() };
+        let Some((_, raw)) = self.choice_field() else { return Vec::new() };
         let doc = Doc::parse(raw.as_str());
         let fields = doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields);
         let names = fields.filter_map(|(key, _)| Some(key.as_str()?.into_owned()));
-        names.filter(|name| !["type", "name", "function", "custom"].contains(&name.as_str())).collect()
+        let held = ["type", "name", "function", "custom", "functionCallingConfig", "function_calling_config"];
+        names.filter(|name| !held.contains(&name.as_str())).collect()
     }
 
     /// The tool choice, whatever dialect it is written in.
     #[must_use]
     pub fn tool_choice(&self) -> Option<ToolChoice> {
-        let doc = Doc::parse(self.get("tool_choice")?.as_str()).ok()?;
+        let doc = Doc::parse(self.choice_field()?.1.as_str()).ok()?;
         let root = doc.root()?;
+        if self.dialect == Some(Dialect::Gemini) {
+            return gemini_choice(root);
+        }
         let word = root.as_str().or_else(|| root.get("type")?.as_str())?;
         let name = || {
             let holder = root.get("function").or_else(|| root.get("custom")).unwrap_or(root);
@@ -146,6 +188,54 @@ impl Context {
             "tool" | "function" | "custom" => name().map(ToolChoice::Named),
             _ => None,
         }
+    }
+}
+
+/// The name of the list of messages in a dialect's bodies, and the names that its system prompt may stand under.
+#[must_use]
+pub fn surrounding_names(dialect: Dialect) -> (&'static str, &'static [&'static str]) {
+    match dialect {
+        Dialect::OpenAiChat | Dialect::Mistral | Dialect::Ollama => ("messages", &[]),
+        Dialect::OpenAiResponses => ("input", &["instructions"]),
+        Dialect::Gemini => ("contents", &["systemInstruction", "system_instruction"]),
+        Dialect::Anthropic | Dialect::Bedrock => ("messages", &["system"]),
+    }
+}
+
+/// The functions that one element of Gemini's `tools` declares; anything else in it is the provider's own.
+fn gemini_tools(value: Value<'_>) -> Vec<ToolDeclaration> {
+    let list = value.given("functionDeclarations").or_else(|| value.given("function_declarations"));
+    let functions = list.into_iter().flat_map(Value::items);
+    let mut tools: Vec<_> =
+        functions.filter_map(|function| declaration(function, Some(Dialect::Gemini))).collect();
+    let own = ["functionDeclarations", "function_declarations"];
+    for (key, _) in value.fields().filter(|(key, _)| !own.iter().any(|name| key.is_str(name))) {
+        let name = key.as_str().unwrap_or_default();
+        tools.push(ToolDeclaration {
+            name: Text::new(&*name),
+            description: None,
+            schema: None,
+            raw: Raw::new(value.raw()),
+            kind: ToolKind::Provider,
+            more: Vec::new(),
+        });
+    }
+    tools
+}
+
+fn gemini_choice(root: Value<'_>) -> Option<ToolChoice> {
+    let config = root.given("functionCallingConfig").or_else(|| root.given("function_calling_config"))?;
+    let mut allowed = config
+        .given("allowedFunctionNames")
+        .or_else(|| config.given("allowed_function_names"))
+        .into_iter()
+        .flat_map(Value::items);
+    match (&*config.get("mode")?.as_str()?.to_ascii_uppercase(), allowed.next(), allowed.next()) {
+        ("AUTO", ..) => Some(ToolChoice::Auto),
+        ("NONE", ..) => Some(ToolChoice::Never),
+        ("ANY", Some(only), None) => Some(ToolChoice::Named(Text::new(&*only.as_str()?))),
+        ("ANY", ..) => Some(ToolChoice::Any),
+        _ => None,
     }
 }
 
@@ -163,18 +253,32 @@ fn system_piece(value: Value<'_>) -> SystemPiece {
     }
 }
 
-fn declaration(value: Value<'_>) -> Option<ToolDeclaration> {
+fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclaration> {
     let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
     let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
-    let schema = body.given("input_schema").or_else(|| body.given("parameters"));
+    let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
+        .iter()
+        .find_map(|name| body.given(name));
     let kind = match value.given("type").and_then(Value::as_str).as_deref() {
         None | Some("function") => ToolKind::Function,
         // OpenAI means free text by it, Anthropic an ordinary tool.
-        Some("custom") if value.given("custom").is_some() => ToolKind::FreeText,
+        Some("custom") if value.given("custom").is_some() || dialect == Some(Dialect::OpenAiResponses) => {
+            ToolKind::FreeText
+        }
         Some("custom") => ToolKind::Function,
         Some(_) => ToolKind::Provider,
     };
-    let held = ["type", "function", "custom", "name", "description", "input_schema", "parameters"];
+    let held = [
+        "type",
+        "function",
+        "custom",
+        "name",
+        "description",
+        "input_schema",
+        "parameters",
+        "parametersJsonSchema",
+        "parameters_json_schema",
+    ];
     let outer = value.fields().map(|(key, _)| key);
     let inner = if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
     let more = outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));

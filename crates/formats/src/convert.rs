@@ -1,5 +1,6 @@
 //! From a session to a request body: repair, then encode.
 
+use rejoin_record::Reasoning;
 use rejoin_view::{Finding, OnBroken, Refused, repair_or_refuse};
 
 use crate::{
@@ -26,6 +27,14 @@ impl Target<'_> {
             _ => true,
         };
         self.context.dialect == Some(dialect) && same_model
+    }
+
+    /// Whether this very reasoning came from the model that the request goes to. One conversation may have used several.
+    #[must_use]
+    pub fn is_by_its_model(&self, reasoning: &Reasoning) -> bool {
+        let Some(origin) = &reasoning.origin.model else { return true };
+        let context = self.context.model();
+        self.model.or(context.as_deref()).is_none_or(|model| model == origin.as_str())
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Text, Timestamp,
     chain::Stamp,
-    content::{Metadata, RawItem},
+    content::{Compacted, Meta, Metadata, RawItem, Snapshot},
 };
 use rejoin_view::{Finding, History, Position};
 
@@ -22,15 +22,52 @@ pub struct Place {
     pub line: Option<usize>,
 }
 
-/// Something that was not a message, kept as it was.
+/// What else a source says of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// The source's own id for it.
+    pub id: Option<Text>,
+    /// The source's own time, verbatim.
+    pub time: Option<Text>,
+    /// Where the source makes several items of it: the first block of each, and its place.
+    pub pieces: Vec<(usize, Place)>,
+}
+
+/// Something that no model would see, kept as it was.
 #[derive(Debug, Clone)]
 pub struct SetAside {
     /// Where it stood.
     pub place: Place,
     /// How many messages came before it.
     pub after: usize,
-    /// Its exact text.
-    pub text: Text,
+    /// What it is.
+    pub what: Aside,
+}
+
+impl SetAside {
+    /// The exact text of what has no place in the model.
+    #[must_use]
+    pub fn raw(&self) -> Option<&Text> {
+        if let Aside::Raw(text) = &self.what { Some(text) } else { None }
+    }
+}
+
+/// What no model would see.
+#[derive(Debug, Clone)]
+pub enum Aside {
+    /// Something with no place in the model: its exact text.
+    Raw(Text),
+    /// State of the agent's that survives compaction: its exact JSON.
+    Snapshot(Raw),
+    /// A message that a compaction hides, or that lies on another branch.
+    Hidden(Arc<Message>, Detail),
+    /// Here everything before was replaced by what follows.
+    Compacted {
+        /// The summary, where it is not itself one of the messages that follow.
+        summary: Text,
+    },
+    /// The title that the source has for the conversation.
+    Title(Text),
 }
 
 /// One conversation out of a file.
@@ -46,9 +83,11 @@ pub struct Session {
     pub messages: Vec<Arc<Message>>,
     /// Where each message came from.
     pub places: Vec<Place>,
+    /// What else the source says of each message; shorter than the messages where it says nothing.
+    pub details: Vec<Detail>,
     /// What was found while reading, with source positions.
     pub findings: Vec<Finding>,
-    /// What was not a message.
+    /// What no model would see.
     pub set_aside: Vec<SetAside>,
 }
 
@@ -102,8 +141,19 @@ impl Session {
     /// The place in the source of a place in the history.
     #[must_use]
     pub fn source_position(&self, at: Position) -> Position {
-        let place = at.message.and_then(|message| self.places.get(message));
-        Position { message: place.map_or(at.message, |place| Some(place.index)), ..at }
+        let Some((message, place)) =
+            at.message.and_then(|message| Some((message, self.places.get(message)?)))
+        else {
+            return at;
+        };
+        // One of several items of a message: its own place, counting blocks from its own first one.
+        let pieces = self.details.get(message).map_or(&[][..], |detail| &detail.pieces);
+        let piece = at.block.and_then(|block| {
+            let (first, place) = pieces.iter().rev().find(|(first, _)| *first <= block)?;
+            Some((place, block - first))
+        });
+        let (place, block) = piece.map_or((place, at.block), |(place, block)| (place, Some(block)));
+        Position { message: Some(place.index), block, line: at.line.or(place.line) }
     }
 
     /// Where the messages stand, by their number in the source.
@@ -111,25 +161,31 @@ impl Session {
     pub fn source_places(&self) -> HashMap<usize, Place> {
         self.places
             .iter()
+            .chain(self.details.iter().flat_map(|detail| detail.pieces.iter().map(|(_, place)| place)))
             .chain(self.set_aside.iter().map(|item| &item.place))
             .map(|place| (place.index, *place))
             .collect()
+    }
+
+    /// The title that the source has for the conversation, if it has one.
+    #[must_use]
+    pub fn title(&self) -> Option<&Text> {
+        self.set_aside.iter().rev().find_map(|item| match &item.what {
+            Aside::Title(title) => Some(title),
+            _ => None,
+        })
     }
 
     /// The conversation as entries of the record. The same source gives the same ids, and a grown one keeps the ids of
     /// what it had. Salts are derived too, so that importing twice gives the same bytes.
     #[must_use]
     pub fn to_entries(&self, imported_at: Timestamp) -> Vec<Entry> {
-        let mut chain = Chain::empty();
-        let mut parent = self.id.to_string();
-        let mut entries = Vec::with_capacity(self.messages.len() + 1);
-        let mut append = |kind: Kind, content: &Content, bytes: &str, entries: &mut Vec<Entry>| {
-            let id = EntryId::derive(&self.id, &parent, bytes);
-            let salt = Salt(id.as_uuid().into_bytes());
-            let entry =
-                chain.append(kind, content, Stamp { id, timestamp: imported_at, salt, source_time: None });
-            parent = id.to_string();
-            entries.push(entry);
+        let mut import = Import {
+            session: self,
+            imported_at,
+            chain: Chain::empty(),
+            parent: self.id.to_string(),
+            entries: Vec::with_capacity(self.messages.len() + self.set_aside.len() + 1),
         };
         let metadata = Metadata {
             conversation: self.id,
@@ -138,19 +194,66 @@ impl Session {
             directory: None,
             format: Some(Text::new(self.format)),
         };
-        append(Kind::Header, &Content::Header(metadata), "header", &mut entries);
+        import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
         let mut aside = self.set_aside.iter().peekable();
         for place in 0..=self.messages.len() {
-            while let Some(item) = aside.next_if(|item| item.after == place) {
-                let raw = RawItem { format: Text::new(self.format), text: item.text.clone() };
-                append(Kind::Raw, &Content::Raw(raw), &item.text, &mut entries);
+            while let Some(item) = aside.next_if(|item| item.after <= place) {
+                import.aside(&item.what);
             }
             if let Some(message) = self.messages.get(place) {
-                let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
-                append(Kind::Message, &Content::Message(Message::clone(message)), &bytes, &mut entries);
+                import.message(message, self.details.get(place).unwrap_or(&Detail::default()));
             }
         }
-        entries
+        import.entries
+    }
+}
+
+/// Entries of a session, as they are made.
+struct Import<'s> {
+    session: &'s Session,
+    imported_at: Timestamp,
+    chain: Chain,
+    parent: String,
+    entries: Vec<Entry>,
+}
+
+impl Import<'_> {
+    fn append(&mut self, kind: Kind, content: &Content, bytes: &str, detail: &Detail) {
+        let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
+        let id = EntryId::derive(&self.session.id, source, bytes);
+        let salt = Salt(id.as_uuid().into_bytes());
+        let stamp = Stamp { id, timestamp: self.imported_at, salt, source_time: detail.time.clone() };
+        let entry = self.chain.append(kind, content, stamp);
+        self.parent = id.to_string();
+        self.entries.push(entry);
+    }
+
+    fn message(&mut self, message: &Message, detail: &Detail) {
+        let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
+        self.append(Kind::Message, &Content::Message(message.clone()), &bytes, detail);
+    }
+
+    fn aside(&mut self, what: &Aside) {
+        let nothing = Detail::default();
+        match what {
+            Aside::Raw(text) => {
+                let raw = RawItem { format: Text::new(self.session.format), text: text.clone() };
+                self.append(Kind::Raw, &Content::Raw(raw), text, &nothing);
+            }
+            Aside::Snapshot(data) => {
+                let snapshot = Content::Snapshot(Snapshot { data: data.clone() });
+                self.append(Kind::Snapshot, &snapshot, data.as_str(), &nothing);
+            }
+            Aside::Hidden(message, detail) => self.message(message, detail),
+            Aside::Compacted { summary } => {
+                let compacted = Compacted { summary: summary.clone(), truncated_count: 0, keep_from: None };
+                self.append(Kind::Compacted, &Content::Compacted(compacted), summary, &nothing);
+            }
+            Aside::Title(title) => {
+                let meta = Meta { title: Some(title.clone()), tags: None, scope: None };
+                self.append(Kind::Meta, &Content::Meta(meta), title, &nothing);
+            }
+        }
     }
 }
 

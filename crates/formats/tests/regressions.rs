@@ -364,10 +364,10 @@ fn two_messages_on_one_line_are_two_messages() {
     let text = r#"{"role":"user","content":"a"} {"role":"assistant","content":"b"} rest"#;
     let session = read(text, None).remove(0);
     assert_eq!((session.messages.len(), session.set_aside.len()), (2, 1));
-    assert_eq!(&*session.set_aside[0].text, " rest");
+    assert_eq!(&**session.set_aside[0].raw().unwrap(), " rest");
     let torn =
         r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}, nonsense {"role":"user"}]"#;
-    assert!(read(torn, None)[0].set_aside[0].text.contains("nonsense"));
+    assert!(read(torn, None)[0].set_aside[0].raw().unwrap().contains("nonsense"));
 }
 
 #[test]

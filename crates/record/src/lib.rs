@@ -30,6 +30,6 @@ pub use entry::{Entry, Envelope, Kind};
 pub use hash::Hash;
 pub use ids::{CallId, ConversationId, EntryId, Salt};
 pub use jiff::Timestamp;
-pub use message::{Form, Message, Native, Role};
+pub use message::{Form, Message, Native, NativeItem, Role};
 pub use text::{Raw, Span, Text};
 pub use tree::Tree;

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     block::{Block, ToolCall, ToolResult},
     ids::CallId,
-    text::{Raw, Text},
+    text::{Raw, Span, Text},
 };
 
 /// Who speaks.
@@ -102,6 +102,26 @@ pub struct Native {
     pub regular: bool,
     /// Whether it has fields that say something and that blocks and role do not hold.
     pub more: bool,
+    /// Where the source makes several items of one message: each of them, in order. `raw` then holds them with a comma
+    /// between any two.
+    pub items: Vec<NativeItem>,
+}
+
+impl Native {
+    /// The item of a source that makes one item of a message.
+    #[must_use]
+    pub fn one(format: impl Into<Text>, raw: Raw, regular: bool) -> Self {
+        Self { format: format.into(), raw, regular, more: false, items: Vec::new() }
+    }
+}
+
+/// One of several items that make up a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeItem {
+    /// Where it stands in the native bytes.
+    pub span: Span,
+    /// How many of the message's blocks it holds.
+    pub blocks: u32,
 }
 
 /// One message of a conversation.

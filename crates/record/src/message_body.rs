@@ -10,7 +10,7 @@ use crate::{
     block::{Block, BlockKind, Media, MediaSource, Opaque, Origin, Reasoning, ToolCall, ToolResult},
     ids::CallId,
     json::{Doc, Kind, Value, literal, write},
-    message::{Form, Message, Native, Role},
+    message::{Form, Message, Native, NativeItem, Role},
     text::{Raw, Span, Text},
 };
 
@@ -31,10 +31,35 @@ pub(crate) fn write(out: &mut String, message: &Message) {
         write::string(out, &native.format);
         write_flag(out, "regular", native.regular);
         write_flag(out, "more", native.more);
-        write_raw(out, "item", native.raw.as_str());
+        if native.items.is_empty() {
+            write_raw(out, "item", native.raw.as_str());
+        } else {
+            write_items(out, &native.items);
+            write_raw(out, "list", &format!("[{}]", native.raw.as_str()));
+        }
         out.push('}');
     }
     out.push('}');
+}
+
+/// Span and number of blocks of each item, as `[start,len,blocks]`.
+fn write_items(out: &mut String, items: &[NativeItem]) {
+    write::key(out, "items");
+    for (index, item) in items.iter().enumerate() {
+        let opening = if index == 0 { "[[" } else { ",[" };
+        out.push_str(&format!("{opening}{},{},{}]", item.span.start, item.span.len, item.blocks));
+    }
+    out.push(']');
+}
+
+fn read_items(native: Value<'_>) -> Option<Vec<NativeItem>> {
+    let Some(list) = native.given("items") else { return Some(Vec::new()) };
+    let item = |item: Value<'_>| {
+        let mut numbers = item.items().map(|number| number.as_u64().and_then(|n| u32::try_from(n).ok()));
+        let (start, len, blocks) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        Some(NativeItem { span: Span::verbatim(start as usize, len as usize), blocks })
+    };
+    list.items().map(item).collect()
 }
 
 /// A foreign value: as it is, or as a string where it has line breaks, since an entry is one line.
@@ -215,12 +240,22 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
     let root = doc.root()?;
     let native = match root.given("native") {
         None => None,
-        Some(native) => Some(Native {
-            format: Text::new(&*native.get("format")?.as_str()?),
-            regular: flag(native, "regular"),
-            more: flag(native, "more"),
-            raw: read_raw(raw, native, "item")?,
-        }),
+        Some(native) => {
+            let items = read_items(native)?;
+            let raw = if items.is_empty() {
+                read_raw(raw, native, "item")?
+            } else {
+                let list = read_raw(raw, native, "list")?;
+                list.sub(1, list.as_str().len().checked_sub(1)?)?
+            };
+            Some(Native {
+                format: Text::new(&*native.get("format")?.as_str()?),
+                regular: flag(native, "regular"),
+                more: flag(native, "more"),
+                raw,
+                items,
+            })
+        }
     };
     let reader = Reader { body: raw, item: native.as_ref().map(|native| native.raw.as_str()) };
     let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;

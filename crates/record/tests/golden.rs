@@ -40,6 +40,7 @@ fn conversation() -> Vec<Entry> {
             raw: Raw::new(native),
             regular: false,
             more: true,
+            items: Vec::new(),
         }),
     };
     let contents = [

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use rejoin_record::{
     Block, BlockKind, CallId, Chain, Content, ConversationId, Entry, EntryId, Form, Hash, Kind, Media,
-    MediaSource, Message, Native, Opaque, Origin, Raw, Reasoning, Role, Salt, Span, Text, Timestamp,
-    ToolCall, ToolResult, Tree,
+    MediaSource, Message, Native, NativeItem, Opaque, Origin, Raw, Reasoning, Role, Salt, Span, Text,
+    Timestamp, ToolCall, ToolResult, Tree,
     chain::Stamp,
     content::{Branch, Meta, Metadata},
     entry::EntryError,
@@ -116,6 +116,12 @@ fn message() -> impl Strategy<Value = Message> {
                 raw: Raw::new(raw.clone()),
                 regular: true,
                 more: true,
+                // Some sources make an item of every message, some make several.
+                items: if raw.len() % 2 == 0 {
+                    Vec::new()
+                } else {
+                    vec![NativeItem { span: Span::verbatim(0, raw.len()), blocks: 3 }; 2]
+                },
             }),
         }
     });
@@ -176,7 +182,7 @@ proptest! {
     fn nothing_is_stored_twice(text in "[a-z]{200,400}") {
         let raw = format!(r#"{{"content":"{text}"}}"#);
         let located = Text::located(text.as_str(), Span::literal(11, text.len() + 2), false);
-        let native = Native { format: Text::new("f"), raw: Raw::new(raw), regular: true, more: true };
+        let native = Native { format: Text::new("f"), raw: Raw::new(raw), regular: true, more: true, items: Vec::new() };
         let message = Message { native: Some(native), ..Message::user(located) };
         let body = Content::Message(message).to_body();
         prop_assert_eq!(body.as_str().matches(&text).count(), 1);

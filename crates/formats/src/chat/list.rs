@@ -16,7 +16,7 @@ use super::{MessageReader, Style, detect};
 use crate::{
     context::{Context, Field},
     input::{Input, InputError},
-    session::{Place, ReadError, Session, SetAside, derive_id},
+    session::{Aside, Place, ReadError, Session, SetAside, derive_id},
     wire::registry::Dialect,
 };
 
@@ -362,6 +362,7 @@ impl Builder {
             context,
             messages: Vec::new(),
             places: Vec::new(),
+            details: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
         };
@@ -397,7 +398,7 @@ impl Builder {
         self.session.set_aside.push(SetAside {
             place: Place { index, offset, line: None },
             after: self.session.messages.len(),
-            text: Text::new(text),
+            what: Aside::Raw(Text::new(text)),
         });
         index
     }

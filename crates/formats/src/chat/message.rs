@@ -71,7 +71,7 @@ impl MessageReader {
                 Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced)
                     .because("it is a bare text"),
             );
-            let native = Native { format: Text::new(self.style.format()), raw, regular: false, more: false };
+            let native = Native::one(self.style.format(), raw, false);
             let message = Message { native: Some(native), ..Message::user(text) };
             return Some(ReadMessage { message, findings });
         }
@@ -266,8 +266,7 @@ impl MessageReader {
     }
 
     fn message(&self, role: Role, blocks: Vec<Block>, form: Form, regular: bool) -> Message {
-        let native =
-            Native { format: Text::new(self.style.format()), raw: Raw::new(""), regular, more: false };
+        let native = Native::one(self.style.format(), Raw::new(""), regular);
         Message { role, blocks, form, native: Some(native) }
     }
 

@@ -5,7 +5,11 @@ use std::collections::{HashMap, HashSet};
 use rejoin_record::json::write;
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use crate::{context::Field, convert::Target, wire::registry::Dialect};
+use crate::{
+    context::{Context, Field, surrounding_names},
+    convert::Target,
+    wire::registry::Dialect,
+};
 
 /// What a dialect says about one top-level field of the source.
 pub enum FieldUse {
@@ -33,6 +37,18 @@ impl Surroundings {
     /// Leaves a field out.
     pub fn leave_out(&mut self, name: &'static str) {
         self.set.push((name, None));
+    }
+
+    /// Takes the system prompt, tools and tool choice of another dialect for dealt with: what of them goes out stands
+    /// under the names of this one.
+    pub fn translated(&mut self, context: &Context) {
+        for (name, _) in
+            [context.system_field(), context.tools_field(), context.choice_field()].into_iter().flatten()
+        {
+            if !self.has(name) {
+                self.leave_out(name);
+            }
+        }
     }
 
     /// Whether something was decided about a field.
@@ -65,6 +81,7 @@ pub fn write_body(
     }
     let context = target.context;
     let same = context.dialect == Some(dialect);
+    let (list, system) = surrounding_names(dialect);
     let length: usize = messages.iter().map(|message| message.as_ref().len() + 1).sum();
     let mut out = String::with_capacity(length + 256);
     out.push('{');
@@ -75,11 +92,12 @@ pub fn write_body(
             write_field(&mut out, &last, &field.name, &around, &mut written, findings);
         }
     } else {
-        for (name, _) in around.set.iter().filter(|(name, _)| matches!(*name, "model" | "system")) {
+        let first = |name: &str| name == "model" || system.contains(&name);
+        for (name, _) in around.set.iter().filter(|(name, _)| first(name)) {
             write_field(&mut out, &last, name, &around, &mut written, findings);
         }
     }
-    write::key(&mut out, "messages");
+    write::key(&mut out, list);
     out.push('[');
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {

@@ -34,8 +34,18 @@ pub trait Wire: Sync {
 pub enum Dialect {
     /// OpenAI Chat Completions and the many services that speak it.
     OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
     /// Anthropic Messages.
     Anthropic,
+    /// Google Gemini, `generateContent`.
+    Gemini,
+    /// Ollama, `/api/chat`.
+    Ollama,
+    /// Mistral's own API.
+    Mistral,
+    /// AWS Bedrock, Converse.
+    Bedrock,
 }
 
 const REGISTRY: &[(Dialect, &dyn Wire)] =

@@ -15,6 +15,13 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 /// Stands before a leading assistant message where that is refused, and where there would be no message at all.
 pub const OPENING: &str = "[conversation resumed]";
 
+/// Whether blocks of a format are a dialect's own items: those of the dialect, and of tools that store what it says.
+#[must_use]
+pub fn speaks(format: &str, dialect: &str) -> bool {
+    format == dialect
+        || matches!((format, dialect), ("claude-code", "anthropic") | ("codex" | "turns", "openai-responses"))
+}
+
 /// A message on its way out: the source's own bytes, or new ones.
 #[derive(Debug, Clone)]
 pub enum Outgoing {

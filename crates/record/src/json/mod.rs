@@ -218,20 +218,29 @@ impl<'d> Value<'d> {
     }
 
     /// The string as shareable text that remembers where its literal stands, relative to `base`.
+    /// `base` may lie before the source: then it wraps around, and the text stands that much further on.
     #[must_use]
     pub fn to_text(self, base: usize) -> Option<Text> {
         if self.kind() != Kind::String {
             return None;
         }
         let (value, lossy) = literal::decode(self.raw());
-        Some(Text::located(value.as_ref(), Span::literal(self.start() - base, self.raw().len()), lossy))
+        Some(Text::located(
+            value.as_ref(),
+            Span::literal(self.start().wrapping_sub(base), self.raw().len()),
+            lossy,
+        ))
     }
 
     /// The exact source of this value as shareable text that remembers where it stands, relative to `base`.
     #[must_use]
     pub fn to_raw_text(self, base: usize) -> Text {
         let raw = self.raw();
-        Text::located(raw, Span::verbatim(self.start() - base, raw.len()), self.has_lone_surrogate())
+        Text::located(
+            raw,
+            Span::verbatim(self.start().wrapping_sub(base), raw.len()),
+            self.has_lone_surrogate(),
+        )
     }
 
     /// The elements of an array; nothing for any other value.

@@ -25,6 +25,8 @@ impl Encoder<'_> {
         if self.same {
             self.thinking_field(&mut around);
             self.null_fields(&mut around);
+        } else {
+            around.translated(self.target.context);
         }
         around
     }
@@ -45,13 +47,17 @@ impl Encoder<'_> {
 
     fn system_field(&mut self, around: &mut Surroundings) {
         let own = self.target.context.get("system").filter(|_| self.same);
-        let pieces = if self.same { self.target.context.system() } else { Vec::new() };
+        let pieces = self.target.context.system();
         let string = own.is_some_and(|own| own.as_str().starts_with('"'));
         let blank = |piece: &SystemPiece| piece.text.is_blank();
         // An empty string says nothing and is taken as it is.
         let list = own.is_none_or(|own| own.as_str().starts_with('['));
-        let taken = (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
-            || (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
+        let ours = self.same || pieces.is_empty();
+        if !self.same && self.target.context.system_is_lossy() {
+            self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
+        }
+        let taken = ours && (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
+            || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
         if taken && self.system.is_empty() && !strip {
             return;
@@ -72,6 +78,10 @@ impl Encoder<'_> {
         match (&self.system[..], blocks.len()) {
             (_, 0) => around.leave_out("system"),
             ([only], 1) => around.put("system", render::literal(only)),
+            ([], 1) if !self.same => {
+                let only = pieces.iter().find(|piece| !blank(piece));
+                around.put("system", render::literal(only.map_or("", |piece| &piece.text)));
+            }
             _ => {
                 let mut out = String::new();
                 render::array(&mut out, blocks.iter().map(String::as_str));
@@ -107,8 +117,6 @@ impl Encoder<'_> {
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
             around.put("tools", out);
-        } else if !self.same && self.target.context.get("tools").is_some() {
-            around.leave_out("tools");
         }
         self.choice_field(around, &names);
     }

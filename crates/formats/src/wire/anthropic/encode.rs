@@ -288,7 +288,8 @@ impl<'t> Encoder<'t> {
 
     /// The source's own bytes of a block, if they may be sent again.
     pub(super) fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native = message.native.as_ref().filter(|native| self.same && &*native.format == FORMAT)?;
+        let native =
+            message.native.as_ref().filter(|native| self.same && render::speaks(&native.format, FORMAT))?;
         block.span?.of(native.raw.as_str())
     }
 
@@ -383,12 +384,13 @@ impl<'t> Encoder<'t> {
                 PartRef::Block(block, content) => {
                     let at = Position::block(item.index(), block);
                     match &content.kind {
-                        BlockKind::Reasoning(_) => {
+                        BlockKind::Reasoning(reasoning) => {
                             let own = self.own_bytes(message, content);
                             // What is put before a leading assistant message is a change, too.
                             let intact =
                                 self.ledger.is_intact(place, part_place) && !self.messages.is_empty();
-                            match own.filter(|_| intact) {
+                            let by_its_model = self.target.is_by_its_model(reasoning);
+                            match own.filter(|_| intact && by_its_model) {
                                 Some(raw) => {
                                     begins_with_thinking |= pieces.is_empty();
                                     pieces.push(Piece { json: raw.into(), exact: true });

@@ -38,13 +38,10 @@ impl Encoder<'_> {
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
             around.put("tools", out);
-        } else if !self.same && given {
-            around.leave_out("tools");
         }
         self.choice_field(&mut around, &names);
-        if !self.same && context.get("system").is_some() {
-            // It went out as the first message.
-            around.leave_out("system");
+        if !self.same {
+            around.translated(context);
         }
         around
     }

@@ -119,8 +119,7 @@ impl Encoder<'_> {
         for piece in self.target.context.system().iter().filter(|piece| !piece.text.is_blank()) {
             content.text(&piece.text);
         }
-        let raw = self.target.context.get("system").map_or("", Raw::as_str);
-        if Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.has_lone_surrogate())) {
+        if self.target.context.system_is_lossy() {
             self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
         }
         if let Some(json) = content.json() {
@@ -232,7 +231,11 @@ impl Encoder<'_> {
                         BlockKind::Reasoning(reasoning) => {
                             let ours = reasoning.origin.dialect.as_deref() == Some(FORMAT) && own;
                             let bound = reasoning.sealed && !self.ledger.is_intact(place, part_place);
-                            if ours && self.keeps_reasoning && !bound {
+                            if ours
+                                && self.keeps_reasoning
+                                && self.target.is_by_its_model(reasoning)
+                                && !bound
+                            {
                                 kept_reasoning[usize::from(reasoning.sealed)] = true;
                             } else {
                                 left_out_reasoning = true;
