@@ -39,12 +39,11 @@ impl Surroundings {
         self.set.push((name, None));
     }
 
-    /// Takes the system prompt, tools and tool choice of another dialect for dealt with: what of them goes out stands
-    /// under the names of this one.
-    pub fn translated(&mut self, context: &Context) {
-        for (name, _) in
-            [context.system_field(), context.tools_field(), context.choice_field()].into_iter().flatten()
-        {
+    /// Takes the system prompt and the tools of another dialect for dealt with, and the tool choice if it went out: they
+    /// stand under the names of this one.
+    pub fn translated(&mut self, context: &Context, choice_sent: bool) {
+        let choice = context.choice_field().filter(|_| choice_sent);
+        for (name, _) in [context.system_field(), context.tools_field(), choice].into_iter().flatten() {
             if !self.has(name) {
                 self.leave_out(name);
             }

@@ -26,7 +26,8 @@ impl Encoder<'_> {
             self.thinking_field(&mut around);
             self.null_fields(&mut around);
         } else {
-            around.translated(self.target.context);
+            let choice_sent = around.has("tool_choice");
+            around.translated(self.target.context, choice_sent);
         }
         around
     }

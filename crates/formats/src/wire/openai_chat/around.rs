@@ -41,7 +41,8 @@ impl Encoder<'_> {
         }
         self.choice_field(&mut around, &names);
         if !self.same {
-            around.translated(context);
+            let choice_sent = around.has("tool_choice");
+            around.translated(context, choice_sent);
         }
         around
     }
