@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoin::{
-    Input, InputError, ReadError, Session,
+    Input, InputError, ReadError, Session, Stream,
     record::limits,
     sessions::{self, FORMATS},
 };
@@ -26,20 +26,28 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
     };
     let stopped =
         |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
-    let format = from.and_then(sessions::registry::named);
-    // One byte more than the limit is enough to know that it is too much for one text.
+    let format = from.and_then(sessions::named);
     let mut source = io::BufReader::new(source);
     let mut bytes = Vec::new();
-    (&mut source).take(limits::BODY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(stopped)?;
-    if bytes.len() > limits::BODY_BYTES {
-        let beginning = String::from_utf8_lossy(&bytes[..LOOK_AT]);
+    (&mut source).take(LOOK_AT).read_to_end(&mut bytes).map_err(stopped)?;
+    // The beginning tells whether it is a file of lines: such a file need not be one text to be read.
+    let beginning = String::from_utf8_lossy(&bytes);
+    let detected = format.or_else(|| sessions::detect(&beginning));
+    let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.lines);
+    if lines.is_none() {
+        // One byte more than the limit is enough to know that it is too much for one text.
+        let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;
+        (&mut source).take(rest).read_to_end(&mut bytes).map_err(stopped)?;
+    }
+    let nothing = || Input { name: path.to_owned(), text: "".into(), replaced_at: None, companions: None };
+    if lines.is_some() || bytes.len() > limits::BODY_BYTES {
         let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
-        let Some(format) = format.or_else(|| sessions::detect(&beginning)) else {
-            return Err(unreadable(too_large));
-        };
+        let reading = detected.and_then(|format| format.read.as_ref());
+        let reading = reading.ok_or_else(|| unreadable(too_large))?;
         let mut whole = io::Cursor::new(bytes).chain(source);
-        let read = (format.read_stream)(path, &mut whole).map_err(unreadable)?;
-        return Ok((Input { name: path.to_owned(), text: "".into(), replaced_at: None }, read));
+        let stream = Stream { name: path, source: &mut whole, companions: None };
+        let read = (reading.read_stream)(stream).map_err(unreadable)?;
+        return Ok((nothing(), read));
     }
     let input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
     drop(bytes);
@@ -47,8 +55,8 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
     Ok((input, read))
 }
 
-/// How much of a large input tells its format.
-const LOOK_AT: usize = 1024 * 1024;
+/// How much of an input tells its format.
+const LOOK_AT: u64 = 1024 * 1024;
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();

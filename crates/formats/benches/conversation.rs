@@ -88,7 +88,7 @@ fn encode<const FOREIGN: bool>(bencher: Bencher<'_, '_>, size: usize) {
     let session = read(&text);
     let view = repair(&session.history(), Policy::Keep).view;
     let to = if FOREIGN { Dialect::Anthropic } else { Dialect::OpenAiChat };
-    let target = Target { model: None, context: &session.context };
+    let target = Target::of(&session.context);
     bencher.counter(BytesCount::of_str(&text)).bench(|| to.wire().encode(&view, &target).is_ok());
 }
 
@@ -125,7 +125,7 @@ fn ratios() {
         let parse = best(|| read(&broken)).as_secs_f64();
         let check = best(|| repair(&read(&broken).history(), Policy::Keep).findings.len()).as_secs_f64();
         let view = repair(&history, Policy::Keep).view;
-        let target = Target { model: None, context: &session.context };
+        let target = Target::of(&session.context);
         let same = best(|| Dialect::OpenAiChat.wire().encode(&view, &target).is_ok()).as_secs_f64();
         let other = best(|| Dialect::Anthropic.wire().encode(&view, &target).is_ok()).as_secs_f64();
         let ratio = |time: f64| format!("{:.3}", time / value);
@@ -145,7 +145,7 @@ fn ratios() {
     let all = best(|| {
         let session = read(&thousand);
         let view = repair(&session.history(), Policy::Keep).view;
-        Dialect::OpenAiChat.wire().encode(&view, &Target { model: None, context: &session.context }).is_ok()
+        Dialect::OpenAiChat.wire().encode(&view, &Target::of(&session.context)).is_ok()
     });
     println!(
         "recovery of 1,000 messages ({} KB): read, repair and encode in {all:.2?}",

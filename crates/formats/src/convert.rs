@@ -1,7 +1,7 @@
 //! From a session to a request body: repair, then encode.
 
 use rejoin_record::Reasoning;
-use rejoin_view::{Finding, OnBroken, Refused, repair_or_refuse};
+use rejoin_view::{Finding, OnBroken, Refused, SoundView, repair_or_refuse};
 
 use crate::{
     context::Context,
@@ -16,9 +16,18 @@ pub struct Target<'a> {
     pub model: Option<&'a str>,
     /// What surrounds the messages.
     pub context: &'a Context,
+    /// Whether a trailing assistant message gets the closing user message that some dialects demand. A session file does
+    /// without: whoever goes on with it speaks next.
+    pub closes: bool,
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// A request of what stands in this context, to whatever model it names.
+    #[must_use]
+    pub fn of(context: &'a Context) -> Self {
+        Self { model: None, context, closes: true }
+    }
+
     /// Whether reasoning that the source carries was issued where the request goes.
     #[must_use]
     pub fn keeps_reasoning_of(&self, dialect: Dialect) -> bool {
@@ -68,6 +77,19 @@ pub fn convert(
     model: Option<&str>,
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
+    repaired(session, on_broken, |view| {
+        let target = Target { model, ..Target::of(&session.context) };
+        let encoded = dialect.wire().encode(view, &target)?;
+        Ok((encoded.body, encoded.findings))
+    })
+}
+
+/// Repairs a session and makes something of the view; findings get their places in the source.
+pub(crate) fn repaired(
+    session: &Session,
+    on_broken: OnBroken,
+    make: impl FnOnce(&SoundView) -> Result<(String, Vec<Finding>), TooLarge>,
+) -> Result<Converted, ConvertError> {
     let refused = |findings: Vec<Finding>| {
         let found = findings.into_iter().map(|finding| session.place(finding));
         ConvertError::Refused(session.findings.iter().cloned().chain(found).collect())
@@ -77,13 +99,11 @@ pub fn convert(
     if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {
         return Err(refused(repaired.findings));
     }
-    let target = Target { model, context: &session.context };
-    let encoded = dialect.wire().encode(&repaired.view, &target).map_err(|mut error| {
+    let (body, notes) = make(&repaired.view).map_err(|mut error| {
         error.at = session.source_position(error.at);
         error
     })?;
     let mut findings = session.findings.clone();
-    findings
-        .extend(repaired.findings.into_iter().chain(encoded.findings).map(|finding| session.place(finding)));
-    Ok(Converted { body: encoded.body, findings })
+    findings.extend(repaired.findings.into_iter().chain(notes).map(|finding| session.place(finding)));
+    Ok(Converted { body, findings })
 }

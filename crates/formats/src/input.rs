@@ -1,6 +1,6 @@
 //! Bytes from outside, turned into text once: byte-order marks, UTF-16, invalid UTF-8, limits, line numbers.
 
-use std::sync::Arc;
+use std::{fmt, io::BufRead, sync::Arc};
 
 use rejoin_record::limits;
 
@@ -13,6 +13,25 @@ pub struct Input {
     pub text: Arc<str>,
     /// The first byte that was not text and was replaced.
     pub replaced_at: Option<usize>,
+    /// Other files that belong to it.
+    pub companions: Option<Arc<dyn Companions>>,
+}
+
+/// Files beside a session file that it refers to: a fork's parent, a tool's output that was too large for the transcript.
+/// Whoever reads the session decides which of them may be opened.
+pub trait Companions: fmt::Debug + Send + Sync {
+    /// The content of the file that the session calls by this path or name.
+    fn open(&self, path: &str) -> Option<Vec<u8>>;
+}
+
+/// A file of lines, read as it comes: it needs memory for its conversation, not for its text.
+pub struct Stream<'s> {
+    /// What to call it.
+    pub name: &'s str,
+    /// Its bytes.
+    pub source: &'s mut dyn BufRead,
+    /// Other files that belong to it.
+    pub companions: Option<&'s dyn Companions>,
 }
 
 /// Why bytes cannot be taken as input at all.
@@ -48,7 +67,7 @@ impl Input {
         if text.trim().is_empty() {
             return Err(InputError::Empty);
         }
-        Ok(Self { name: name.into(), text, replaced_at })
+        Ok(Self { name: name.into(), text, replaced_at, companions: None })
     }
 
     /// The line, from 1, that a byte offset lies in.

@@ -229,7 +229,7 @@ fn messages(json: &str) -> Vec<String> {
 
 /// The (role, block) pairs of the view's encoding, without cache marks and the codec's closing message.
 fn encode_blocks(running: &Repairer, to: Dialect, base: &Session) -> Vec<(String, String)> {
-    let target = Target { model: None, context: &base.context };
+    let target = Target::of(&base.context);
     let encoded = to.wire().encode(&running.view().view, &target).unwrap();
     let body = scan::parse(&encoded.body);
     let mut list = body["messages"].as_array().unwrap().clone();

@@ -219,10 +219,7 @@ fn what_was_decoded_can_be_sent() {
             .collect();
     let view = rejoin_view::repair(&history, rejoin_view::Policy::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Anthropic), ..Default::default() };
-    let out = Dialect::Anthropic
-        .wire()
-        .encode(&view, &rejoin_formats::Target { model: None, context: &context })
-        .unwrap();
+    let out = Dialect::Anthropic.wire().encode(&view, &rejoin_formats::Target::of(&context)).unwrap();
     assert_eq!(Dialect::Anthropic.wire().check(out.body.as_bytes()), []);
     assert!(
         out.body.contains(r#""signature":"c2ln""#) && out.body.contains(r#"{"x": 1.50}"#),

@@ -29,7 +29,8 @@ pub mod providers {
 
 pub use mend::{MendError, Mended, mend};
 pub use rejoin_formats::{
-    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert, input::InputError,
+    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
+    input::{Companions, InputError, Stream},
     sessions, wire,
 };
 pub use rejoin_record::{

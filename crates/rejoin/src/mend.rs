@@ -39,7 +39,7 @@ pub enum MendError {
 /// ```
 pub fn mend(dialect: Dialect, body: impl AsRef<[u8]>) -> Result<Mended, MendError> {
     let input = Input::new("body", body.as_ref()).map_err(|error: InputError| ReadError::Input(error))?;
-    let format = sessions::registry::named(dialect.name());
+    let format = sessions::named(dialect.name());
     let sessions = sessions::read(&input, format)?;
     let [session] = &sessions[..] else {
         return Err(ReadError::NoConversation("it holds more than one conversation").into());

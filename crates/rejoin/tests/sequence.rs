@@ -335,8 +335,7 @@ fn the_layers_end_in_a_valid_list() {
         let history: rejoin::History = clean.iter().cloned().collect();
         let view = rejoin::repair(&history, rejoin::Policy::Drop).view;
         let context = rejoin::Context::default();
-        let body =
-            dialect.wire().encode(&view, &rejoin::Target { model: None, context: &context }).unwrap().body;
+        let body = dialect.wire().encode(&view, &rejoin::Target::of(&context)).unwrap().body;
         assert_eq!(dialect.wire().check(body.as_bytes()), []);
     }
 }

@@ -1,7 +1,7 @@
 //! Finding the messages in a text: a request body, a bare array, or one JSON value a line.
 
 use std::{
-    io::{BufRead, Read as _},
+    io::{BufRead as _, Read as _},
     sync::Arc,
 };
 
@@ -15,7 +15,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::{MessageReader, Style, detect};
 use crate::{
     context::{Context, Field},
-    input::{Input, InputError},
+    input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
     wire::registry::Dialect,
 };
@@ -179,7 +179,7 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
 ///
 /// # Errors
 /// If there is no message in it, or it cannot be read.
-pub fn read_stream(name: &str, style: Style, source: &mut dyn BufRead) -> Result<Vec<Session>, ReadError> {
+pub fn read_stream(style: Style, Stream { name, source, .. }: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut lines = Lines::new(name, style);
     let mut bytes = Vec::new();
     let mut too_large = None;
@@ -261,7 +261,7 @@ impl<'n> Lines<'n> {
     fn body(&mut self, root: Value<'_>, start: usize) {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
-        let own = Input { name, text: Arc::from(root.raw()), replaced_at: None };
+        let own = Input { name, text: Arc::from(root.raw()), replaced_at: None, companions: None };
         for mut session in read(&own, self.style).unwrap_or_default() {
             let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
             for place in session.places.iter_mut().chain(aside) {

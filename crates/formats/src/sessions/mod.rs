@@ -1,5 +1,7 @@
 //! Session formats: other tools' files, read into conversations. The list is in `registry.rs`.
 
 pub mod registry;
+pub mod writing;
 
-pub use registry::{FORMATS, Format, detect, read};
+pub use registry::{FORMATS, Format, Reading, detect, named, read, write};
+pub use writing::{Writing, Written};

@@ -1,25 +1,41 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
-use std::io::BufRead;
+use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
     chat::{Style, list},
-    input::Input,
+    convert::{ConvertError, Converted, repaired},
+    input::{Input, Stream},
     session::{ReadError, Session},
+    sessions::writing::{Writing, Written},
+    wire::TooLarge,
 };
 
-/// A format that conversations are read from.
+/// How a conversation is written: from what is sound in it, with what the session says of it.
+pub type Write = fn(&Session, &SoundView, &Writing<'_>) -> Result<Written, TooLarge>;
+
+/// A format of session files.
 pub struct Format {
     /// Its name.
     pub name: &'static str,
     /// What it is, for help texts.
     pub about: &'static str,
-    /// Whether a text looks like it.
+    /// How conversations are read from it.
+    pub read: Option<Reading>,
+    /// How a conversation is written in it.
+    pub write: Option<Write>,
+}
+
+/// How conversations are read from a format.
+pub struct Reading {
+    /// Whether a text, or the beginning of one, looks like it.
     pub sniff: fn(&str) -> bool,
     /// Reads every conversation in a text.
     pub read: fn(&Input) -> Result<Vec<Session>, ReadError>,
-    /// Reads every conversation in a file of lines that is too large to be one text.
-    pub read_stream: fn(&str, &mut dyn BufRead) -> Result<Vec<Session>, ReadError>,
+    /// Reads every conversation in a file of lines, as it comes.
+    pub read_stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
+    /// Whether it is always a file of lines, which needs not be one text to be read.
+    pub lines: bool,
 }
 
 /// Every format, in the order in which they are tried.
@@ -27,16 +43,24 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
-        sniff: |text| list::sniff(text) == Some(Style::OpenAi),
-        read: |input| list::read(input, Style::OpenAi),
-        read_stream: |name, source| list::read_stream(name, Style::OpenAi, source),
+        read: Some(Reading {
+            sniff: |text| list::sniff(text) == Some(Style::OpenAi),
+            read: |input| list::read(input, Style::OpenAi),
+            read_stream: |stream| list::read_stream(Style::OpenAi, stream),
+            lines: false,
+        }),
+        write: None,
     },
     Format {
         name: "anthropic",
         about: "an Anthropic Messages request body, or just its list of messages",
-        sniff: |text| list::sniff(text) == Some(Style::Anthropic),
-        read: |input| list::read(input, Style::Anthropic),
-        read_stream: |name, source| list::read_stream(name, Style::Anthropic, source),
+        read: Some(Reading {
+            sniff: |text| list::sniff(text) == Some(Style::Anthropic),
+            read: |input| list::read(input, Style::Anthropic),
+            read_stream: |stream| list::read_stream(Style::Anthropic, stream),
+            lines: false,
+        }),
+        write: None,
     },
 ];
 
@@ -49,7 +73,7 @@ pub fn named(name: &str) -> Option<&'static Format> {
 /// The format that a text is in.
 #[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| (format.sniff)(text))
+    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(|reading| (reading.sniff)(text)))
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -57,10 +81,30 @@ pub fn detect(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
-    match format.or_else(|| detect(&input.text)) {
-        Some(format) => (format.read)(input),
+    match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
+        Some(reading) => (reading.read)(input),
         None => Err(unknown(input)),
     }
+}
+
+/// Writes a session as a file of a format, mended; positions of findings are those of the source.
+///
+/// # Errors
+/// If the setting refuses a broken conversation, or the size limits of the format's dialect do.
+///
+/// # Panics
+/// If the format cannot be written.
+pub fn write(
+    session: &Session,
+    format: &Format,
+    on_broken: OnBroken,
+    writing: &Writing<'_>,
+) -> Result<Converted, ConvertError> {
+    let write = format.write.expect("BUG: asked to write a format that is only read");
+    repaired(session, on_broken, |view| {
+        let written = write(session, view, writing)?;
+        Ok((written.text, written.findings))
+    })
 }
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.

@@ -561,7 +561,7 @@ impl<'t> Encoder<'t> {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
             self.push_text("user", render::OPENING);
-        } else if let Some(last) = self.ends_with_assistant {
+        } else if let Some(last) = self.ends_with_assistant.filter(|_| self.target.closes) {
             let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
             self.ledger.note(finding.because("a conversation ends with a user message"));
             self.push_text("user", CLOSING);
