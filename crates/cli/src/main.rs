@@ -4,9 +4,12 @@
 //! 2 usage or nothing readable, 130 interrupted, 255 a bug of ours. A closed pipe is quiet success.
 
 mod args;
+mod beside;
+mod clock;
 mod commands;
 mod failure;
 mod output;
+mod places;
 mod source;
 
 use std::process::ExitCode;

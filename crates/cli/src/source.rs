@@ -3,6 +3,8 @@
 use std::{
     fs::File,
     io::{self, Read as _},
+    path::Path,
+    sync::Arc,
 };
 
 use rejoin::{
@@ -11,7 +13,7 @@ use rejoin::{
     sessions::{self, FORMATS},
 };
 
-use crate::failure::Failure;
+use crate::{beside::Beside, failure::Failure};
 
 /// Reads the conversations of a file, or of standard input for `-`.
 pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
@@ -27,6 +29,7 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
     let stopped =
         |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
     let format = from.and_then(sessions::named);
+    let beside = (path != "-").then(|| Beside::new(Path::new(path)));
     let mut source = io::BufReader::new(source);
     let mut bytes = Vec::new();
     (&mut source).take(LOOK_AT).read_to_end(&mut bytes).map_err(stopped)?;
@@ -45,12 +48,14 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
         let reading = detected.and_then(|format| format.read.as_ref());
         let reading = reading.ok_or_else(|| unreadable(too_large))?;
         let mut whole = io::Cursor::new(bytes).chain(source);
-        let stream = Stream { name: path, source: &mut whole, companions: None };
+        let stream =
+            Stream { name: path, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
         let read = (reading.read_stream)(stream).map_err(unreadable)?;
         return Ok((nothing(), read));
     }
-    let input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
+    let mut input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
     drop(bytes);
+    input.companions = beside.map(|beside| Arc::new(beside) as _);
     let read = sessions::read(&input, format).map_err(unreadable)?;
     Ok((input, read))
 }
@@ -59,7 +64,8 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
 const LOOK_AT: u64 = 1024 * 1024;
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
-    let formats: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    let read = FORMATS.iter().filter(|format| format.read.is_some());
+    let formats: Vec<&str> = read.map(|format| format.name).collect();
     let formats = formats.join(", ");
     Some(match error {
         ReadError::UnknownFormat => format!("say what it is with `--from FORMAT`; known formats: {formats}"),
@@ -82,7 +88,9 @@ fn file(path: &str) -> Result<File, Failure> {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some(String::from("check the path; `-` reads standard input")),
             io::ErrorKind::PermissionDenied => Some(String::from("check who may read it: `ls -l`")),
-            io::ErrorKind::IsADirectory => Some(String::from("give a file in it")),
+            io::ErrorKind::IsADirectory => {
+                Some(String::from("give a file in it, or `rejoin doctor` the folder"))
+            }
             _ => None,
         };
         Failure::Unreadable { name: path.to_owned(), why: error.to_string(), hint }

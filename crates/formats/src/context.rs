@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Kind, Value, write},
 };
 
 use crate::wire::{registry::Dialect, render::opaque_label};
@@ -89,6 +89,59 @@ impl Context {
             .find(|field| &*field.name == name)
             .map(|f| &f.value)
             .filter(|v| v.as_str() != "null")
+    }
+
+    /// Adds a field.
+    pub fn put(&mut self, name: &str, value: &str) {
+        self.fields.push(Field { name: Text::new(name), value: Raw::new(value) });
+    }
+
+    /// Everything of it as JSON, so that it can be had back: see [`Context::from_json`].
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::from("{");
+        if let Some(dialect) = self.dialect {
+            write::key(&mut out, "dialect");
+            write::string(&mut out, dialect.name());
+        }
+        if self.whole_body {
+            write::key(&mut out, "whole_body");
+            out.push_str("true");
+        }
+        write::key(&mut out, "before_messages");
+        out.push_str(&self.before_messages.to_string());
+        write::key(&mut out, "fields");
+        out.push('[');
+        for (index, field) in self.fields.iter().enumerate() {
+            out.push_str(if index > 0 { ",{" } else { "{" });
+            write::key(&mut out, "name");
+            write::string(&mut out, &field.name);
+            write::key(&mut out, "value");
+            // An entry is one line. What is not JSON could not be had back as it is: it becomes JSON.
+            write::clean_copy(&mut out, &field.value.as_str().replace(['\n', '\r'], " "));
+            out.push('}');
+        }
+        out.push_str("]}");
+        out
+    }
+
+    /// Reads what [`Context::to_json`] wrote.
+    #[must_use]
+    pub fn from_json(json: &str) -> Option<Self> {
+        let doc = Doc::parse(json).ok()?;
+        let root = doc.root()?;
+        let field = |field: Value<'_>| {
+            let name = Text::new(&*field.get("name")?.as_str()?);
+            Some(Field { name, value: Raw::new(field.get("value")?.raw()) })
+        };
+        let fields: Vec<Field> = root.get("fields")?.items().filter_map(field).collect();
+        let before = root.get("before_messages").and_then(Value::as_u64).unwrap_or(0);
+        Some(Self {
+            dialect: root.get("dialect").and_then(Value::as_str).and_then(|name| name.parse().ok()),
+            whole_body: root.get("whole_body").and_then(Value::as_bool).unwrap_or(false),
+            before_messages: usize::try_from(before).unwrap_or(0).min(fields.len()),
+            fields,
+        })
     }
 
     /// The model that the body names.

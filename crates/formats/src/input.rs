@@ -20,8 +20,9 @@ pub struct Input {
 /// Files beside a session file that it refers to: a fork's parent, a tool's output that was too large for the transcript.
 /// Whoever reads the session decides which of them may be opened.
 pub trait Companions: fmt::Debug + Send + Sync {
-    /// The content of the file that the session calls by this path or name.
-    fn open(&self, path: &str) -> Option<Vec<u8>>;
+    /// The content of the file that the session calls by this path, or by a word that its name ends with, its extension
+    /// aside.
+    fn open(&self, name: &str) -> Option<Vec<u8>>;
 }
 
 /// A file of lines, read as it comes: it needs memory for its conversation, not for its text.

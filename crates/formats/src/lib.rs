@@ -11,6 +11,7 @@ mod chat;
 pub mod context;
 pub mod convert;
 pub mod input;
+mod responses;
 pub mod session;
 pub mod sessions;
 pub mod wire;

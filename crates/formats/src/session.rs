@@ -5,9 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Text, Timestamp,
     chain::Stamp,
-    content::{Compacted, Meta, Metadata, RawItem, Snapshot},
+    content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
 };
-use rejoin_view::{Finding, History, Position};
+use rejoin_view::{Finding, History, KnownCall, Position};
 
 use crate::{context::Context, input::InputError};
 
@@ -85,6 +85,10 @@ pub struct Session {
     pub places: Vec<Place>,
     /// What else the source says of each message; shorter than the messages where it says nothing.
     pub details: Vec<Detail>,
+    /// What the source says of calls: that they ran, wait for a person, or were decided about.
+    pub known: Vec<KnownCall>,
+    /// Before which messages requests were sent, as far as the source says.
+    pub sent: Vec<usize>,
     /// What was found while reading, with source positions.
     pub findings: Vec<Finding>,
     /// What no model would see.
@@ -129,7 +133,7 @@ impl Session {
     /// The history to repair.
     #[must_use]
     pub fn history(&self) -> History {
-        History::of(self.messages.iter().cloned())
+        History::with(self.messages.clone(), self.known.clone(), self.sent.clone())
     }
 
     /// Puts a finding about the history at its place in the source.
@@ -153,7 +157,11 @@ impl Session {
             Some((place, block - first))
         });
         let (place, block) = piece.map_or((place, at.block), |(place, block)| (place, Some(block)));
-        Position { message: Some(place.index), block, line: at.line.or(place.line) }
+        if self.details.is_empty() || place.line.is_none() {
+            return Position { message: Some(place.index), block, line: at.line };
+        }
+        // In a file of lines, most of which are no messages, a message is known by its own number and its line.
+        Position { line: at.line.or(place.line), ..at }
     }
 
     /// Where the messages stand, by their number in the source.
@@ -195,6 +203,7 @@ impl Session {
             format: Some(Text::new(self.format)),
         };
         import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
+        import.context();
         let mut aside = self.set_aside.iter().peekable();
         for place in 0..=self.messages.len() {
             while let Some(item) = aside.next_if(|item| item.after <= place) {
@@ -226,6 +235,22 @@ impl Import<'_> {
         let entry = self.chain.append(kind, content, stamp);
         self.parent = id.to_string();
         self.entries.push(entry);
+    }
+
+    /// What surrounds the messages, whole: the system prompt and the tools for whoever looks for them, every field as it
+    /// was for whoever wants the body back.
+    fn context(&mut self) {
+        let context = &self.session.context;
+        if context.fields.is_empty() && !context.whole_body {
+            return;
+        }
+        let system: Vec<Text> = context.system().into_iter().map(|piece| piece.text).collect();
+        let content = content::Context {
+            system: (!system.is_empty()).then(|| Text::from(system.join("\n\n"))),
+            tools: context.get("tools").cloned(),
+            target: Some(Raw::new(context.to_json())),
+        };
+        self.append(Kind::Context, &Content::Context(content), "context", &Detail::default());
     }
 
     fn message(&mut self, message: &Message, detail: &Detail) {
@@ -267,4 +292,22 @@ pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&
             ConversationId::derive(format, &format!("{name}\n{}", first.map_or("", Raw::as_str)))
         }
     }
+}
+
+/// The instant that a source's own time means: RFC 3339, or a number of seconds, milliseconds, microseconds or nanoseconds
+/// since 1970, told apart by its size.
+#[must_use]
+pub fn instant(time: &str) -> Option<Timestamp> {
+    if let Ok(instant) = time.parse() {
+        return Some(instant);
+    }
+    let number: f64 = time.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
+    // A hundred billion seconds are three thousand years from now, and as milliseconds they are 1973.
+    let seconds = match number {
+        n if n < 1e11 => n,
+        n if n < 1e14 => n / 1e3,
+        n if n < 1e17 => n / 1e6,
+        n => n / 1e9,
+    };
+    Timestamp::from_microsecond((seconds * 1e6).round() as i64).ok()
 }

@@ -171,7 +171,7 @@ fn entries_give_the_messages_back() {
     );
     let entries = session.to_entries(Timestamp::from_second(0).unwrap());
     let tree = rejoin_record::Tree::new(&entries);
-    let (history, findings) = rejoin_view::path::path(&tree);
+    let rejoin_view::path::Path { history, findings, .. } = rejoin_view::path::path(&tree);
     assert!(findings.is_empty());
     let messages: Vec<_> = history.messages().iter().map(|message| (**message).clone()).collect();
     assert_eq!(messages, session.messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());

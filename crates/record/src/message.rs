@@ -122,6 +122,8 @@ pub struct NativeItem {
     pub span: Span,
     /// How many of the message's blocks it holds.
     pub blocks: u32,
+    /// Whether it is regular in its format, as [`Native::regular`] says of a whole.
+    pub regular: bool,
 }
 
 /// One message of a conversation.

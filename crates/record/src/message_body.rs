@@ -42,12 +42,13 @@ pub(crate) fn write(out: &mut String, message: &Message) {
     out.push('}');
 }
 
-/// Span and number of blocks of each item, as `[start,len,blocks]`.
+/// Span and number of blocks of each item, as `[start,len,blocks]`; one that is not regular has a `0` behind that.
 fn write_items(out: &mut String, items: &[NativeItem]) {
     write::key(out, "items");
     for (index, item) in items.iter().enumerate() {
         let opening = if index == 0 { "[[" } else { ",[" };
-        out.push_str(&format!("{opening}{},{},{}]", item.span.start, item.span.len, item.blocks));
+        let closing = if item.regular { "]" } else { ",0]" };
+        out.push_str(&format!("{opening}{},{},{}{closing}", item.span.start, item.span.len, item.blocks));
     }
     out.push(']');
 }
@@ -57,7 +58,8 @@ fn read_items(native: Value<'_>) -> Option<Vec<NativeItem>> {
     let item = |item: Value<'_>| {
         let mut numbers = item.items().map(|number| number.as_u64().and_then(|n| u32::try_from(n).ok()));
         let (start, len, blocks) = (numbers.next()??, numbers.next()??, numbers.next()??);
-        Some(NativeItem { span: Span::verbatim(start as usize, len as usize), blocks })
+        let regular = numbers.next().is_none();
+        Some(NativeItem { span: Span::verbatim(start as usize, len as usize), blocks, regular })
     };
     list.items().map(item).collect()
 }

@@ -120,7 +120,9 @@ fn message() -> impl Strategy<Value = Message> {
                 items: if raw.len() % 2 == 0 {
                     Vec::new()
                 } else {
-                    vec![NativeItem { span: Span::verbatim(0, raw.len()), blocks: 3 }; 2]
+                    [true, false]
+                        .map(|regular| NativeItem { span: Span::verbatim(0, raw.len()), blocks: 3, regular })
+                        .to_vec()
                 },
             }),
         }

@@ -66,6 +66,18 @@ impl History {
         Self { messages: Arc::new(messages), fates, sent }
     }
 
+    /// What is known of calls, ordered by message.
+    #[must_use]
+    pub fn known(&self) -> &[KnownCall] {
+        &self.fates
+    }
+
+    /// Before which messages requests were sent, in order.
+    #[must_use]
+    pub fn sent(&self) -> &[usize] {
+        &self.sent
+    }
+
     /// The messages.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {

@@ -5,9 +5,13 @@
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Timestamp, ToolCall, Tree,
     chain::Stamp,
-    content::{CallAt, Closed, ClosedCall, Decision, Metadata, Turn, TurnState},
+    content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
 };
-use rejoin_view::{Policy, Rule, path::path, repair};
+use rejoin_view::{
+    Policy, Rule,
+    path::{Path, path},
+    repair,
+};
 
 struct Writer {
     chain: Chain,
@@ -58,7 +62,7 @@ impl Writer {
     }
 
     fn seen(&self) -> Vec<String> {
-        let (history, _) = path(&Tree::new(&self.entries));
+        let history = path(&Tree::new(&self.entries)).history;
         let messages = repair(&history, Policy::Keep).view.to_messages();
         messages
             .iter()
@@ -124,7 +128,7 @@ fn damage_costs_itself_and_is_said() {
     writer.message(Message::user("three"));
     let readable: Vec<&Entry> =
         writer.entries.iter().enumerate().filter(|(n, _)| *n != 3).map(|(_, e)| e).collect();
-    let (history, findings) = path(&Tree::new(readable));
+    let Path { history, findings, .. } = path(&Tree::new(readable));
     assert_eq!(history.messages().len(), 2);
     let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [Rule::DamagedEntry, Rule::BrokenChain]);
@@ -138,4 +142,42 @@ fn decisions_about_what_is_not_there_are_ignored() {
     let far = ClosedCall { entry, block: 99, decision: Decision::LeftOut };
     writer.append(Kind::Closed, Content::Closed(Closed { calls: vec![far] }));
     assert_eq!(writer.seen().len(), 2);
+}
+
+/// B32: a compaction hides what it replaced, and only that; the summary stands before what stays. The fates of calls follow
+/// their messages.
+#[test]
+fn a_compaction_hides_what_it_replaced() {
+    let call = |id| Message::assistant_with_tools(vec![ToolCall::new(id, "read", "{}")]);
+    let compacted = |summary: &str, keep_from| {
+        Content::Compacted(Compacted { summary: summary.into(), truncated_count: 0, keep_from })
+    };
+    let mut writer = Writer::new();
+    writer.message(Message::user("old"));
+    writer.message(call("hidden"));
+    writer.append(Kind::Compacted, compacted("what was said", None));
+    writer.message(Message::user("new"));
+    let kept = writer.message(call("c1"));
+    assert_eq!(texts(&writer), ["what was said", "new", ""]);
+    writer.close(kept, Decision::Interrupted);
+    writer.append(Kind::Compacted, compacted("again", Some(kept)));
+    writer.message(Message::tool("c1", "too late"));
+    let path = path(&Tree::new(&writer.entries));
+    assert_eq!(texts(&writer), ["again", "", "too late"]);
+    assert_eq!(path.entries.len(), 3);
+    // The call is closed: what comes later with its id has no call.
+    let repaired = repair(&path.history, Policy::Keep);
+    assert!(
+        repaired.findings.iter().any(|finding| finding.rule == Rule::OrphanResult),
+        "{:?}",
+        repaired.findings
+    );
+    // Nothing in place of a summary: then it hides, and that is all.
+    writer.append(Kind::Compacted, compacted("", None));
+    assert_eq!(texts(&writer), [""; 0]);
+}
+
+fn texts(writer: &Writer) -> Vec<String> {
+    let path = path(&Tree::new(&writer.entries));
+    path.history.messages().iter().map(|message| message.content().unwrap_or_default()).collect()
 }

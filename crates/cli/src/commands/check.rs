@@ -18,7 +18,7 @@ use crate::{
 /// Checks every input; one that cannot be read does not keep the others from being checked.
 pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
     let (mut read, mut found, mut unreadable) = (0usize, false, false);
-    for path in &arguments.paths {
+    for (number, path) in arguments.paths.iter().enumerate() {
         match source::read(path, arguments.from.as_deref()) {
             Err(failure) => {
                 unreadable = true;
@@ -26,9 +26,9 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
             }
             Ok((input, sessions)) => {
                 read += 1;
-                for (number, session) in sessions.iter().enumerate() {
+                for (place, session) in sessions.iter().enumerate() {
                     let name =
-                        if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", number + 1) };
+                        if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", place + 1) };
                     let report = examine(&input, session, arguments.dialect);
                     found |= report.iter().any(Finding::is_problem);
                     if arguments.json {
@@ -36,6 +36,10 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
                     } else {
                         for_people(&name, session, &report, arguments.dialect)?;
                     }
+                }
+                // What is read last goes with the process: taking a large session apart piece by piece takes time.
+                if number + 1 == arguments.paths.len() {
+                    std::mem::forget(sessions);
                 }
             }
         }

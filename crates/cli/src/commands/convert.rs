@@ -1,10 +1,15 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
-use rejoin::{ConvertError, Finding, Input, OnBroken, Session, convert, record::limits};
+use rejoin::{
+    ConvertError, Finding, Input, OnBroken, Session, convert,
+    record::limits,
+    sessions::{self, Writing},
+};
 
 use super::report;
 use crate::{
-    args::ConvertArguments,
+    args::{ConvertArguments, Destination},
+    clock,
     failure::Failure,
     output::{self, harmless},
     source,
@@ -19,11 +24,21 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
     let session = choose(&arguments.path, &sessions, arguments.session)?;
     let on_broken = arguments.on_broken.map_or_else(default_policy, OnBroken::from);
     let name = arguments.path.clone();
-    match convert(session, arguments.to, arguments.model.as_deref(), on_broken) {
+    let model = arguments.model.as_deref();
+    let converted = match arguments.to {
+        Destination::Dialect(dialect) => convert(session, dialect, model, on_broken),
+        Destination::Format(format) => {
+            let directory = std::env::current_dir().unwrap_or_default();
+            let directory = directory.to_string_lossy();
+            let writing = Writing { model, now: clock::now(), directory: &directory };
+            sessions::write(session, format, on_broken, &writing)
+        }
+    };
+    match converted {
         Ok(converted) => {
             // The report first: once the body is printed, the work is done.
             tell(&input, session, converted.findings, arguments, Finding::deed)?;
-            output::raw_data(&converted.body)?;
+            output::raw_data(converted.body.trim_end_matches('\n'))?;
             Ok(0)
         }
         Err(ConvertError::Refused(findings)) => {

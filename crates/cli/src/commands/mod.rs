@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+mod doctor;
 mod explain;
 mod report;
 
@@ -17,6 +18,7 @@ pub fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -78,7 +78,10 @@ pub fn place(finding: &Finding) -> String {
     let mut place = match (finding.at.message, finding.at.block) {
         (Some(message), Some(block)) => format!("at message {message}, block {block}"),
         (Some(message), None) => format!("at message {message}"),
-        (None, _) => String::from("in the request"),
+        (None, _) => match finding.at.line {
+            Some(line) => return format!("at line {line}"),
+            None => String::from("in the request"),
+        },
     };
     if let Some(line) = finding.at.line {
         place.push_str(&format!(" (line {line})"));

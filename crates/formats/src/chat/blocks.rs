@@ -13,7 +13,7 @@ use rejoin_record::{
 use super::Style;
 
 /// Reads the blocks of one message.
-pub(super) struct BlockReader<'b> {
+pub(crate) struct BlockReader<'b> {
     pub style: Style,
     pub buffer: &'b Arc<str>,
     /// Where the message starts in the buffer; spans count from there.
@@ -22,7 +22,7 @@ pub(super) struct BlockReader<'b> {
 }
 
 /// A content as blocks.
-pub(super) struct ReadContent {
+pub(crate) struct ReadContent {
     pub blocks: Vec<Block>,
     pub form: Form,
     /// Written as the dialect wants it.
@@ -31,26 +31,26 @@ pub(super) struct ReadContent {
 
 /// Where a block stands: some are legal only under one role, or inside a result.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Under<'r> {
+pub(crate) enum Under<'r> {
     Role(&'r Role),
     Result,
 }
 
 impl BlockReader<'_> {
-    pub(super) fn text(&self, value: Value<'_>) -> Option<Text> {
+    pub(crate) fn text(&self, value: Value<'_>) -> Option<Text> {
         value.to_text(self.base)
     }
 
-    fn span(&self, value: Value<'_>) -> Span {
-        Span::verbatim(value.start() - self.base, value.raw().len())
+    pub(crate) fn span(&self, value: Value<'_>) -> Span {
+        Span::verbatim(value.start().wrapping_sub(self.base), value.raw().len())
     }
 
-    fn raw(&self, value: Value<'_>) -> Raw {
+    pub(crate) fn raw(&self, value: Value<'_>) -> Raw {
         Raw::slice(self.buffer, value.start(), value.end()).unwrap_or_else(|| Raw::new(value.raw()))
     }
 
     /// Reads a `content` field.
-    pub(super) fn content(&self, content: Option<Value<'_>>, under: Under<'_>) -> ReadContent {
+    pub(crate) fn content(&self, content: Option<Value<'_>>, under: Under<'_>) -> ReadContent {
         let Some(content) = content else {
             return ReadContent { blocks: Vec::new(), form: Form::Absent, regular: true };
         };
@@ -106,7 +106,7 @@ impl BlockReader<'_> {
     }
 
     /// Reads one content block, whatever it is.
-    fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
+    pub(crate) fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
         if let Some(text) = self.text(item) {
             return Block::text(text);
         }
@@ -201,7 +201,7 @@ impl BlockReader<'_> {
     }
 
     /// An id: any text, or a number that some program took for one.
-    pub(super) fn call_id(&self, value: Option<Value<'_>>) -> Option<CallId> {
+    pub(crate) fn call_id(&self, value: Option<Value<'_>>) -> Option<CallId> {
         let value = value?;
         match value.kind() {
             Kind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
@@ -230,7 +230,7 @@ impl BlockReader<'_> {
     }
 
     /// Arguments in either dress: a JSON value, or a string that holds one.
-    pub(super) fn arguments(&self, value: Option<Value<'_>>) -> Arguments {
+    pub(crate) fn arguments(&self, value: Option<Value<'_>>) -> Arguments {
         match value {
             None => Arguments::absent(),
             Some(value) if value.is_null() => Arguments::absent(),
@@ -331,7 +331,7 @@ impl BlockReader<'_> {
     }
 
     /// A call as OpenAI Chat writes it: an element of `tool_calls`.
-    pub(super) fn tool_call(&self, item: Value<'_>) -> Block {
+    pub(crate) fn tool_call(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
         let id_text = item.get("id").is_some_and(|id| id.kind() == Kind::String);
         let custom =
@@ -383,7 +383,7 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
 }
 
-fn irregular(block: Block) -> Block {
+pub(crate) fn irregular(block: Block) -> Block {
     Block { span: None, ..block }
 }
 
@@ -446,7 +446,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
 }
 
 /// A document's bytes: text is read, anything else stays base64.
-fn document_source(media_type: &str, data: &str) -> MediaSource {
+pub(crate) fn document_source(media_type: &str, data: &str) -> MediaSource {
     if !is_base64(data) {
         return MediaSource::Unusable;
     }
@@ -479,7 +479,7 @@ fn decode_base64(data: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether a text can be base64: its alphabet, and padding at the end only.
-fn is_base64(data: &str) -> bool {
+pub(crate) fn is_base64(data: &str) -> bool {
     let data = data.trim_end_matches('=');
     let legal =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
@@ -496,7 +496,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Media type and base64 data of a `data:` address.
-fn split_data_url(url: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_data_url(url: &str) -> Option<(&str, &str)> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
     (!data.is_empty() && !media_type.is_empty()).then_some((media_type, data))

@@ -363,6 +363,8 @@ impl Builder {
             messages: Vec::new(),
             places: Vec::new(),
             details: Vec::new(),
+            known: Vec::new(),
+            sent: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
         };

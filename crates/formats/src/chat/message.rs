@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Span, Text, ToolResult,
+    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Text, ToolResult,
     hash::short_name,
     json::{Kind, Value},
     limits,
@@ -27,7 +27,7 @@ pub struct MessageReader {
     next_waiting: usize,
     waiting_by_name: HashMap<String, VecDeque<usize>>,
     /// Ids that calls were given so far.
-    called: HashSet<String>,
+    called: hashbrown::HashSet<CallId>,
 }
 
 /// A message, and what was found in it.
@@ -55,7 +55,7 @@ impl MessageReader {
             waiting: Vec::new(),
             next_waiting: 0,
             waiting_by_name: HashMap::new(),
-            called: HashSet::new(),
+            called: hashbrown::HashSet::new(),
         }
     }
 
@@ -196,7 +196,7 @@ impl MessageReader {
             item.given("refusal").and_then(|value| Some((value, blocks.text(value)?)))
         {
             let block = Block::text(text);
-            let span = Span::verbatim(refusal.start() - item.start(), refusal.raw().len());
+            let span = blocks.span(refusal);
             // Only an assistant of this dialect has such a field: there it stays where it is.
             let own = self.style == Style::OpenAi && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
@@ -271,7 +271,7 @@ impl MessageReader {
     }
 
     /// Gives ids to calls that have none, and remembers them for results that have none either.
-    fn assign_ids(&mut self, message: &mut Message, index: usize, legacy: bool) {
+    pub(crate) fn assign_ids(&mut self, message: &mut Message, index: usize, legacy: bool) {
         if message.role == Role::Assistant {
             self.waiting.clear();
             self.waiting_by_name.clear();
@@ -281,7 +281,7 @@ impl MessageReader {
         for block in &mut message.blocks {
             match &mut block.kind {
                 BlockKind::ToolCall(call) if call.id_given => {
-                    self.called.insert(call.id.to_string());
+                    self.called.insert(call.id.clone());
                 }
                 BlockKind::ToolCall(call) => {
                     // Nobody else's id looks like this, and the same file gives the same one.

@@ -5,7 +5,7 @@
 //!
 //! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `message.rs` and `blocks.rs` read them.
 
-mod blocks;
+pub(crate) mod blocks;
 pub mod detect;
 pub mod list;
 mod message;

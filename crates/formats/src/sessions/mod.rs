@@ -1,6 +1,11 @@
 //! Session formats: other tools' files, read into conversations. The list is in `registry.rs`.
 
+pub mod codex;
+pub mod jsonl;
+mod lines;
+pub mod markdown;
 pub mod registry;
+pub mod turns;
 pub mod writing;
 
 pub use registry::{FORMATS, Format, Reading, detect, named, read, write};

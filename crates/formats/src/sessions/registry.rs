@@ -6,8 +6,12 @@ use crate::{
     chat::{Style, list},
     convert::{ConvertError, Converted, repaired},
     input::{Input, Stream},
+    responses,
     session::{ReadError, Session},
-    sessions::writing::{Writing, Written},
+    sessions::{
+        codex, jsonl, markdown, turns,
+        writing::{Writing, Written},
+    },
     wire::TooLarge,
 };
 
@@ -41,12 +45,56 @@ pub struct Reading {
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
     Format {
+        name: codex::FORMAT,
+        about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
+        read: Some(Reading {
+            sniff: codex::sniff,
+            read: codex::read,
+            read_stream: codex::read_stream,
+            lines: true,
+        }),
+        write: Some(codex::write),
+    },
+    Format {
+        name: turns::FORMAT,
+        about: "one turn a line, `{timestamp, items, metadata}`",
+        read: Some(Reading {
+            sniff: turns::sniff,
+            read: turns::read,
+            read_stream: turns::read_stream,
+            lines: true,
+        }),
+        write: Some(turns::write),
+    },
+    Format {
+        name: jsonl::FORMAT,
+        about: "rejoin's own record, one entry a line",
+        read: Some(Reading {
+            sniff: jsonl::sniff,
+            read: jsonl::read,
+            read_stream: jsonl::read_stream,
+            lines: true,
+        }),
+        write: Some(jsonl::write),
+    },
+    Format {
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
         read: Some(Reading {
             sniff: |text| list::sniff(text) == Some(Style::OpenAi),
             read: |input| list::read(input, Style::OpenAi),
             read_stream: |stream| list::read_stream(Style::OpenAi, stream),
+            lines: false,
+        }),
+        write: None,
+    },
+    Format {
+        name: "openai-responses",
+        about: "an OpenAI Responses request body, or just its list of items",
+        read: Some(Reading {
+            sniff: responses::list::sniff,
+            read: responses::list::read,
+            read_stream: responses::list::read_stream,
             lines: false,
         }),
         write: None,
@@ -61,6 +109,12 @@ pub const FORMATS: &[Format] = &[
             lines: false,
         }),
         write: None,
+    },
+    Format {
+        name: markdown::FORMAT,
+        about: "for people: what was said, called and answered",
+        read: None,
+        write: Some(markdown::write),
     },
 ];
 

@@ -8,7 +8,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use crate::{
     context::{Context, Field, surrounding_names},
     convert::Target,
-    wire::registry::Dialect,
+    wire::{registry::Dialect, render},
 };
 
 /// What a dialect says about one top-level field of the source.
@@ -26,6 +26,8 @@ pub enum FieldUse {
 pub struct Surroundings {
     /// Fields with new values, by name; `None` leaves the field out.
     pub set: Vec<(&'static str, Option<String>)>,
+    /// What goes out in place of the list of messages.
+    pub list: Option<String>,
 }
 
 impl Surroundings {
@@ -97,14 +99,10 @@ pub fn write_body(
         }
     }
     write::key(&mut out, list);
-    out.push('[');
-    for (index, message) in messages.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        out.push_str(message.as_ref());
+    match &around.list {
+        Some(whole) => out.push_str(whole),
+        None => render::array(&mut out, messages.iter().map(AsRef::as_ref)),
     }
-    out.push(']');
     if same {
         for field in &context.fields[context.before_messages..] {
             write_field(&mut out, &last, &field.name, &around, &mut written, findings);

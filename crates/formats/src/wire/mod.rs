@@ -9,6 +9,7 @@ pub(crate) mod body;
 pub mod encoded;
 pub(crate) mod names;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod registry;
 pub(crate) mod render;
 pub(crate) mod violation;

@@ -22,6 +22,10 @@ pub fn speaks(format: &str, dialect: &str) -> bool {
         || matches!((format, dialect), ("claude-code", "anthropic") | ("codex" | "turns", "openai-responses"))
 }
 
+/// What a tool takes that is called with free text, where a dialect has no such tools: calls carry the text in this field.
+pub const FREE_TEXT_SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
 /// A message on its way out: the source's own bytes, or new ones.
 #[derive(Debug, Clone)]
 pub enum Outgoing {

@@ -1,0 +1,408 @@
+//! `rejoin doctor`: every session of every agent on this machine, checked. Nothing is changed.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rejoin::{
+    Dialect, Finding, Policy, Rule, Session,
+    record::{json::write, limits},
+    repair,
+    sessions::FORMATS,
+};
+
+use crate::{
+    args::DoctorArguments,
+    failure::{FAILED, Failure, UNREADABLE},
+    output::{self, harmless, paint},
+    places::{self, AGENTS, Agent},
+    source,
+};
+
+/// How many broken sessions are listed, unless all are asked for.
+const LISTED: usize = 20;
+
+/// A file to look at, and whose it is.
+struct Candidate {
+    path: PathBuf,
+    agent: Option<&'static Agent>,
+}
+
+/// What was found in one file.
+struct Examined {
+    path: PathBuf,
+    agent: &'static str,
+    state: State,
+}
+
+enum State {
+    /// Conversations, each with what is wrong with it.
+    Sessions(Vec<Checked>),
+    /// A session of an agent that nothing can be read from.
+    Unreadable(String),
+    /// A file that is no session at all.
+    Other,
+}
+
+struct Checked {
+    id: String,
+    title: String,
+    messages: usize,
+    problems: BTreeMap<Rule, usize>,
+}
+
+impl Checked {
+    fn is_broken(&self) -> bool {
+        !self.problems.is_empty()
+    }
+}
+
+/// Looks at everything and tells.
+pub fn run(arguments: &DoctorArguments) -> Result<u8, Failure> {
+    if arguments.this_installation {
+        return about_itself(arguments.json);
+    }
+    let (candidates, missing) = candidates(&arguments.paths);
+    for path in &missing {
+        output::talk(&format!("{} is not there", harmless(&path.to_string_lossy())));
+    }
+    let examined = examine_all(&candidates);
+    let code = verdict(&examined, !missing.is_empty() && candidates.is_empty());
+    if arguments.json {
+        output::raw_data(&as_json(&examined))?;
+    } else {
+        for_people(&examined, arguments.all)?;
+    }
+    Ok(code)
+}
+
+fn verdict(examined: &[Examined], nothing: bool) -> u8 {
+    let found = examined.iter().any(|file| match &file.state {
+        State::Sessions(sessions) => sessions.iter().any(Checked::is_broken),
+        State::Unreadable(_) => true,
+        State::Other => false,
+    });
+    match (found, nothing) {
+        (_, true) => UNREADABLE,
+        (true, _) => FAILED,
+        _ => 0,
+    }
+}
+
+/// The sessions of every agent, and what else was asked for; also the paths that are not there.
+fn candidates(paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
+    for agent in AGENTS {
+        for file in agent.folders().iter().flat_map(|folder| places::files(folder)) {
+            if agent.owns(&file) && seen.insert(file.clone()) {
+                all.push(Candidate { path: file, agent: Some(agent) });
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    for path in paths.iter().map(PathBuf::from) {
+        if !path.exists() {
+            missing.push(path);
+            continue;
+        }
+        let named = path.is_file();
+        for file in places::files(&path) {
+            let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
+            if (named || likely) && seen.insert(file.clone()) {
+                all.push(Candidate { path: file, agent: None });
+            }
+        }
+    }
+    (all, missing)
+}
+
+/// Checks every file, on all cores.
+fn examine_all(candidates: &[Candidate]) -> Vec<Examined> {
+    let bar = ProgressBar::new(candidates.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions") {
+        bar.set_style(style);
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(candidates.len().max(1));
+    let next = AtomicUsize::new(0);
+    let mut examined: Vec<(usize, Examined)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Vec::new();
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(candidate) = candidates.get(number) else { return mine };
+                        mine.push((number, examine(candidate)));
+                        bar.inc(1);
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("BUG: a check panicked")).collect()
+    });
+    bar.finish_and_clear();
+    examined.sort_by_key(|(number, _)| *number);
+    examined.into_iter().map(|(_, examined)| examined).collect()
+}
+
+fn examine(candidate: &Candidate) -> Examined {
+    let path = candidate.path.to_string_lossy().into_owned();
+    // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
+    let read = source::read(&path, None).or_else(|failure| {
+        let format = candidate.agent.and_then(Agent::reads);
+        format.map_or(Err(failure), |format| source::read(&path, Some(format.name)))
+    });
+    let (agent, state) = match read {
+        Ok((_, sessions)) => {
+            let format = sessions.first().map_or("", |session| session.format);
+            let agent = AGENTS.iter().find(|agent| agent.format == format).map_or(format, |agent| agent.name);
+            (agent, State::Sessions(sessions.iter().map(check).collect()))
+        }
+        Err(failure) => match candidate.agent {
+            Some(agent) => (agent.name, State::Unreadable(failure.to_string())),
+            None => ("", State::Other),
+        },
+    };
+    Examined { path: candidate.path.clone(), agent, state }
+}
+
+fn check(session: &Session) -> Checked {
+    let repaired = repair(&session.history(), Policy::Keep);
+    let mut problems: BTreeMap<Rule, usize> = BTreeMap::new();
+    for finding in
+        session.findings.iter().chain(&repaired.findings).filter(|finding| Finding::is_problem(finding))
+    {
+        *problems.entry(finding.rule).or_default() += 1;
+    }
+    Checked { id: session.id.to_string(), title: title(session), messages: session.messages.len(), problems }
+}
+
+/// The source's own title, or the first line of the first word of a person.
+fn title(session: &Session) -> String {
+    let said = || {
+        let users = session.messages.iter().filter(|message| message.role == rejoin::Role::User);
+        users.filter_map(|message| message.content()).find(|text| !text.trim_start().starts_with('<'))
+    };
+    let title = session.title().map(|title| title.to_string()).or_else(said).unwrap_or_default();
+    harmless(title.trim().lines().next().unwrap_or_default()).chars().take(limits::TITLE_CHARS).collect()
+}
+
+/// Counts of one agent's sessions.
+#[derive(Default)]
+struct Counts {
+    sessions: usize,
+    broken: usize,
+    unreadable: usize,
+}
+
+fn counts(examined: &[Examined]) -> BTreeMap<&str, Counts> {
+    let mut all: BTreeMap<&str, Counts> = BTreeMap::new();
+    for file in examined {
+        match &file.state {
+            State::Sessions(sessions) => {
+                let counts = all.entry(file.agent).or_default();
+                counts.sessions += sessions.len();
+                counts.broken += sessions.iter().filter(|session| session.is_broken()).count();
+            }
+            State::Unreadable(_) => {
+                let counts = all.entry(file.agent).or_default();
+                counts.sessions += 1;
+                counts.unreadable += 1;
+            }
+            State::Other => {}
+        }
+    }
+    all
+}
+
+fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
+    let counts = counts(examined);
+    let total: usize = counts.values().map(|counts| counts.sessions).sum();
+    if total == 0 {
+        output::data("No sessions found. Looked in:")?;
+        for folder in AGENTS.iter().flat_map(Agent::folders) {
+            output::data(&format!("  {}", harmless(&folder.to_string_lossy())))?;
+        }
+        output::data("Give files or folders to look at: `rejoin doctor PATH…`.")?;
+        return Ok(());
+    }
+    let width = counts.keys().map(|agent| agent.len()).max().unwrap_or(0).max("agent".len());
+    output::data(&paint(
+        &format!("{:width$}  {:>8}  {:>6}  {:>10}", "agent", "sessions", "broken", "unreadable"),
+        output::DIM,
+    ))?;
+    for (agent, counts) in &counts {
+        let row = format!(
+            "{agent:width$}  {:>8}  {:>6}  {:>10}",
+            counts.sessions, counts.broken, counts.unreadable
+        );
+        output::data(&row)?;
+    }
+    let broken = list(examined, if all { usize::MAX } else { LISTED })?;
+    output::data("")?;
+    if broken == 0 {
+        return output::data(&format!("{} all {total} can be resumed.", paint("sound:", output::GOOD)));
+    }
+    output::data(&format!(
+        "{} {broken} of {total} could not be resumed. Nothing was changed, and nothing is lost:",
+        paint("broken:", output::ERROR)
+    ))?;
+    output::data("  rejoin check PATH                               says what is wrong and where")?;
+    output::data(
+        "  rejoin convert PATH --to codex > mended.jsonl   writes a mended copy (or `--to claude-code`)",
+    )
+}
+
+/// Lists what is broken, and gives how many there are.
+fn list(examined: &[Examined], most: usize) -> Result<usize, Failure> {
+    let mut broken = 0;
+    for file in examined {
+        let path = harmless(&file.path.to_string_lossy());
+        match &file.state {
+            State::Sessions(sessions) => {
+                for session in sessions.iter().filter(|session| session.is_broken()) {
+                    broken += 1;
+                    if broken <= most {
+                        let why: Vec<String> =
+                            session.problems.iter().map(|(rule, count)| reason(*rule, *count)).collect();
+                        let title = paint(&session.title, output::DIM);
+                        output::data(&format!("\n{path}\n  {} {title}", why.join(", ")))?;
+                    }
+                }
+            }
+            State::Unreadable(why) => {
+                broken += 1;
+                if broken <= most {
+                    output::data(&format!("\n{path}\n  {}", harmless(why)))?;
+                }
+            }
+            State::Other => {}
+        }
+    }
+    if broken > most {
+        output::data(&format!("\n… and {} more; `--all` lists them, `--json` too.", broken - most))?;
+    }
+    Ok(broken)
+}
+
+/// `3 × unanswered-call`
+fn reason(rule: Rule, count: usize) -> String {
+    let name = paint(rule.name(), output::ERROR);
+    if count == 1 { name } else { format!("{count} × {name}") }
+}
+
+fn as_json(examined: &[Examined]) -> String {
+    let counts = counts(examined);
+    let mut out = String::from("{");
+    let sums: [(&str, usize); 3] = [
+        ("sessions", counts.values().map(|counts| counts.sessions).sum()),
+        ("broken", counts.values().map(|counts| counts.broken).sum()),
+        ("unreadable", counts.values().map(|counts| counts.unreadable).sum()),
+    ];
+    number_fields(&mut out, &sums);
+    write::key(&mut out, "agents");
+    out.push('[');
+    for (agent, counts) in &counts {
+        out.push_str(if out.ends_with('[') { "{" } else { ",{" });
+        write::key(&mut out, "agent");
+        write::string(&mut out, agent);
+        let row =
+            [("sessions", counts.sessions), ("broken", counts.broken), ("unreadable", counts.unreadable)];
+        number_fields(&mut out, &row);
+        out.push('}');
+    }
+    out.push(']');
+    write::key(&mut out, "found");
+    out.push('[');
+    for file in examined {
+        match &file.state {
+            State::Sessions(sessions) => {
+                for session in sessions {
+                    out.push_str(if out.ends_with('[') { "{" } else { ",{" });
+                    session_json(&mut out, &file.path, file.agent, session);
+                }
+            }
+            State::Unreadable(why) => {
+                out.push_str(if out.ends_with('[') { "{" } else { ",{" });
+                text_fields(
+                    &mut out,
+                    &[("path", &file.path.to_string_lossy()), ("agent", file.agent), ("error", why)],
+                );
+                write::key(&mut out, "resumable");
+                out.push_str("false}");
+            }
+            State::Other => {}
+        }
+    }
+    out.push_str("]}");
+    out
+}
+
+fn session_json(out: &mut String, path: &Path, agent: &str, session: &Checked) {
+    let path = path.to_string_lossy();
+    text_fields(out, &[("path", &path), ("agent", agent), ("id", &session.id), ("title", &session.title)]);
+    number_fields(out, &[("messages", session.messages)]);
+    write::key(out, "resumable");
+    out.push_str(if session.is_broken() { "false" } else { "true" });
+    write::key(out, "problems");
+    out.push('{');
+    for (rule, count) in &session.problems {
+        number_fields(out, &[(rule.name(), *count)]);
+    }
+    out.push_str("}}");
+}
+
+fn text_fields(out: &mut String, fields: &[(&str, &str)]) {
+    for (name, value) in fields {
+        write::key(out, name);
+        write::string(out, value);
+    }
+}
+
+fn number_fields(out: &mut String, fields: &[(&str, usize)]) {
+    for (name, value) in fields {
+        write::key(out, name);
+        out.push_str(&value.to_string());
+    }
+}
+
+/// What this installation is and can do.
+fn about_itself(json: bool) -> Result<u8, Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let program = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
+    let read: Vec<&str> =
+        FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name).collect();
+    let written: Vec<&str> =
+        FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name).collect();
+    let folders: Vec<(&str, PathBuf)> = AGENTS
+        .iter()
+        .flat_map(|agent| agent.folders().into_iter().map(|folder| (agent.name, folder)))
+        .collect();
+    if json {
+        let mut out = String::from("{");
+        text_fields(&mut out, &[("version", version), ("program", &program)]);
+        for (name, list) in [("dialects", &dialects), ("reads", &read), ("writes", &written)] {
+            write::key(&mut out, name);
+            let items: Vec<String> = list.iter().map(|name| format!("\"{name}\"")).collect();
+            out.push_str(&format!("[{}]", items.join(",")));
+        }
+        out.push('}');
+        output::raw_data(&out)?;
+        return Ok(0);
+    }
+    output::data(&format!("rejoin {version}, {}", harmless(&program)))?;
+    output::data(&format!("dialects: {}", dialects.join(", ")))?;
+    output::data(&format!("reads:    {}", read.join(", ")))?;
+    output::data(&format!("writes:   {}", written.join(", ")))?;
+    for (agent, folder) in folders {
+        let there = if folder.is_dir() { "" } else { " (not there)" };
+        output::data(&format!("{agent}: {}{there}", harmless(&folder.to_string_lossy())))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,89 @@
+//! Where agents keep their sessions.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use rejoin::sessions::{self, Format};
+
+/// An agent whose sessions are looked for.
+pub struct Agent {
+    /// What people call it.
+    pub name: &'static str,
+    /// The format of its sessions.
+    pub format: &'static str,
+    /// The variable that moves its folder.
+    variable: &'static str,
+    /// Its folder in the home folder, otherwise.
+    folder: &'static str,
+    /// Where in it the sessions are.
+    sessions: &'static [&'static str],
+    /// How the name of a session begins and ends.
+    names: (&'static str, &'static str),
+}
+
+/// The agents.
+pub const AGENTS: &[Agent] = &[
+    Agent {
+        name: "Codex",
+        format: "codex",
+        variable: "CODEX_HOME",
+        folder: ".codex",
+        sessions: &["sessions", "archived_sessions"],
+        names: ("rollout-", ".jsonl"),
+    },
+    Agent {
+        name: "Claude Code",
+        format: "claude-code",
+        variable: "CLAUDE_CONFIG_DIR",
+        folder: ".claude",
+        sessions: &["projects"],
+        names: ("", ".jsonl"),
+    },
+];
+
+impl Agent {
+    /// The folders that hold its sessions, whether they are there or not.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let Some(home) = set.or_else(|| Some(env::home_dir()?.join(self.folder))) else { return Vec::new() };
+        self.sessions.iter().map(|folder| home.join(folder)).collect()
+    }
+
+    /// Whether a file of that name is one of its sessions.
+    pub fn owns(&self, path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        name.starts_with(self.names.0) && name.ends_with(self.names.1)
+    }
+
+    /// Its format.
+    pub fn reads(&self) -> Option<&'static Format> {
+        sessions::named(self.format)
+    }
+}
+
+/// The files under a path, in order; a file is itself. Links to folders are not followed.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            if folder.is_file() {
+                found.push(folder);
+            }
+            continue;
+        };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() || (kind.is_symlink() && entry.path().is_file()) => {
+                    found.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,329 @@
+//! Putting a session together from items: what a model said between two words of others is one message.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Block, ConversationId, Form, Message, Native, NativeItem, Raw, Role, Span, Text, json::Value,
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::items::{Item, ItemReader};
+use crate::{
+    chat::{MessageReader, Style},
+    context::Context,
+    session::{Aside, Detail, Place, Session, SetAside},
+};
+
+/// Where an item stands: the bytes that are kept of it, which may be more than the item itself.
+pub struct Source<'s> {
+    /// The text that holds it.
+    pub buffer: &'s Arc<str>,
+    /// The first byte that is kept.
+    pub start: usize,
+    /// The byte behind the last one.
+    pub end: usize,
+    /// Its place in the input.
+    pub place: Place,
+    /// The source's own time.
+    pub time: Option<Text>,
+}
+
+/// Messages, and everything else, in the order of the source.
+pub struct Assembler {
+    format: &'static str,
+    items: ItemReader,
+    /// Gives ids to calls and results that have none.
+    ids: MessageReader,
+    open: Option<Group>,
+    pub messages: Vec<Arc<Message>>,
+    pub places: Vec<Place>,
+    pub details: Vec<Detail>,
+    pub findings: Vec<Finding>,
+    pub set_aside: Vec<SetAside>,
+}
+
+/// An answer of a model, as far as it was read.
+struct Group {
+    blocks: Vec<Block>,
+    items: Vec<NativeItem>,
+    raw: Kept,
+    place: Place,
+    detail: Detail,
+}
+
+/// The bytes of a message's items: a stretch of the source, or copies with a comma between any two.
+enum Kept {
+    Stretch(Arc<str>, usize, usize),
+    Copies(String),
+}
+
+impl Kept {
+    /// Whether an item stands directly behind what is kept, in the same text.
+    fn is_followed_by(&self, source: &Source<'_>) -> bool {
+        let Self::Stretch(buffer, _, end) = self else { return false };
+        Arc::ptr_eq(buffer, source.buffer)
+            && source.buffer.get(*end..source.start).is_some_and(|between| between.trim() == ",")
+    }
+
+    /// Where the bytes of one more item would begin.
+    fn next(&self, source: &Source<'_>) -> usize {
+        match self {
+            Self::Stretch(_, start, _) if self.is_followed_by(source) => source.start - start,
+            Self::Stretch(_, start, end) => end - start + 1,
+            Self::Copies(text) => text.len() + 1,
+        }
+    }
+
+    /// Adds the bytes of one more item.
+    fn add(&mut self, source: &Source<'_>) {
+        let followed = self.is_followed_by(source);
+        let bytes = &source.buffer[source.start..source.end];
+        match self {
+            Self::Stretch(_, _, end) if followed => *end = source.end,
+            Self::Stretch(buffer, start, end) => {
+                *self = Self::Copies(format!("{},{bytes}", &buffer[*start..*end]));
+            }
+            Self::Copies(text) => {
+                text.push(',');
+                text.push_str(bytes);
+            }
+        }
+    }
+
+    fn into_raw(self) -> Raw {
+        match self {
+            Self::Stretch(buffer, start, end) => {
+                Raw::slice(&buffer, start, end).unwrap_or_else(|| Raw::new(""))
+            }
+            Self::Copies(text) => Raw::new(text),
+        }
+    }
+}
+
+impl Assembler {
+    /// An empty session whose messages are kept in the shape of a format.
+    #[must_use]
+    pub fn new(format: &'static str) -> Self {
+        Self {
+            format,
+            items: ItemReader::default(),
+            ids: MessageReader::new(Style::OpenAi, None),
+            open: None,
+            messages: Vec::new(),
+            places: Vec::new(),
+            details: Vec::new(),
+            findings: Vec::new(),
+            set_aside: Vec::new(),
+        }
+    }
+
+    /// The model that speaks from here on.
+    pub fn set_model(&mut self, model: Option<Text>) {
+        self.items.model = model;
+    }
+
+    /// Adds an item. False if it is none.
+    pub fn add(&mut self, item: Value<'_>, source: &Source<'_>) -> bool {
+        let place = source.place;
+        // An answer goes on, anything else begins anew: spans count from where the message begins.
+        let open = self.open.as_ref().filter(|_| is_answer(item));
+        let goes_on = open.is_some();
+        let offset = open.map_or(0, |group| group.raw.next(source));
+        let base = source.start.wrapping_sub(offset);
+        let Some(read) = self.items.read(item, source.buffer, base) else { return false };
+        if let Some(role) = &read.guessed {
+            // In a file of lines, a message is known by its number among the messages.
+            let number = if place.line.is_some() { self.messages.len() } else { place.index };
+            let at = Position { message: Some(number), block: None, line: place.line };
+            let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
+            self.findings.push(finding.because(format!("it names none and is taken for {role}")));
+        }
+        let native = |blocks: &[Block]| NativeItem {
+            span: Span::verbatim(item.start().wrapping_sub(base), item.raw().len()),
+            blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
+            regular: read.regular,
+        };
+        match read.item {
+            Item::Answer(blocks) => {
+                let item = native(&blocks);
+                match self.open.as_mut().filter(|_| goes_on) {
+                    Some(group) => {
+                        group.raw.add(source);
+                        group.detail.pieces.push((group.blocks.len(), place));
+                        group.items.push(item);
+                        group.blocks.extend(blocks);
+                    }
+                    None => {
+                        self.flush();
+                        self.open = Some(Group {
+                            blocks,
+                            items: vec![item],
+                            raw: Kept::Stretch(Arc::clone(source.buffer), source.start, source.end),
+                            place,
+                            detail: Detail { time: source.time.clone(), pieces: vec![(0, place)], id: None },
+                        });
+                    }
+                }
+            }
+            Item::Message(role, blocks, form) => {
+                self.flush();
+                let item = native(&blocks);
+                let raw = Raw::slice(source.buffer, source.start, source.end);
+                let raw = raw.unwrap_or_else(|| Raw::new(""));
+                let detail = Detail { time: source.time.clone(), ..Detail::default() };
+                self.push(role, blocks, form, vec![item], raw, place, detail);
+            }
+            Item::Snapshot => {
+                let data = Raw::slice(source.buffer, source.start, source.end);
+                self.aside(place, Aside::Snapshot(data.unwrap_or_else(|| Raw::new("null"))));
+            }
+        }
+        true
+    }
+
+    /// Keeps something that no model would see.
+    pub fn aside(&mut self, place: Place, what: Aside) {
+        // What an answer is still being put together around comes behind it.
+        let after = self.messages.len() + usize::from(self.open.is_some());
+        self.set_aside.push(SetAside { place, after, what });
+    }
+
+    /// Everything so far was replaced: it is kept, and hidden. These messages stay in sight.
+    pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
+        self.flush();
+        self.items.begin_anew();
+        let mut order: Vec<SetAside> = Vec::with_capacity(self.messages.len() + self.set_aside.len());
+        let mut aside = std::mem::take(&mut self.set_aside).into_iter().peekable();
+        let (mut shown, mut shown_places, mut shown_details) = (Vec::new(), Vec::new(), Vec::new());
+        let messages = std::mem::take(&mut self.messages).into_iter();
+        let places = std::mem::take(&mut self.places).into_iter();
+        let details = std::mem::take(&mut self.details).into_iter();
+        for (number, ((message, place), detail)) in messages.zip(places).zip(details).enumerate() {
+            while let Some(item) = aside.next_if(|item| item.after <= number) {
+                order.push(SetAside { after: 0, ..item });
+            }
+            if stays(&message) {
+                shown.push(Arc::clone(&message));
+                shown_places.push(place);
+                shown_details.push(detail.clone());
+            }
+            order.push(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
+        }
+        order.extend(aside.map(|item| SetAside { after: 0, ..item }));
+        order.push(SetAside { place, after: 0, what: Aside::Compacted { summary } });
+        self.set_aside = order;
+        (self.messages, self.places, self.details) = (shown, shown_places, shown_details);
+    }
+
+    /// The last turns were taken back: they are kept, and hidden. A turn begins with a message that `begins` one.
+    pub fn roll_back(&mut self, turns: usize, begins: impl Fn(&Message) -> bool) {
+        self.flush();
+        let starts = self.messages.iter().enumerate().filter(|(_, message)| begins(message));
+        let starts: Vec<usize> = starts.map(|(index, _)| index).collect();
+        let Some(from) = turns.checked_sub(1).and_then(|back| {
+            starts.len().checked_sub(1 + back).map_or(starts.first(), |place| starts.get(place)).copied()
+        }) else {
+            return;
+        };
+        self.set_aside.iter_mut().for_each(|item| item.after = item.after.min(from));
+        let places = self.places.drain(from..);
+        let details = self.details.drain(from..);
+        for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
+            self.set_aside.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
+        }
+        // In the order of the source, also beside what was set aside between them.
+        self.set_aside.sort_by_key(|item| (item.after, item.place.index));
+    }
+
+    /// Adds a message that stands in the source under no item of its own.
+    pub fn push_message(&mut self, message: Message, place: Place, time: Option<Text>) {
+        self.flush();
+        self.messages.push(Arc::new(message));
+        self.places.push(place);
+        self.details.push(Detail { time, ..Detail::default() });
+    }
+
+    /// Ends an answer that is still open.
+    pub fn flush(&mut self) {
+        let Some(group) = self.open.take() else { return };
+        let Group { blocks, items, raw, place, detail } = group;
+        self.push(Role::Assistant, blocks, Form::Parts, items, raw.into_raw(), place, detail);
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn into_session(mut self, format: &'static str, id: ConversationId, context: Context) -> Session {
+        self.flush();
+        Session {
+            format,
+            id,
+            context,
+            messages: self.messages,
+            places: self.places,
+            details: self.details,
+            known: Vec::new(),
+            sent: Vec::new(),
+            findings: self.findings,
+            set_aside: self.set_aside,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of a message, all of them needed")]
+    fn push(
+        &mut self,
+        role: Role,
+        blocks: Vec<Block>,
+        form: Form,
+        items: Vec<NativeItem>,
+        raw: Raw,
+        place: Place,
+        mut detail: Detail,
+    ) {
+        let regular = items.iter().all(|item| item.regular);
+        let native = Native { items, ..Native::one(self.format, raw, regular) };
+        let mut message = Message { role, blocks, form, native: Some(native) };
+        self.ids.assign_ids(&mut message, self.messages.len(), false);
+        if detail.pieces.len() < 2 {
+            detail.pieces.clear();
+        }
+        self.messages.push(Arc::new(message));
+        self.places.push(place);
+        self.details.push(detail);
+    }
+}
+
+/// Whether an item is a piece of a model's answer, by its type alone.
+fn is_answer(item: Value<'_>) -> bool {
+    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    let role = || item.get("role").and_then(Value::as_str).unwrap_or_default();
+    match &*kind {
+        "message" | "" => {
+            matches!(&*role(), "assistant" | "model" | "ai" | "bot")
+                || (role().is_empty() && item.given("tool_calls").is_some())
+        }
+        "ghost_snapshot" | "text" | "input_text" | "input_image" | "input_file" | "tool_result" => false,
+        other => super::items::Call::of_output(other).is_none(),
+    }
+}
+
+/// Whether a message is a person's word: not what Codex put before it, and not an earlier summary.
+#[must_use]
+pub fn is_said_by_a_person(message: &Message) -> bool {
+    if message.role != Role::User {
+        return false;
+    }
+    let text = message.content().unwrap_or_default();
+    let text = text.trim_start();
+    let put_there = [
+        "<environment_context>",
+        "<user_instructions>",
+        "<turn_aborted>",
+        "<user_shell_command>",
+        "# AGENTS.md instructions",
+        "<INSTRUCTIONS>",
+        "Another language model started to solve this problem",
+        "You were originally given instructions from a user over one or more turns",
+    ];
+    // A summary has no item of its own.
+    message.native.is_some() && !put_there.iter().any(|beginning| text.starts_with(beginning))
+}

@@ -1,0 +1,500 @@
+//! Reading one Responses item into blocks.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Reasoning, Role, Text,
+    ToolCall, ToolResult,
+    json::{Doc, Kind, Value, write},
+    limits,
+};
+
+use crate::chat::{
+    Style,
+    blocks::{BlockReader, Under, document_source, irregular, is_base64, split_data_url},
+};
+
+/// The dialect's name.
+pub const FORMAT: &str = "openai-responses";
+
+/// Nesting of a whole item: what arguments may have, and what stands around them.
+const DEEPEST: usize = limits::NESTING + 8;
+
+/// The kinds of calls: the item's type, the type of the item that answers it, how its tool is called here, and the field
+/// that says what is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The type of the call.
+    pub call: &'static str,
+    /// The type of its result.
+    pub output: &'static str,
+    /// The tool, where the item does not name it.
+    pub tool: Option<&'static str>,
+    /// What is asked for.
+    pub input: &'static str,
+}
+
+impl Call {
+    /// A function with JSON arguments: what every other dialect calls a tool.
+    pub const FUNCTION: Call =
+        Call { call: "function_call", output: "function_call_output", tool: None, input: "arguments" };
+
+    const ALL: [Call; 6] = [
+        Call::FUNCTION,
+        Call { call: "custom_tool_call", output: "custom_tool_call_output", tool: None, input: "input" },
+        Call {
+            call: "local_shell_call",
+            output: "local_shell_call_output",
+            tool: Some("local_shell"),
+            input: "action",
+        },
+        Call { call: "shell_call", output: "shell_call_output", tool: Some("shell"), input: "action" },
+        Call {
+            call: "apply_patch_call",
+            output: "apply_patch_call_output",
+            tool: Some("apply_patch"),
+            input: "operation",
+        },
+        Call {
+            call: "computer_call",
+            output: "computer_call_output",
+            tool: Some("computer"),
+            input: "action",
+        },
+    ];
+
+    /// The kind of call whose item has this type.
+    #[must_use]
+    pub fn of_call(kind: &str) -> Option<Call> {
+        Self::ALL.into_iter().find(|call| call.call == kind)
+    }
+
+    /// The kind of call that an item of this type answers.
+    #[must_use]
+    pub fn of_output(kind: &str) -> Option<Call> {
+        // Some agents have words of their own for it.
+        if matches!(kind, "function_call_result" | "function_result") {
+            return Some(Self::FUNCTION);
+        }
+        Self::ALL.into_iter().find(|call| call.output == kind)
+    }
+
+    /// The kind of call that an item's own bytes are.
+    #[must_use]
+    pub fn of_item(raw: &str) -> Option<Call> {
+        let doc = Doc::parse(raw).ok()?;
+        Self::of_call(&doc.root()?.get("type")?.as_str()?)
+    }
+}
+
+/// What an item is.
+pub(super) enum Item {
+    /// A piece of a model's answer.
+    Answer(Vec<Block>),
+    /// A message of somebody else.
+    Message(Role, Vec<Block>, Form),
+    /// The state of an agent.
+    Snapshot,
+}
+
+/// An item, and whether it may be sent again as it is.
+pub(super) struct ReadItem {
+    pub item: Item,
+    pub regular: bool,
+    /// It names no role and is taken for this one.
+    pub guessed: Option<Role>,
+}
+
+/// Reads the items of one list.
+#[derive(Default)]
+pub(super) struct ItemReader {
+    pub model: Option<Text>,
+    /// Ids of items so far: each may occur once.
+    ids: hashbrown::HashSet<String>,
+}
+
+impl ItemReader {
+    /// Reads an item that stands in `buffer`; spans count from `base`, which may wrap around. `None` if it is no item.
+    pub fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, base: usize) -> Option<ReadItem> {
+        let model = self.model.clone();
+        let reader = Reader {
+            blocks: BlockReader { style: Style::OpenAi, buffer, base, model: None },
+            model: model.as_ref(),
+        };
+        if let Some(text) = reader.blocks.text(item) {
+            let message = Item::Message(Role::User, vec![Block::text(text)], Form::Text);
+            return Some(ReadItem { item: message, regular: false, guessed: Some(Role::User) });
+        }
+        if item.kind() != Kind::Object {
+            return None;
+        }
+        let clean = item.is_clean() && !item.is_deeper_than(DEEPEST);
+        let mut read = reader.item(item)?;
+        let answer = matches!(read.item, Item::Answer(_));
+        read.regular &= clean && self.id_fits(item, answer);
+        Some(read)
+    }
+
+    /// A new list begins: ids of the old one may occur again.
+    pub fn begin_anew(&mut self) {
+        self.ids.clear();
+    }
+
+    /// Whether an item's own id, if it has one, begins as the type demands and is new.
+    fn id_fits(&mut self, item: Value<'_>, answer: bool) -> bool {
+        let Some(id) = item.get("id") else { return true };
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        if Call::of_output(&kind).is_some() && id.is_null() {
+            return true;
+        }
+        let Some(text) = id.as_str() else { return false };
+        let prefixes: &[&str] = match &*kind {
+            "reasoning" => &["rs_"],
+            "function_call" => &["fc_"],
+            "custom_tool_call" => &["ctc_"],
+            "local_shell_call" => &["lsh_"],
+            "shell_call" => &["sh_"],
+            "apply_patch_call" => &["apc_"],
+            "computer_call" => &["cu_"],
+            "web_search_call" => &["ws_"],
+            "file_search_call" => &["fs_"],
+            "image_generation_call" => &["ig_"],
+            "code_interpreter_call" => &["ci_"],
+            "mcp_call" => &["mcp_"],
+            "mcp_list_tools" => &["mcpl_"],
+            "mcp_approval_request" => &["mcpr_"],
+            "message" => &["msg_"],
+            "" if answer => &["msg_"],
+            _ => &[],
+        };
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let fits = prefixes.is_empty()
+            || (prefixes.iter().any(|prefix| text.starts_with(prefix))
+                && text.bytes().all(word)
+                && text.len() <= 64
+                && !text.ends_with(['_', '-']));
+        // Some shells repeat the id of the call in its output.
+        let repeated = kind == "local_shell_call_output";
+        !text.is_empty() && (self.ids.insert(text.into_owned()) || repeated) && fits
+    }
+}
+
+struct Reader<'b> {
+    blocks: BlockReader<'b>,
+    model: Option<&'b Text>,
+}
+
+impl Reader<'_> {
+    fn item(&self, item: Value<'_>) -> Option<ReadItem> {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        if let Some(call) = Call::of_call(&kind) {
+            let (block, regular) = self.call(item, call);
+            return Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None });
+        }
+        if let Some(call) = Call::of_output(&kind) {
+            let (block, regular) = self.output(item, call);
+            let message = Item::Message(Role::Tool, vec![block], Form::Parts);
+            return Some(ReadItem { item: message, regular, guessed: None });
+        }
+        match &*kind {
+            "message" => Some(self.message(item)),
+            "" if item.given("role").is_some() || item.given("content").is_some() => Some(self.message(item)),
+            "" => None,
+            "reasoning" => {
+                let (block, regular) = self.reasoning(item);
+                Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
+            }
+            "ghost_snapshot" => Some(ReadItem { item: Item::Snapshot, regular: false, guessed: None }),
+            // A loose content part where an item should be.
+            "text" | "input_text" | "output_text" | "input_image" | "input_file" | "refusal" | "tool_use"
+            | "tool_result" => {
+                let role = match &*kind {
+                    "output_text" | "refusal" | "tool_use" => Role::Assistant,
+                    _ => Role::User,
+                };
+                let block = irregular(self.part(item, &role).0);
+                let blocks = vec![block];
+                let read = if role == Role::Assistant {
+                    Item::Answer(blocks)
+                } else {
+                    Item::Message(Role::User, blocks, Form::Parts)
+                };
+                Some(ReadItem { item: read, regular: false, guessed: Some(role) })
+            }
+            _ => {
+                // Something that the provider ran itself, or that is newer than this reader. A reference to an item
+                // that only the provider has cannot be followed.
+                let fits =
+                    kind != "item_reference" && item.is_clean() && !item.is_deeper_than(limits::NESTING);
+                let opaque = Opaque { kind: Text::new(&*kind), raw: self.blocks.raw(item), fits };
+                let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
+                let block = if fits { block.at(self.blocks.span(item)) } else { block };
+                Some(ReadItem { item: Item::Answer(vec![block]), regular: fits, guessed: None })
+            }
+        }
+    }
+
+    fn message(&self, item: Value<'_>) -> ReadItem {
+        let name = item.get("role").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let typed = item.get("type").is_none_or(|kind| kind.is_str("message"));
+        let (role, known) = match name.as_deref() {
+            Some(name @ ("user" | "assistant" | "system" | "developer")) => (Role::named(name), true),
+            Some("model" | "ai" | "bot") => (Role::Assistant, false),
+            Some("human") => (Role::User, false),
+            Some("function") => (Role::Tool, false),
+            Some(other) => (Role::named(other), false),
+            None if item.given("tool_calls").is_some() => (Role::Assistant, false),
+            None => (Role::User, false),
+        };
+        let guessed = name.is_none().then(|| role.clone());
+        if role == Role::Tool {
+            let given = item.given("tool_call_id").or_else(|| item.given("call_id"));
+            let content = self.blocks.content(item.get("content"), Under::Result);
+            let result = ToolResult {
+                call_id: self.blocks.call_id(given),
+                name: item.given("name").and_then(|name| self.blocks.text(name)),
+                content: content.blocks,
+                form: content.form,
+                is_error: false,
+            };
+            let message = Item::Message(Role::Tool, vec![Block::result(result)], Form::Parts);
+            return ReadItem { item: message, regular: false, guessed };
+        }
+        let said =
+            item.given("message").filter(|said| item.get("content").is_none() && said.as_str().is_some());
+        let (mut blocks, form, mut regular) = self.content(item.get("content").or(said), &role);
+        regular &= status_fits(item, false);
+        regular &= said.is_none();
+        regular &= known && typed;
+        if let Some(calls) = item.given("tool_calls") {
+            // Chat's way to call tools, in a list of items.
+            let calls = calls.items().filter(|call| call.kind() == Kind::Object);
+            blocks.extend(calls.map(|call| irregular(self.blocks.tool_call(call))));
+            regular = false;
+        }
+        let read =
+            if role == Role::Assistant { Item::Answer(blocks) } else { Item::Message(role, blocks, form) };
+        ReadItem { item: read, regular, guessed }
+    }
+
+    fn content(&self, content: Option<Value<'_>>, role: &Role) -> (Vec<Block>, Form, bool) {
+        match content {
+            Some(list) if list.kind() == Kind::Array => {
+                let mut regular = true;
+                let blocks: Vec<Block> = list
+                    .items()
+                    .map(|part| {
+                        let (block, legal) = self.part(part, role);
+                        regular &= legal && block.span.is_some();
+                        block
+                    })
+                    .collect();
+                // An empty list says nothing, and no model's answer is like that.
+                let filled = !blocks.is_empty();
+                (blocks, Form::Parts, regular && filled)
+            }
+            other => {
+                let read = self.blocks.content(other, Under::Role(role));
+                (read.blocks, read.form, read.regular && read.form == Form::Text)
+            }
+        }
+    }
+
+    /// A content part, and whether it may stand under that role.
+    fn part(&self, part: Value<'_>, role: &Role) -> (Block, bool) {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        let answer = *role == Role::Assistant;
+        let (block, legal) = match &*kind {
+            "input_text" | "output_text" | "refusal" => {
+                let field = if kind == "refusal" { "refusal" } else { "text" };
+                let text = part.get(field).and_then(|text| self.blocks.text(text));
+                let legal = if answer { kind != "input_text" } else { kind == "input_text" };
+                let listed = part.given("annotations").is_none_or(|list| list.kind() == Kind::Array);
+                let legal = legal && listed;
+                (text.map(|text| Block::text(text).at(self.blocks.span(part))), legal)
+            }
+            "input_image" => (self.image(part), !answer),
+            "input_file" => (self.file(part), !answer),
+            _ => (None, false),
+        };
+        match block {
+            Some(block) if legal && part.is_clean() => (block, true),
+            Some(block) => (irregular(block), false),
+            None => (irregular(self.blocks.block(part, Under::Role(role))), false),
+        }
+    }
+
+    fn image(&self, part: Value<'_>) -> Option<Block> {
+        let holder = part.given("image_url");
+        let url = holder.and_then(|holder| self.blocks.text(holder.get("url").unwrap_or(holder)));
+        let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_blank());
+        let (media_type, source) = match (url, file) {
+            (Some(url), _) => match split_data_url(&url) {
+                Some((_, data)) if !is_base64(data) => (None, MediaSource::Unusable),
+                Some((media_type, data)) => {
+                    (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
+                }
+                None if url.is_blank() => (None, MediaSource::Unusable),
+                None => (None, MediaSource::Url(url)),
+            },
+            (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
+            (None, None) => (None, MediaSource::Unusable),
+        };
+        let whole = source != MediaSource::Unusable && holder.is_none_or(|url| url.kind() == Kind::String);
+        let block = Block::new(BlockKind::Image(Box::new(Media { media_type, source, name: None })));
+        Some(if whole { block.at(self.blocks.span(part)) } else { block })
+    }
+
+    fn file(&self, part: Value<'_>) -> Option<Block> {
+        let field = |name| {
+            part.given(name).and_then(|value| self.blocks.text(value)).filter(|text: &Text| !text.is_blank())
+        };
+        let name = field("filename");
+        let (media_type, source) = match (field("file_data"), field("file_url"), field("file_id")) {
+            (Some(data), ..) => match split_data_url(&data) {
+                Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+                None if is_base64(&data) => (None, MediaSource::Base64(data)),
+                None => (None, MediaSource::Unusable),
+            },
+            (None, Some(url), _) => (None, MediaSource::Url(url)),
+            (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
+            (None, None, None) => (None, MediaSource::Unusable),
+        };
+        let usable = source != MediaSource::Unusable;
+        let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
+        Some(if usable { block.at(self.blocks.span(part)) } else { block })
+    }
+
+    fn call(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
+        let given = item.given("call_id");
+        // Some shells are called by the id of the item.
+        let id = self.blocks.call_id(given.or_else(|| item.given("id")));
+        let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
+        let function = item.given("function").filter(|_| item.get("name").is_none());
+        let named = function.unwrap_or(item).get("name").and_then(|name| self.blocks.text(name));
+        let asked = item.get(kind.input);
+        let (arguments, written) = match (kind.tool, kind.call) {
+            (None, "custom_tool_call") => {
+                let text = asked.and_then(Value::as_str);
+                let mut wrapped = String::from("{\"input\":");
+                write::string(&mut wrapped, text.as_deref().unwrap_or_default());
+                wrapped.push('}');
+                (Arguments::new(wrapped), text.is_some())
+            }
+            (None, _) => {
+                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == Kind::String))
+            }
+            (Some(_), _) => {
+                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == Kind::Object))
+            }
+        };
+        let regular = id_written
+            && written
+            && (kind.tool.is_some() || (named.is_some() && function.is_none()))
+            && action_fits(item, kind)
+            && status_fits(item, matches!(kind.tool, Some("local_shell" | "apply_patch")));
+        let name = kind.tool.map(Text::new).or(named).unwrap_or_else(|| Text::new(""));
+        let call =
+            ToolCall { id_given: id.is_some(), id: id.unwrap_or_else(|| CallId::from("")), name, arguments };
+        let block = Block::call(call);
+        (if regular && item.is_clean() { block.at(self.blocks.span(item)) } else { block }, regular)
+    }
+
+    fn output(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
+        let given = item.given("call_id");
+        let call_id = self.blocks.call_id(given.or_else(|| item.given("id")));
+        let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
+        let output = item.get("output").or_else(|| item.get("result"));
+        let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
+        let (content, form, regular) = match output {
+            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") => {
+                self.content(output, &Role::User)
+            }
+            // The screen of a computer, the streams of a shell: kept as they are, shown as JSON.
+            Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
+                let text = Block::text(value.to_raw_text(self.blocks.base));
+                (vec![text], Form::Text, kind.tool.is_some())
+            }
+            other => {
+                let read = self.blocks.content(other, Under::Result);
+                let absent = other.is_none() && kind.tool == Some("apply_patch");
+                (read.blocks, read.form, (read.regular && read.form == Form::Text) || absent)
+            }
+        };
+        let there = item.get("output").is_some() || kind.tool == Some("apply_patch");
+        let own_form = match kind.tool {
+            Some("shell") => output.is_some_and(is_shell_output),
+            Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
+            Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
+            Some(_) => status_fits(item, true),
+            None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
+        };
+        let regular = regular && id_written && typed && there && own_form;
+        let failed = item.get("status").is_some_and(|status| status.is_str("failed"));
+        let name = item.given("name").and_then(|name| self.blocks.text(name));
+        let result = ToolResult { call_id, name, content, form, is_error: failed };
+        let block = Block::result(result);
+        (if regular && item.is_clean() { block.at(self.blocks.span(item)) } else { block }, regular)
+    }
+
+    fn reasoning(&self, item: Value<'_>) -> (Block, bool) {
+        let texts = |field| item.given(field).into_iter().flat_map(Value::items);
+        let said: Vec<String> = texts("summary")
+            .chain(texts("content"))
+            .filter_map(|part| Some(part.get("text")?.as_str()?.into_owned()))
+            .collect();
+        let sealed =
+            item.given("encrypted_content").and_then(Value::as_str).is_some_and(|blob| !blob.is_empty());
+        let listed =
+            |field: &str, needed: bool| item.given(field).map_or(!needed, |list| list.kind() == Kind::Array);
+        let regular = sealed && listed("summary", true) && listed("content", false);
+        let origin = Origin {
+            dialect: Some(Text::new(FORMAT)),
+            model: self.model.cloned(),
+            incomplete: !sealed,
+            ..Origin::default()
+        };
+        let reasoning = Reasoning { text: Text::from(said.join("\n\n")), sealed: true, origin };
+        let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
+        (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
+    }
+}
+
+/// Whether an item says how far it came in one of the API's words; some items have to.
+fn status_fits(item: Value<'_>, needed: bool) -> bool {
+    let words = ["in_progress", "completed", "incomplete", "failed"];
+    item.get("status").map_or(!needed, |status| {
+        let said = words.iter().find(|word| status.is_str(word));
+        // Only a patch can fail.
+        said.is_some_and(|word| *word != "failed" || needed)
+    })
+}
+
+/// Whether what a shell, a patch or a computer is asked for has the form that the API knows.
+fn action_fits(item: Value<'_>, kind: Call) -> bool {
+    let texts =
+        |list: Value<'_>| list.kind() == Kind::Array && list.items().all(|text| text.kind() == Kind::String);
+    let asked = item.get(kind.input);
+    match kind.tool {
+        Some("local_shell") => asked.is_some_and(|asked| {
+            asked.get("type").is_some_and(|kind| kind.is_str("exec"))
+                && asked.get("command").is_some_and(texts)
+        }),
+        Some("shell") => asked.is_some_and(|asked| asked.get("commands").is_some_and(texts)),
+        Some("apply_patch") => asked.is_some_and(|asked| {
+            let text = |name| asked.get(name).is_some_and(|value| value.kind() == Kind::String);
+            let deletes = asked.get("type").is_some_and(|kind| kind.is_str("delete_file"));
+            text("type") && text("path") && (deletes || text("diff"))
+        }),
+        _ => true,
+    }
+}
+
+fn is_shell_output(output: Value<'_>) -> bool {
+    let text = |chunk: Value<'_>, name| chunk.get(name).is_some_and(|value| value.kind() == Kind::String);
+    let whole = |chunk: Value<'_>| {
+        let outcome = chunk.get("outcome").is_some_and(|outcome| outcome.kind() == Kind::Object);
+        text(chunk, "stdout") && text(chunk, "stderr") && outcome
+    };
+    output.kind() == Kind::Array && output.items().next().is_some() && output.items().all(whole)
+}

@@ -1,0 +1,179 @@
+//! Finding the items in a text: a request body, or just its list.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Raw, Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::{Assembler, FORMAT, Source};
+use crate::{
+    context::{Context, Field},
+    input::{Input, Stream},
+    session::{Aside, Place, ReadError, Session, derive_id},
+    wire::registry::Dialect,
+};
+
+/// How many items are looked at to tell the shape.
+const LOOK_AT: usize = 2_000;
+
+/// Whether a text looks like a Responses body, or a list of its items.
+#[must_use]
+pub fn sniff(text: &str) -> bool {
+    let (doc, _) = Doc::parse_prefix(text);
+    let Some(root) = doc.root() else { return false };
+    match root.kind() {
+        Kind::Object => {
+            let input = root.get("input").filter(|_| root.get("messages").is_none());
+            input.is_some_and(|input| match input.kind() {
+                Kind::Array => input.items().next().is_none() || input.items().any(looks_like_item),
+                Kind::String => root.given("model").is_some() || root.given("instructions").is_some(),
+                _ => false,
+            })
+        }
+        Kind::Array => root.items().take(LOOK_AT).any(is_only_here),
+        _ => false,
+    }
+}
+
+fn looks_like_item(value: Value<'_>) -> bool {
+    value.kind() == Kind::Object && (value.given("role").is_some() || value.given("type").is_some())
+}
+
+/// Whether no other dialect writes such an item.
+fn is_only_here(value: Value<'_>) -> bool {
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    let parts = || value.get("content").into_iter().flat_map(Value::items);
+    let own_part = |part: Value<'_>| {
+        part.get("type")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| matches!(&*kind, "input_text" | "output_text" | "input_image" | "input_file"))
+    };
+    match &*kind {
+        "reasoning" | "item_reference" => true,
+        "message" => value.given("role").is_some(),
+        "" => parts().any(own_part),
+        other => other.ends_with("_call") || other.ends_with("_call_output"),
+    }
+}
+
+/// Reads the conversation in a text.
+///
+/// # Errors
+/// If there is none: not JSON from the beginning, or nothing that looks like items.
+pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = Doc::parse_prefix(&input.text);
+    let not_json = |error: rejoin_record::json::SyntaxError| ReadError::NotJson {
+        reason: error.reason,
+        line: input.line_of(error.offset),
+        offset: error.offset,
+    };
+    let nothing = || ReadError::NoConversation("it has no list of items");
+    let Some(root) = doc.root() else {
+        return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
+    };
+    let (body, list) = match root.kind() {
+        Kind::Array => (None, root),
+        Kind::Object => {
+            let list = root.get("input").filter(|list| matches!(list.kind(), Kind::Array | Kind::String));
+            (Some(root), list.ok_or_else(|| error.map_or_else(nothing, not_json))?)
+        }
+        _ => return Err(error.map_or_else(nothing, not_json)),
+    };
+    let items = || {
+        let alone = (list.kind() == Kind::String).then_some(list);
+        alone.into_iter().chain(list.items())
+    };
+    if let Some(error) = error.filter(|_| !items().any(|item| !item.is_cut())) {
+        return Err(not_json(error));
+    }
+    if body.is_none()
+        && items().next().is_some()
+        && !items().any(|item| looks_like_item(item) || is_text(item))
+    {
+        return Err(nothing());
+    }
+    let mut context =
+        Context { dialect: Some(Dialect::OpenAiResponses), whole_body: body.is_some(), ..Context::default() };
+    let own_id = body.and_then(|body| fields(&mut context, body, &input.text));
+    let mut assembler = Assembler::new(FORMAT);
+    assembler.set_model(context.model().map(Text::from));
+    if let Some(at) = input.replaced_at {
+        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
+        assembler.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    }
+    let mut count = 0;
+    for (index, item) in items().enumerate() {
+        count = index + 1;
+        let place = Place { index, offset: item.start(), line: None };
+        let source = Source { buffer: &input.text, start: item.start(), end: item.end(), place, time: None };
+        if item.is_cut() {
+            assembler.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
+        } else if list.kind() == Kind::String {
+            // The whole input as one text: the first word of a conversation.
+            add_text(&mut assembler, item, &source);
+        } else if !assembler.add(item, &source) {
+            assembler.aside(place, Aside::Raw(Text::new(item.raw())));
+            let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
+            assembler.findings.push(finding.because("it is not an item"));
+        }
+    }
+    if let Some(error) = error {
+        let cut = items().last().is_some_and(Value::is_cut);
+        let index = if cut { count - 1 } else { count };
+        if !cut {
+            let place = Place { index, offset: error.offset, line: None };
+            assembler.aside(place, Aside::Raw(Text::new(&input.text[error.offset..])));
+        }
+        let at = Position { message: Some(index), block: None, line: Some(input.line_of(error.offset)) };
+        let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
+        let why = format!("{}, and nothing after it can be read", error.reason);
+        assembler.findings.push(finding.because(why));
+    }
+    assembler.flush();
+    let first = assembler.messages.first().and_then(|message| message.native.as_ref());
+    let id = derive_id(FORMAT, own_id.as_deref(), &input.name, first.map(|native| &native.raw));
+    Ok(vec![assembler.into_session(FORMAT, id, context)])
+}
+
+/// A list of items is one text: a file of lines is not in this format.
+///
+/// # Errors
+/// Always.
+pub fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    Err(ReadError::NoConversation("a list of items is read as one text, and this is too large for one"))
+}
+
+fn is_text(value: Value<'_>) -> bool {
+    value.kind() == Kind::String
+}
+
+fn add_text(assembler: &mut Assembler, item: Value<'_>, source: &Source<'_>) {
+    let Some(text) = item.to_text(item.start()) else { return };
+    let raw = Raw::slice(source.buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(""));
+    let native = rejoin_record::Native::one(FORMAT, raw, false);
+    let message = rejoin_record::Message { native: Some(native), ..rejoin_record::Message::user(text) };
+    assembler.push_message(message, source.place, None);
+}
+
+/// The other fields of a body, and the id of the conversation if one of them says it.
+fn fields(context: &mut Context, body: Value<'_>, text: &Arc<str>) -> Option<String> {
+    let mut own_id = None;
+    for (key, value) in body.fields() {
+        let name = key.as_str().unwrap_or_default();
+        if name == "input" {
+            context.before_messages = context.fields.len();
+            continue;
+        }
+        if matches!(&*name, "session_id" | "conversation_id") {
+            own_id = value.as_str().map(std::borrow::Cow::into_owned);
+        }
+        if !value.is_cut() {
+            let value = Raw::slice(text, value.start(), value.end());
+            context.fields.extend(value.map(|value| Field { name: Text::new(&*name), value }));
+        }
+    }
+    own_id
+}

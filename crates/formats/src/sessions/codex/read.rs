@@ -1,0 +1,372 @@
+//! Reading a rollout.
+
+use std::io::Cursor;
+
+use rejoin_record::{
+    Message, Raw, Text,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::FORMAT;
+use crate::{
+    context::{Context, Field},
+    input::{Companions, Input, Stream},
+    responses::{Assembler, Source, is_said_by_a_person},
+    session::{Aside, ReadError, Session, derive_id},
+    sessions::lines::{self, Line, LineReader, at, text_of},
+    wire::registry::Dialect,
+};
+
+/// How many lines are looked at to tell the format.
+const LOOK_AT: usize = 50;
+
+/// How many rollouts may stand behind one another as forks.
+const FORKS: usize = 64;
+
+/// Whether a text looks like a rollout.
+#[must_use]
+pub fn sniff(text: &str) -> bool {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LOOK_AT);
+    let mut read = lines.filter_map(|line| {
+        let (doc, _) = Doc::parse_prefix(line);
+        doc.root().filter(|root| root.kind() == Kind::Object).map(is_rollout_line)
+    });
+    read.any(|found| found)
+}
+
+/// Whether only a rollout has such a line.
+fn is_rollout_line(root: Value<'_>) -> bool {
+    let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
+    if root.get("payload").is_some_and(|payload| payload.kind() == Kind::Object) {
+        return ENVELOPES.contains(&&*kind);
+    }
+    // What the first versions wrote: metadata without a type, states, items without an envelope.
+    root.get("record_type").is_some()
+        || (kind.is_empty()
+            && root.get("instructions").is_some()
+            && root.get("id").is_some()
+            && root.get("timestamp").is_some())
+        || (matches!(&*kind, "function_call" | "function_call_output" | "session_start")
+            && root.get("messages").is_none())
+}
+
+/// The types of lines.
+const ENVELOPES: &[&str] = &[
+    "session_meta",
+    "response_item",
+    "compacted",
+    "turn_context",
+    "world_state",
+    "event_msg",
+    "inter_agent_communication",
+    "inter_agent_communication_metadata",
+    "security_risk_score",
+    "token_usage_record",
+];
+
+/// Reads the conversation of a rollout.
+///
+/// # Errors
+/// If there is none in it.
+pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
+    let mut source = Cursor::new(input.text.as_bytes());
+    let companions = input.companions.as_deref();
+    read_stream(Stream { name: &input.name, source: &mut source, companions })
+}
+
+/// Reads the conversation of a rollout, line by line.
+///
+/// # Errors
+/// If there is none in it, or it cannot be read.
+pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    let mut rollout = Rollout::new(stream.companions);
+    lines::read(&mut stream, &mut rollout)?;
+    rollout.finish(stream.name).map(|session| vec![session])
+}
+
+/// A rollout as it is read.
+struct Rollout<'c> {
+    assembler: Assembler,
+    companions: Option<&'c dyn Companions>,
+    meta: Option<Meta>,
+    model: Option<Text>,
+    lines: usize,
+    /// Whether any line was one of a rollout.
+    known: bool,
+    /// In a paginated rollout: whether the last line says which one it is.
+    last_has_ordinal: bool,
+    first_is_meta: Option<bool>,
+}
+
+/// What the first line says.
+struct Meta {
+    id: Option<Text>,
+    instructions: Option<Text>,
+    paginated: bool,
+}
+
+impl<'c> Rollout<'c> {
+    fn new(companions: Option<&'c dyn Companions>) -> Self {
+        Self {
+            assembler: Assembler::new(FORMAT),
+            companions,
+            meta: None,
+            model: None,
+            lines: 0,
+            known: false,
+            last_has_ordinal: false,
+            first_is_meta: None,
+        }
+    }
+
+    fn finish(mut self, name: &str) -> Result<Session, ReadError> {
+        self.assembler.flush();
+        if !self.known {
+            return Err(ReadError::NoConversation("no line of it is a rollout's"));
+        }
+        let refused = |why: &'static str, place: Position| {
+            Finding::new(Rule::DamagedEntry, place, Action::Kept).because(why)
+        };
+        if self.meta.as_ref().is_some_and(|meta| meta.paginated) && !self.last_has_ordinal {
+            let at = Position { line: Some(self.lines), ..Position::default() };
+            self.assembler
+                .findings
+                .push(refused("the last line has no number, and Codex refuses to go on", at));
+        }
+        if self.first_is_meta == Some(false) {
+            let at = Position { line: Some(1), ..Position::default() };
+            let why = "it does not begin with the session's metadata, and Codex refuses to go on";
+            self.assembler.findings.push(refused(why, at));
+        }
+        let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
+        let instructions = self.meta.as_ref().and_then(|meta| meta.instructions.clone());
+        for (name, text) in [("model", self.model.clone()), ("instructions", instructions)] {
+            if let Some(text) = text.filter(|text| !text.is_blank()) {
+                let mut value = String::new();
+                write::string(&mut value, &text);
+                context.fields.push(Field { name: Text::new(name), value: Raw::new(value) });
+            }
+        }
+        context.before_messages = context.fields.len();
+        let own_id = self.meta.as_ref().and_then(|meta| meta.id.clone());
+        let first = self.assembler.messages.first().and_then(|message| message.native.as_ref());
+        let id = derive_id(FORMAT, own_id.as_deref(), name, first.map(|native| &native.raw));
+        Ok(self.assembler.into_session(FORMAT, id, context))
+    }
+
+    fn raw(&mut self, line: &Line) {
+        self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
+    }
+
+    fn meta(&mut self, line: &Line, payload: Value<'_>) {
+        // A fork copies the metadata of what it was forked from: the first is its own.
+        if self.meta.is_none() {
+            let base = payload.given("base_instructions");
+            let instructions = base
+                .and_then(|base| {
+                    text_of(base, "text").or_else(|| base.as_str().map(|text| Text::new(&*text)))
+                })
+                .or_else(|| text_of(payload, "instructions"));
+            self.meta = Some(Meta {
+                id: text_of(payload, "id"),
+                instructions,
+                paginated: payload.get("history_mode").is_some_and(|mode| mode.is_str("paginated")),
+            });
+            self.raw(line);
+            if let Some(base) = payload.given("history_base").filter(|base| base.kind() == Kind::Object) {
+                self.inherit(line, base);
+            }
+            return;
+        }
+        self.raw(line);
+    }
+
+    /// Reads what a fork has in common with the rollout it was forked from: a prefix of that file, behind whatever that
+    /// one was itself forked from.
+    fn inherit(&mut self, line: &Line, base: Value<'_>) {
+        let mut prefixes: Vec<Vec<u8>> = Vec::new();
+        let mut wanted = base_of(base);
+        let mut missing = None;
+        while let Some((id, end)) = wanted.take() {
+            let found =
+                self.companions.filter(|_| prefixes.len() < FORKS).and_then(|beside| beside.open(&id));
+            let Some(mut bytes) = found else {
+                missing = Some(id);
+                break;
+            };
+            bytes.truncate(end);
+            let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let first = String::from_utf8_lossy(first);
+            let (doc, _) = Doc::parse_prefix(&first);
+            wanted = doc.root().and_then(|root| root.get("payload")?.given("history_base")).and_then(base_of);
+            prefixes.push(bytes);
+        }
+        if let Some(id) = missing {
+            let finding = Finding::new(Rule::BrokenChain, at(line.place), Action::Kept);
+            self.assembler.findings.push(finding.about(id.to_string()));
+        }
+        for bytes in prefixes.iter().rev() {
+            let mut inherited = Inherited { rollout: self, line };
+            let mut source = Cursor::new(bytes.as_slice());
+            let mut stream = Stream { name: "", source: &mut source, companions: None };
+            // Nothing in it means that nothing was inherited.
+            let _nothing = lines::read(&mut stream, &mut inherited);
+        }
+        self.assembler.flush();
+    }
+
+    fn compacted(&mut self, line: &Line, payload: Value<'_>) {
+        let message = text_of(payload, "message").unwrap_or_else(|| Text::new(""));
+        self.raw(line);
+        match payload.given("replacement_history").filter(|list| list.kind() == Kind::Array) {
+            Some(list) => {
+                self.assembler.compact(line.place, |_| false, Text::new(""));
+                for item in list.items() {
+                    let source = self.source(line, item.start(), item.end(), None);
+                    self.assembler.add(item, &source);
+                }
+                self.assembler.flush();
+            }
+            // The first versions kept what people had said, and the summary behind it.
+            None => {
+                self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
+                if !message.is_blank() {
+                    let time = None;
+                    self.assembler.push_message(Message::user(message), line.place, time);
+                }
+            }
+        }
+    }
+
+    fn source<'s>(&self, line: &'s Line, start: usize, end: usize, time: Option<Text>) -> Source<'s> {
+        Source { buffer: &line.text, start, end, place: line.place, time }
+    }
+
+    fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
+        let source = self.source(line, 0, line.text.len(), time);
+        if !self.assembler.add(item, &source) {
+            self.raw(line);
+        }
+    }
+
+    /// A turn begins, maybe with another model.
+    fn turn(&mut self, payload: Value<'_>) {
+        if let Some(model) = text_of(payload, "model").filter(|model| !model.is_blank()) {
+            self.assembler.flush();
+            self.assembler.set_model(Some(model.clone()));
+            self.model = Some(model);
+        }
+    }
+
+    fn event(&mut self, line: &Line, payload: Value<'_>) {
+        let kind = payload.get("type").and_then(Value::as_str).unwrap_or_default();
+        match &*kind {
+            "thread_name_updated" => {
+                if let Some(title) = text_of(payload, "thread_name").filter(|title| !title.is_blank()) {
+                    self.assembler.aside(line.place, Aside::Title(title));
+                }
+            }
+            "thread_rolled_back" => {
+                let turns = payload.get("num_turns").and_then(Value::as_u64).unwrap_or(0);
+                self.assembler.roll_back(usize::try_from(turns).unwrap_or(usize::MAX), is_said_by_a_person);
+            }
+            _ => {}
+        }
+        self.raw(line);
+    }
+}
+
+impl LineReader for Rollout<'_> {
+    fn value(&mut self, line: &Line, root: Value<'_>) {
+        self.lines = line.place.index + 1;
+        self.last_has_ordinal = root.given("ordinal").is_some();
+        if root.kind() != Kind::Object {
+            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
+            return self.damaged(line, finding.because("it is not an object"));
+        }
+        let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
+        let time = ["timestamp", "created_at"].iter().find_map(|name| {
+            let time = root.given(name)?;
+            Some(time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text)))
+        });
+        let payload = root.get("payload").filter(|payload| payload.kind() == Kind::Object);
+        let enveloped = payload.is_some() && ENVELOPES.contains(&&*kind);
+        self.known |= enveloped || is_rollout_line(root);
+        // What the first versions wrote has no type.
+        self.first_is_meta.get_or_insert(!enveloped || kind == "session_meta");
+        match (payload.filter(|_| enveloped), &*kind) {
+            (Some(payload), "session_meta") => self.meta(line, payload),
+            (Some(payload), "response_item") => self.item(line, payload, time),
+            (Some(payload), "compacted") => self.compacted(line, payload),
+            (Some(payload), "turn_context") => {
+                self.turn(payload);
+                self.raw(line);
+            }
+            (Some(payload), "event_msg") => self.event(line, payload),
+            (Some(_), _) => self.raw(line),
+            (None, "" | "session_start") if root.get("role").is_none() && root.get("content").is_none() => {
+                if self.meta.is_none() && root.get("timestamp").is_some() {
+                    self.meta = Some(Meta {
+                        id: text_of(root, "id").or_else(|| text_of(root, "sessionId")),
+                        instructions: text_of(root, "instructions"),
+                        paginated: false,
+                    });
+                    self.model = text_of(root, "model");
+                }
+                self.raw(line);
+            }
+            // A line of a type that is not known, or an item without its envelope.
+            (None, _) if root.get("payload").is_some() => self.raw(line),
+            (None, _) => self.item(line, root, time),
+        }
+    }
+
+    fn damaged(&mut self, line: &Line, finding: Finding) {
+        self.lines = line.place.index + 1;
+        self.raw(line);
+        self.assembler.findings.push(finding);
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.assembler.findings.push(finding);
+    }
+}
+
+/// The rollout that a fork goes on from, and how much of it.
+fn base_of(base: Value<'_>) -> Option<(Text, usize)> {
+    let end = base.get("end_byte_offset")?.as_u64()?;
+    Some((text_of(base, "thread_id")?, usize::try_from(end).unwrap_or(usize::MAX)))
+}
+
+/// Lines of a rollout that another was forked from: only what the model saw counts, and it stands where the fork begins.
+struct Inherited<'r, 'c> {
+    rollout: &'r mut Rollout<'c>,
+    line: &'r Line,
+}
+
+impl LineReader for Inherited<'_, '_> {
+    fn value(&mut self, line: &Line, root: Value<'_>) {
+        let line = Line { text: line.text.clone(), place: self.line.place };
+        let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
+        let Some(payload) = root.get("payload") else { return };
+        match &*kind {
+            "response_item" => self.rollout.item(&line, payload, text_of(root, "timestamp")),
+            "compacted" => self.rollout.compacted(&line, payload),
+            "turn_context" => self.rollout.turn(payload),
+            "event_msg" if payload.get("type").is_some_and(|kind| kind.is_str("thread_rolled_back")) => {
+                self.rollout.event(&line, payload);
+            }
+            _ => {}
+        }
+    }
+
+    fn damaged(&mut self, _: &Line, finding: Finding) {
+        self.found(finding);
+    }
+
+    fn found(&mut self, finding: Finding) {
+        let at = at(self.line.place);
+        self.rollout.assembler.findings.push(Finding { at, ..finding });
+    }
+}

@@ -1,0 +1,306 @@
+//! Writing a rollout that `codex resume` takes and shows.
+//!
+//! The items are those of a Responses request: sound by construction. Codex drops whole lines that it does not understand,
+//! so everything is put in the form that it does.
+
+use rejoin_record::{
+    Text, Timestamp,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{Action, Finding, Position, Rule, SoundView};
+
+use crate::{
+    convert::Target,
+    responses::Call,
+    session::{Aside, Session},
+    sessions::writing::{Writing, Written, uuid},
+    wire::{TooLarge, registry::Dialect, render},
+};
+
+/// What Codex writes as its own version; a rollout has to name one.
+const VERSION: &str = "0.0.0";
+
+/// An output of more bytes is cut when Codex sends it, unless its line says otherwise.
+const LONG_OUTPUT: usize = 40_000;
+
+/// Writes the view of a session as a rollout.
+///
+/// # Errors
+/// If something in it is larger than OpenAI takes.
+pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+    let target = Target { model: writing.model, context: &session.context, closes: false };
+    let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
+    let doc = Doc::parse(&encoded.body);
+    let body = doc.as_ref().ok().and_then(Doc::root);
+    let mut rollout = Rollout { out: String::new(), now: rfc3339(writing.now), findings: encoded.findings };
+    rollout.meta(session, body, writing);
+    let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
+    if let Some(model) = model.filter(|_| session.context.dialect == Some(Dialect::OpenAiResponses)) {
+        rollout.turn_context(session, &model, writing);
+    }
+    match body.and_then(|body| body.get("input")) {
+        Some(text) if text.kind() == Kind::String => {
+            rollout.message("user", &[input_text(&text.as_str().unwrap_or_default())])
+        }
+        list => list.into_iter().flat_map(Value::items).for_each(|item| rollout.item(item)),
+    }
+    if let Some(title) = session.title() {
+        rollout.event(&format!(
+            "{{\"type\":\"thread_name_updated\",\"thread_name\":{}}}",
+            render::literal(title)
+        ));
+    }
+    Ok(Written { text: rollout.out, findings: rollout.findings })
+}
+
+/// Milliseconds, as Codex writes them.
+fn rfc3339(time: Timestamp) -> String {
+    let text = time.to_string();
+    match text.split_once('.') {
+        Some((head, tail)) => {
+            let digits: String = tail.chars().take_while(char::is_ascii_digit).take(3).collect();
+            format!("{head}.{digits}Z")
+        }
+        None => text,
+    }
+}
+
+struct Rollout {
+    out: String,
+    now: String,
+    findings: Vec<Finding>,
+}
+
+impl Rollout {
+    fn line(&mut self, kind: &str, payload: &str, metadata: Option<&str>) {
+        self.out.push_str("{\"timestamp\":");
+        write::string(&mut self.out, &self.now);
+        write::key(&mut self.out, "type");
+        write::string(&mut self.out, kind);
+        write::key(&mut self.out, "payload");
+        self.out.push_str(&payload.replace(['\n', '\r'], " "));
+        if let Some(metadata) = metadata {
+            write::key(&mut self.out, "metadata");
+            self.out.push_str(metadata);
+        }
+        self.out.push_str("}\n");
+    }
+
+    fn event(&mut self, payload: &str) {
+        self.line("event_msg", payload, None);
+    }
+
+    /// The first line: without it there is no session. It has an id of its own, so that the source can stay.
+    fn meta(&mut self, session: &Session, body: Option<Value<'_>>, writing: &Writing<'_>) {
+        let source = source_meta(session);
+        let doc = source.as_ref().and_then(|line| Doc::parse(line).ok());
+        let payload = doc.as_ref().and_then(|doc| doc.root()?.get("payload"));
+        let own = |name: &str| payload.and_then(|payload| payload.given(name)?.as_str());
+        let id = uuid(session, "codex");
+        let mut out = String::from("{");
+        for (name, value) in [
+            ("id", id.as_str()),
+            ("session_id", id.as_str()),
+            ("timestamp", self.now.as_str()),
+            ("cwd", own("cwd").as_deref().unwrap_or(writing.directory)),
+            ("originator", "rejoin"),
+            ("cli_version", own("cli_version").as_deref().unwrap_or(VERSION)),
+            ("model_provider", own("model_provider").as_deref().unwrap_or("openai")),
+        ] {
+            write::key(&mut out, name);
+            write::string(&mut out, value);
+        }
+        let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
+        if let Some(text) = instructions.filter(|text| !text.is_empty()) {
+            write::key(&mut out, "base_instructions");
+            out.push_str(&format!("{{\"text\":{}}}", render::literal(&text)));
+        }
+        out.push('}');
+        self.line("session_meta", &out, None);
+    }
+
+    fn turn_context(&mut self, session: &Session, model: &str, writing: &Writing<'_>) {
+        // The last one of the source says more than the model.
+        let source = session.set_aside.iter().rev().filter_map(|item| item.raw()).find_map(|line| {
+            let doc = Doc::parse(line).ok()?;
+            let root = doc.root()?;
+            root.get("type")?
+                .is_str("turn_context")
+                .then(|| root.get("payload").map(|p| p.raw().to_owned()))?
+        });
+        let payload = source.filter(|_| writing.model.is_none()).unwrap_or_else(|| {
+            let (cwd, model) = (render::literal(writing.directory), render::literal(model));
+            format!(
+                "{{\"cwd\":{cwd},\"approval_policy\":\"on-request\",\"sandbox_policy\":{{\"type\":\"read-only\"}},\
+                 \"model\":{model},\"summary\":\"auto\"}}"
+            )
+        });
+        self.line("turn_context", &payload, None);
+    }
+
+    fn item(&mut self, item: Value<'_>) {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        match &*kind {
+            "message" | "" => self.message_item(item),
+            "reasoning" => self.response_item(&reasoning(item), None),
+            "function_call" | "custom_tool_call" | "local_shell_call" => self.response_item(item.raw(), None),
+            _ => match (Call::of_call(&kind), Call::of_output(&kind)) {
+                (Some(call), _) => self.response_item(&as_function_call(item, call), None),
+                (None, Some(call)) => self.output(item, call),
+                // Codex passes on what the provider ran, and skips what it does not know.
+                (None, None) => self.response_item(item.raw(), None),
+            },
+        }
+    }
+
+    fn response_item(&mut self, item: &str, metadata: Option<&str>) {
+        self.line("response_item", item, metadata);
+    }
+
+    /// A message, and the event that shows it.
+    fn message_item(&mut self, item: Value<'_>) {
+        let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
+        let content = item.get("content");
+        let answer = role == "assistant";
+        let mut parts: Vec<String> = Vec::new();
+        let mut said: Vec<String> = Vec::new();
+        let words = |text: &str| if answer { output_text(text) } else { input_text(text) };
+        if let Some(text) = content.and_then(Value::as_str) {
+            parts.push(words(&text));
+            said.push(text.into_owned());
+        }
+        for part in content.into_iter().flat_map(Value::items) {
+            let field = |name| part.get(name).and_then(Value::as_str);
+            match (field("type").as_deref(), field("text").or_else(|| field("refusal"))) {
+                (Some("input_text" | "output_text" | "refusal" | "text"), Some(text)) => {
+                    parts.push(words(&text));
+                    said.push(text.into_owned());
+                }
+                (Some("input_image"), _)
+                    if field("image_url").is_some_and(|url| url.starts_with("data:")) =>
+                {
+                    parts.push(part.raw().to_owned());
+                }
+                // Whatever else stands in a message makes Codex drop all of it.
+                _ => parts.push(words(&self.label(part))),
+            }
+        }
+        // Instructions have one name here.
+        let role = if role == "system" { "developer" } else { &*role };
+        let said = said.join("\n");
+        if answer {
+            self.event(&format!("{{\"type\":\"agent_message\",\"message\":{}}}", render::literal(&said)));
+        }
+        let mut payload = String::from("{\"type\":\"message\",\"role\":");
+        write::string(&mut payload, role);
+        if let Some(id) = item.given("id").filter(|_| answer) {
+            write::key(&mut payload, "id");
+            payload.push_str(id.raw());
+        }
+        write::key(&mut payload, "content");
+        render::array(&mut payload, parts.iter().map(String::as_str));
+        payload.push('}');
+        self.response_item(&payload, None);
+        if role == "user" {
+            self.event(&format!("{{\"type\":\"user_message\",\"message\":{}}}", render::literal(&said)));
+        }
+    }
+
+    /// What cannot stand in a rollout, as text.
+    fn label(&mut self, part: Value<'_>) -> String {
+        self.findings.push(Finding::new(Rule::MovedMedia, Position::default(), Action::Replaced));
+        let field = |name| part.get(name).and_then(Value::as_str);
+        let kind = field("type").unwrap_or_default();
+        let what = match &*kind {
+            "input_image" => "image",
+            "input_file" => "document",
+            _ => return render::opaque_label(&kind, part.raw()),
+        };
+        let address =
+            field("image_url").or_else(|| field("file_url")).filter(|url| !url.starts_with("data:"));
+        let name = field("filename").or(address).or_else(|| field("file_id")).unwrap_or_default();
+        format!("[{what}, {name}, not shown]")
+    }
+
+    fn message(&mut self, role: &str, parts: &[String]) {
+        let mut payload = format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":");
+        render::array(&mut payload, parts.iter().map(String::as_str));
+        payload.push('}');
+        let doc = Doc::parse(&payload);
+        if let Some(item) = doc.as_ref().ok().and_then(Doc::root) {
+            self.message_item(item);
+        }
+    }
+
+    fn output(&mut self, item: Value<'_>, call: Call) {
+        let custom = call.call == "custom_tool_call";
+        let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
+        let mut payload = String::from("{\"type\":");
+        write::string(&mut payload, kind);
+        write::key(&mut payload, "call_id");
+        payload.push_str(item.get("call_id").map_or("\"\"", |id| id.raw()));
+        write::key(&mut payload, "output");
+        let output = item.get("output");
+        match output.map(|output| (output, output.kind())) {
+            Some((output, Kind::String)) => payload.push_str(output.raw()),
+            Some((output, Kind::Array)) if call.tool.is_none() => self.output_parts(output, &mut payload),
+            Some((output, _)) => write::string(&mut payload, output.raw()),
+            None => payload.push_str("\"\""),
+        }
+        payload.push('}');
+        let long = payload.len() > LONG_OUTPUT;
+        let metadata = long.then(|| format!("{{\"fallback_token_limit_override\":{}}}", payload.len()));
+        self.response_item(&payload, metadata.as_deref());
+    }
+
+    fn output_parts(&mut self, output: Value<'_>, payload: &mut String) {
+        let parts: Vec<String> = output
+            .items()
+            .map(|part| match part.get("type").and_then(Value::as_str).as_deref() {
+                Some("input_text" | "input_image") => part.raw().to_owned(),
+                _ => input_text(&self.label(part)),
+            })
+            .collect();
+        render::array(payload, parts.iter().map(String::as_str));
+    }
+}
+
+/// The first line of a source that is itself a rollout.
+fn source_meta(session: &Session) -> Option<Text> {
+    session.set_aside.iter().find_map(|item| match &item.what {
+        Aside::Raw(line) if line.contains("\"session_meta\"") => Some(line.clone()),
+        _ => None,
+    })
+}
+
+/// Reasoning as Codex reads it: with a summary, even an empty one.
+fn reasoning(item: Value<'_>) -> String {
+    if item.given("summary").is_some() {
+        return item.raw().to_owned();
+    }
+    let raw = item.raw();
+    format!("{{\"summary\":[],{}", raw[1..].trim_start())
+}
+
+/// A call of a kind that Codex does not know, as a function.
+fn as_function_call(item: Value<'_>, call: Call) -> String {
+    let name = call.tool.unwrap_or("tool");
+    let arguments = item.get(call.input).map_or("{}", |asked| asked.raw());
+    let id = item.get("call_id").and_then(Value::as_str).unwrap_or_default();
+    let mut out = String::from("{\"type\":\"function_call\",\"call_id\":");
+    write::string(&mut out, &id);
+    write::key(&mut out, "name");
+    write::string(&mut out, name);
+    write::key(&mut out, "arguments");
+    write::string(&mut out, arguments);
+    out.push('}');
+    out
+}
+
+fn input_text(text: &str) -> String {
+    format!("{{\"type\":\"input_text\",\"text\":{}}}", render::literal(text))
+}
+
+fn output_text(text: &str) -> String {
+    format!("{{\"type\":\"output_text\",\"text\":{}}}", render::literal(text))
+}

@@ -1,0 +1,135 @@
+//! `markdown`: a conversation for people to read. It is written only; nothing is read back from it.
+
+use rejoin_record::{BlockKind, Text, ToolCall};
+use rejoin_view::{
+    ExchangeRef, SoundRole, SoundView,
+    sound::{self, PartRef},
+};
+
+use super::writing::{Writing, Written};
+use crate::{
+    session::Session,
+    wire::{TooLarge, render},
+};
+
+/// The format's name.
+pub const FORMAT: &str = "markdown";
+
+/// How long a title is.
+const TITLE_CHARS: usize = 60;
+
+/// Writes the view of a session for people.
+///
+/// # Errors
+/// Never.
+pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
+    let mut out = format!("# {}\n", title(session));
+    for piece in session.context.system() {
+        section(&mut out, "System", &piece.text);
+    }
+    for item in view.items() {
+        let who = match item.role() {
+            SoundRole::System | SoundRole::Developer => "System",
+            SoundRole::User => "User",
+            SoundRole::Assistant => "Assistant",
+        };
+        let time = session.details.get(item.index()).and_then(|detail| detail.time.as_ref());
+        heading(&mut out, who, time);
+        for part in item.parts() {
+            match part {
+                PartRef::Block(_, block) => match &block.kind {
+                    BlockKind::Text(text) => paragraph(&mut out, text),
+                    BlockKind::Reasoning(reasoning) if !reasoning.text.is_blank() => {
+                        quote(&mut out, &reasoning.text)
+                    }
+                    BlockKind::Image(media) => paragraph(&mut out, &render::media_label("image", media)),
+                    BlockKind::Document(media) => {
+                        paragraph(&mut out, &render::media_label("document", media))
+                    }
+                    BlockKind::Opaque(opaque) => {
+                        paragraph(&mut out, &format!("[{}]", opaque.kind));
+                        fence(&mut out, "json", opaque.raw.as_str());
+                    }
+                    _ => {}
+                },
+                PartRef::Exchange(exchange, call) => write_exchange(&mut out, exchange, call),
+                PartRef::Orphan(_, result) => paragraph(&mut out, &render::orphan_text(result)),
+            }
+        }
+    }
+    Ok(Written { text: out, findings: Vec::new() })
+}
+
+/// The source's own title, or the first line of the first word of a person.
+fn title(session: &Session) -> String {
+    if let Some(title) = session.title() {
+        return one_line(title);
+    }
+    let said = session.messages.iter().filter(|message| message.role == rejoin_record::Role::User);
+    let first = said.filter_map(|message| message.content()).find(|text| !text.trim().is_empty());
+    first.map_or_else(|| session.id.to_string(), |text| one_line(&text))
+}
+
+fn one_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect()
+}
+
+fn heading(out: &mut String, who: &str, time: Option<&Text>) {
+    match time {
+        Some(time) => out.push_str(&format!("\n## {who} · {time}\n")),
+        None => out.push_str(&format!("\n## {who}\n")),
+    }
+}
+
+fn section(out: &mut String, who: &str, text: &str) {
+    heading(out, who, None);
+    paragraph(out, text);
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    out.push('\n');
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+fn quote(out: &mut String, text: &str) {
+    out.push('\n');
+    for line in text.lines() {
+        out.push_str(&format!("> {line}\n"));
+    }
+}
+
+/// A call and its result.
+fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
+    out.push_str(&format!("\n**{}**\n", call.name));
+    fence(out, "json", call.arguments.text());
+    let mut answered = false;
+    for result in exchange.results() {
+        answered = true;
+        out.push_str(if result.result().is_error { "\nfailed:\n" } else { "\ngave:\n" });
+        for block in &result.result().content {
+            match &block.kind {
+                BlockKind::Text(text) => fence(out, "", text),
+                BlockKind::Image(media) => paragraph(out, &render::media_label("image", media)),
+                BlockKind::Document(media) => paragraph(out, &render::media_label("document", media)),
+                BlockKind::Opaque(opaque) => fence(out, "json", opaque.raw.as_str()),
+                _ => {}
+            }
+        }
+    }
+    if !answered {
+        paragraph(out, sound::NO_RESULT);
+    }
+}
+
+/// A fence longer than any run of backticks inside it.
+fn fence(out: &mut String, language: &str, text: &str) {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let ticks = "`".repeat((longest + 1).max(3));
+    out.push_str(&format!("\n{ticks}{language}\n{}\n{ticks}\n", text.trim_end_matches('\n')));
+}

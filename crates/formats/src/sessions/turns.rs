@@ -1,0 +1,193 @@
+//! `turns`: one turn a line, `{timestamp, items, metadata}`; the items are Responses items. A compaction is a line of its
+//! own, `{timestamp, summary, truncatedCount}`.
+
+use std::io::Cursor;
+
+use rejoin_record::{
+    Message, Raw, Text, Timestamp,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{Action, Finding, Rule, SoundView};
+
+use super::{
+    lines::{self, Line, LineReader, at, text_of},
+    writing::{Writing, Written},
+};
+use crate::{
+    context::{Context, Field},
+    convert::Target,
+    input::{Input, Stream},
+    responses::{Assembler, Source, is_said_by_a_person},
+    session::{Aside, ReadError, Session, derive_id},
+    wire::{TooLarge, registry::Dialect, render},
+};
+
+/// The format's name.
+pub const FORMAT: &str = "turns";
+
+/// How many lines are looked at to tell the format.
+const LOOK_AT: usize = 20;
+
+/// Whether a text looks like turns.
+#[must_use]
+pub fn sniff(text: &str) -> bool {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LOOK_AT);
+    lines.into_iter().any(|line| {
+        let (doc, _) = Doc::parse_prefix(line);
+        doc.root().is_some_and(|root| {
+            root.get("items").is_some_and(|items| items.kind() == Kind::Array)
+                && root.get("timestamp").is_some()
+        })
+    })
+}
+
+/// Reads the conversation of a file of turns.
+///
+/// # Errors
+/// If there is none in it.
+pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
+    let mut source = Cursor::new(input.text.as_bytes());
+    read_stream(Stream { name: &input.name, source: &mut source, companions: None })
+}
+
+/// Reads the conversation of a file of turns, line by line.
+///
+/// # Errors
+/// If there is none in it, or it cannot be read.
+pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    let mut turns = Turns { assembler: Assembler::new(FORMAT), provider: None, model: None, known: false };
+    lines::read(&mut stream, &mut turns)?;
+    if !turns.known {
+        return Err(ReadError::NoConversation("no line of it is a turn"));
+    }
+    turns.assembler.flush();
+    let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
+    if let Some(model) = &turns.model {
+        let value = Raw::new(render::literal(model));
+        context.fields.push(Field { name: Text::new("model"), value });
+        context.before_messages = 1;
+    }
+    let first = turns.assembler.messages.first().and_then(|message| message.native.as_ref());
+    let id = derive_id(FORMAT, None, stream.name, first.map(|native| &native.raw));
+    Ok(vec![turns.assembler.into_session(FORMAT, id, context)])
+}
+
+struct Turns {
+    assembler: Assembler,
+    provider: Option<Text>,
+    model: Option<Text>,
+    known: bool,
+}
+
+impl LineReader for Turns {
+    fn value(&mut self, line: &Line, root: Value<'_>) {
+        let time = root
+            .given("timestamp")
+            .map(|time| time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text)));
+        let items = root.get("items").filter(|items| items.kind() == Kind::Array);
+        let summary = text_of(root, "summary");
+        if items.is_none() && summary.is_none() {
+            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
+            return self.damaged(line, finding.because("it is not a turn"));
+        }
+        self.known = true;
+        if let Some(metadata) = root.given("metadata") {
+            self.provider = text_of(metadata, "provider").or(self.provider.take());
+            self.model = text_of(metadata, "model").or(self.model.take());
+            self.assembler.set_model(self.model.clone());
+        }
+        if let (Some(summary), None) = (summary, items) {
+            // The words of people stay, and the summary comes behind them.
+            self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
+            self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
+            if !summary.is_blank() {
+                self.assembler.push_message(Message::user(summary), line.place, time);
+            }
+            return;
+        }
+        // What stands around the items of a line is kept once, with the line itself.
+        self.assembler.aside(line.place, Aside::Raw(Text::from(without_items(root))));
+        for item in items.into_iter().flat_map(Value::items) {
+            let source = Source {
+                buffer: &line.text,
+                start: item.start(),
+                end: item.end(),
+                place: line.place,
+                time: time.clone(),
+            };
+            if !self.assembler.add(item, &source) {
+                self.assembler.aside(line.place, Aside::Raw(Text::new(item.raw())));
+                let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
+                self.assembler.findings.push(finding.because("it is not an item"));
+            }
+        }
+        // The next turn begins with somebody else's word, or is another answer.
+        self.assembler.flush();
+    }
+
+    fn damaged(&mut self, line: &Line, finding: Finding) {
+        self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
+        self.assembler.findings.push(finding);
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.assembler.findings.push(finding);
+    }
+}
+
+/// A line with an empty list in place of its items.
+fn without_items(root: Value<'_>) -> String {
+    render::with_field(root.raw(), "items", "[]")
+}
+
+/// Writes the view of a session as turns.
+///
+/// # Errors
+/// If something in it is larger than OpenAI takes.
+pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+    let target = Target { model: writing.model, context: &session.context, closes: false };
+    let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
+    let doc = Doc::parse(&encoded.body);
+    let body = doc.as_ref().ok().and_then(Doc::root);
+    let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
+    let mut out = String::new();
+    let mut turn: Vec<String> = Vec::new();
+    let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
+    if let Some(text) = instructions {
+        let text = render::literal(&text);
+        turn.push(format!("{{\"type\":\"message\",\"role\":\"system\",\"content\":{text}}}"));
+    }
+    let mut answered = false;
+    let input = body.and_then(|body| body.get("input"));
+    for item in input.into_iter().flat_map(Value::items) {
+        let role = item.get("role").and_then(Value::as_str);
+        if role.as_deref() == Some("user") && answered {
+            push_turn(&mut out, &turn, model.as_deref(), writing.now);
+            turn.clear();
+            answered = false;
+        }
+        answered |= role.as_deref() != Some("user") && role.as_deref() != Some("system");
+        turn.push(item.raw().replace(['\n', '\r'], " "));
+    }
+    if let Some(text) = input.and_then(Value::as_str) {
+        let text = render::literal(&text);
+        turn.push(format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{text}}}"));
+    }
+    push_turn(&mut out, &turn, model.as_deref(), writing.now);
+    Ok(Written { text: out, findings: encoded.findings })
+}
+
+fn push_turn(out: &mut String, items: &[String], model: Option<&str>, now: Timestamp) {
+    if items.is_empty() {
+        return;
+    }
+    out.push_str("{\"timestamp\":");
+    write::string(out, &now.to_string());
+    write::key(out, "items");
+    render::array(out, items.iter().map(String::as_str));
+    if let Some(model) = model {
+        write::key(out, "metadata");
+        out.push_str(&format!("{{\"model\":{}}}", render::literal(model)));
+    }
+    out.push_str("}\n");
+}

@@ -1,0 +1,653 @@
+//! Encoding for OpenAI Responses: one forward pass over the view. What the dialect takes goes out byte for byte, item by
+//! item. The fields around the items are in `around.rs`.
+
+use std::ops::Range;
+
+use rejoin_record::{
+    Block, BlockKind, Media, MediaSource, Message, Native, Raw, Role, ToolCall,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
+    sound::{self, PartRef},
+};
+
+use super::super::{
+    Encoded, TooLarge,
+    body::write_body,
+    names::{Spelled, Spelling, wire_name},
+    registry::Dialect,
+    render::{self, Ledger, Outgoing},
+};
+use crate::{
+    convert::Target,
+    responses::{Call, FORMAT},
+};
+
+const ID_LENGTH: usize = 64;
+pub(super) const NAME_LENGTH: usize = 64;
+const TEXT_CHARS: usize = 10_485_760;
+const TOOLS: usize = 128;
+
+pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+    let same = target.context.dialect == Some(Dialect::OpenAiResponses);
+    // Tools stand before every item; a new name for one of them is a change.
+    let declared = target.context.tools();
+    let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
+    let intact = target.keeps_reasoning_of(Dialect::OpenAiResponses) && !renamed;
+    let mut encoder = Encoder {
+        target,
+        same,
+        items: Vec::new(),
+        ledger: Ledger::new(view, intact),
+        spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
+        places: Vec::new(),
+        current: 0,
+        instructions: None,
+    };
+    if !same {
+        encoder.foreign_system();
+    }
+    for (place, item) in view.items().enumerate() {
+        if !same {
+            encoder.ledger.left_out_fields(item.message(), item.index());
+        }
+        encoder.current = item.index();
+        match item.role() {
+            SoundRole::System => encoder.speaker("system", item),
+            SoundRole::Developer => encoder.speaker("developer", item),
+            SoundRole::User => encoder.speaker("user", item),
+            SoundRole::Assistant => encoder.assistant(place, item),
+        }
+    }
+    encoder.finish(view)
+}
+
+pub(super) struct Encoder<'t> {
+    pub(super) target: &'t Target<'t>,
+    pub(super) same: bool,
+    items: Vec<Outgoing>,
+    pub(super) ledger: Ledger,
+    spelling: Spelling,
+    /// The source message that each item comes from.
+    places: Vec<usize>,
+    current: usize,
+    /// Another dialect's system prompt, where it is one text.
+    pub(super) instructions: Option<String>,
+}
+
+/// A piece of a model's answer, ready to go out.
+struct Piece {
+    /// The native item that it is in, by number.
+    native: Option<usize>,
+    /// The block it comes from.
+    block: usize,
+    /// Its own item, if it does not go out as the source has it.
+    json: String,
+    /// Whether the source's own item says the same.
+    exact: bool,
+    /// Whether it is reasoning, which goes only with what follows it.
+    reasoning: bool,
+}
+
+/// A call that went out, and waits for its result to follow.
+struct Sent<'i> {
+    exchange: ExchangeRef<'i>,
+    call: &'i ToolCall,
+    id: String,
+    kind: Call,
+}
+
+impl Encoder<'_> {
+    /// Instructions that another dialect keeps outside the list: one text has a field, several are a message.
+    fn foreign_system(&mut self) {
+        let system = self.target.context.system();
+        let texts: Vec<&str> =
+            system.iter().filter(|piece| !piece.text.is_blank()).map(|piece| &*piece.text).collect();
+        if self.target.context.system_is_lossy() {
+            self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
+        }
+        match texts[..] {
+            [] => {}
+            [only] => self.instructions = Some(only.to_owned()),
+            _ => {
+                let parts: Vec<String> = texts.iter().map(|text| part("input_text", text)).collect();
+                self.push_message("system", &parts);
+            }
+        }
+    }
+
+    fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
+        let message = item.message();
+        if item.is_complete() && self.is_own(message) && self.regular_item(message).is_some() {
+            if let Some(native) = &message.native {
+                let span = native.items[0].span;
+                self.push(Outgoing::Raw(sub(native, span.start as usize..(span.start + span.len) as usize)));
+            }
+            return;
+        }
+        let mut parts: Vec<String> = Vec::new();
+        let mut only_text: Option<String> = None;
+        for part_ref in item.parts() {
+            match part_ref {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    if let BlockKind::Reasoning(_) = &content.kind {
+                        self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                        continue;
+                    }
+                    only_text = content.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
+                    parts.push(self.part(message, content, at));
+                }
+                PartRef::Orphan(block, result) => {
+                    let at = Position::block(item.index(), block);
+                    let text = render::orphan_text(result);
+                    parts.push(part("input_text", &text));
+                    for content in result.content.iter().filter(|block| is_media(block)) {
+                        parts.push(self.part(message, content, at));
+                    }
+                    only_text = (parts.len() == 1).then_some(text);
+                }
+                PartRef::Exchange(..) => {}
+            }
+        }
+        if parts.is_empty() {
+            // Under a role that nobody knows, with nothing in it, nothing was said.
+            let nothing = matches!(message.role, Role::Other(_));
+            let action = if nothing { Action::LeftOut } else { Action::Replaced };
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), action);
+            self.ledger.change(finding);
+            if nothing {
+                return;
+            }
+            only_text = Some(String::new());
+        }
+        if item.is_complete() && self.is_own(message) {
+            let at = Position::message(item.index());
+            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+        }
+        match only_text.filter(|_| parts.len() <= 1) {
+            Some(text) => {
+                let (role, text) = (render::literal(role), render::literal(&text));
+                let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{text}}}");
+                self.push(Outgoing::New(json));
+            }
+            None => self.push_message(role, &parts),
+        }
+    }
+
+    /// A block of a user message, of instructions, or of a result.
+    fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
+        let own = if self.is_own(message) { message.native_block(block) } else { None };
+        match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
+            (_, Some(raw)) => raw.to_owned(),
+            (BlockKind::Text(text), None) => {
+                self.ledger.lossy(text, at);
+                part("input_text", text)
+            }
+            (BlockKind::Image(media), None) => match image_part(media, self.same) {
+                Some(part) => part,
+                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
+            },
+            (BlockKind::Document(media), None) => match file_part(media, self.same) {
+                Some(part) => part,
+                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
+            },
+            (kind, None) => part("input_text", &self.ledger.as_text(kind, at)),
+        }
+    }
+
+    fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
+        let message: &Message = item.message();
+        let own = self.is_own(message);
+        let native = message.native.as_ref().filter(|_| own);
+        let items = native.map_or(&[][..], |native| &native.items);
+        let ranges = block_ranges(items.iter().map(|item| item.blocks as usize));
+        let native_of = |block: usize| {
+            let number = ranges.partition_point(|range| range.end <= block);
+            (number < ranges.len()).then_some(number)
+        };
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut sent: Vec<Sent<'_>> = Vec::new();
+        let mut left_out_reasoning = false;
+        for (part_place, part_ref) in item.parts().enumerate() {
+            match part_ref {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    let native = native_of(block);
+                    let regular = native.is_some_and(|native| items[native].regular);
+                    match &content.kind {
+                        BlockKind::Reasoning(reasoning) => {
+                            let bound = self.ledger.is_intact(place, part_place);
+                            let replayed = regular && bound && self.target.is_by_its_model(reasoning);
+                            if replayed {
+                                let json = String::new();
+                                pieces.push(Piece { native, block, json, exact: true, reasoning: true });
+                            } else {
+                                left_out_reasoning = true;
+                                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                            }
+                        }
+                        BlockKind::Text(text) => {
+                            self.ledger.lossy(text, at);
+                            let json = answer_item(text);
+                            let exact = regular && !text.is_lossy();
+                            if own && !regular {
+                                let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
+                                self.ledger.note(finding);
+                            }
+                            pieces.push(Piece { native, block, json, exact, reasoning: false });
+                        }
+                        BlockKind::Opaque(opaque) if regular && opaque.fits => {
+                            let json = String::new();
+                            pieces.push(Piece { native, block, json, exact: true, reasoning: false });
+                        }
+                        other => {
+                            let json = answer_item(&self.ledger.as_text(other, at));
+                            pieces.push(Piece { native, block, json, exact: false, reasoning: false });
+                        }
+                    }
+                }
+                PartRef::Exchange(exchange, call) => {
+                    let native = native_of(exchange.block());
+                    let regular = native.is_some_and(|native| items[native].regular);
+                    let (json, exact, waiting) = self.call(item, exchange, call, regular);
+                    pieces.push(Piece { native, block: exchange.block(), json, exact, reasoning: false });
+                    sent.push(waiting);
+                }
+                PartRef::Orphan(..) => {}
+            }
+        }
+        self.drop_dangling(item, &mut pieces, &ranges, &mut left_out_reasoning);
+        if pieces.is_empty() {
+            let at = Position::message(item.index());
+            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+            return;
+        }
+        self.push_answer(item, native, &pieces, &ranges, left_out_reasoning);
+        for waiting in &sent {
+            self.result(waiting);
+        }
+    }
+
+    /// Reasoning goes with what the model did next: without that it is refused.
+    fn drop_dangling(
+        &mut self,
+        item: ItemRef<'_>,
+        pieces: &mut Vec<Piece>,
+        ranges: &[Range<usize>],
+        left_out: &mut bool,
+    ) {
+        for index in (0..pieces.len()).rev() {
+            if !pieces[index].reasoning {
+                continue;
+            }
+            let successor = pieces[index].native.and_then(|native| ranges.get(native + 1));
+            let follows = pieces.get(index + 1).is_some_and(|next| {
+                successor.is_some_and(|range| range.contains(&next.block)) && (next.exact || next.reasoning)
+            });
+            if !follows {
+                let at = Position::block(item.index(), pieces[index].block);
+                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                pieces.remove(index);
+                *left_out = true;
+            }
+        }
+    }
+
+    /// Sends the pieces of an answer: a native item whose blocks are all here goes out as it was.
+    fn push_answer(
+        &mut self,
+        item: ItemRef<'_>,
+        native: Option<&Native>,
+        pieces: &[Piece],
+        ranges: &[Range<usize>],
+        without_ids: bool,
+    ) {
+        let mut index = 0;
+        while index < pieces.len() {
+            let piece = &pieces[index];
+            let whole = piece.native.zip(native).and_then(|(number, native)| {
+                let range = &ranges[number];
+                let run = pieces[index..].iter().take_while(|next| next.native == piece.native);
+                let shown: Vec<&Piece> = run.collect();
+                let all = shown.iter().map(|piece| piece.block).eq(range.clone());
+                (all && shown.iter().all(|piece| piece.exact)).then(|| {
+                    let span = native.items[number].span;
+                    (shown.len(), sub(native, span.start as usize..(span.start + span.len) as usize))
+                })
+            });
+            match whole {
+                Some((count, raw)) => {
+                    // An id of the provider's own drags its reasoning in; if that was left out, it goes too.
+                    let named = without_ids && has_id(raw.as_str());
+                    if named {
+                        let at = Position::block(item.index(), piece.block);
+                        self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+                        self.push(Outgoing::New(without_id(raw.as_str())));
+                    } else {
+                        self.push(Outgoing::Raw(raw));
+                    }
+                    index += count;
+                }
+                // An item that is refused as it stands, or that was taken apart.
+                None => {
+                    self.push(Outgoing::New(piece.json.clone()));
+                    index += 1;
+                }
+            }
+        }
+    }
+
+    /// A call: its item where it does not go out as it was, whether it does, and what is needed for its result.
+    fn call<'i>(
+        &mut self,
+        item: ItemRef<'i>,
+        exchange: ExchangeRef<'i>,
+        call: &'i ToolCall,
+        regular: bool,
+    ) -> (String, bool, Sent<'i>) {
+        let at = Position::block(item.index(), exchange.block());
+        let block = &item.message().blocks[exchange.block()];
+        let own = if self.is_own(item.message()) { item.message().native_block(block) } else { None };
+        let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
+        // The screen of a computer cannot be made up: without it, the call is a function's.
+        let screen = || exchange.in_place().and_then(|result| self.own_result(result, kind));
+        let own = own.filter(|_| kind.tool != Some("computer") || screen().is_some());
+        if own.is_none() {
+            kind = Call::FUNCTION;
+        }
+        let Spelled { id, name, as_written: spelled_so, .. } =
+            self.spelling.of(exchange, call, at, &mut self.ledger);
+        let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
+        if regular && own.is_some() && as_written && spelled_so {
+            return (String::new(), true, Sent { exchange, call, id, kind });
+        }
+        if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
+            // Only its ids changed.
+            let mut json = render::with_field(&without_id(raw), "call_id", &render::literal(&id));
+            if kind.tool.is_none() {
+                json = render::with_field(&json, "name", &render::literal(&name));
+            }
+            return (json, false, Sent { exchange, call, id, kind });
+        }
+        if self.is_own(item.message()) && !regular && spelled_so {
+            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+        }
+        let mut json = String::from("{\"type\":\"function_call\",\"call_id\":");
+        write::string(&mut json, &id);
+        write::key(&mut json, "name");
+        write::string(&mut json, &name);
+        write::key(&mut json, "arguments");
+        match exchange.arguments() {
+            ArgumentsUse::AsWritten => {
+                self.ledger.lossy(call.arguments.text(), at);
+                write::string(&mut json, call.arguments.text());
+            }
+            ArgumentsUse::Empty => {
+                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
+                json.push_str("\"{}\"");
+            }
+            ArgumentsUse::Wrapped => write::string(&mut json, &sound::wrapped_arguments(&call.arguments)),
+        }
+        json.push('}');
+        (json, false, Sent { exchange, call, id, kind: Call::FUNCTION })
+    }
+
+    fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
+        let results: Vec<ResultRef<'_>> = exchange.results().collect();
+        if let Some(result) = exchange.in_place() {
+            let message = result.message();
+            if !self.same {
+                self.ledger.left_out_fields(message, result.at().0);
+            }
+            if let Some(raw) = self.own_result(result, *kind).filter(|_| id == call.id.as_str()) {
+                self.push(Outgoing::New(raw));
+                return;
+            }
+        }
+        let mut parts: Vec<String> = Vec::new();
+        let mut only_text = None;
+        if results.is_empty() {
+            parts.push(part("input_text", sound::NO_RESULT));
+            only_text = Some(sound::NO_RESULT.to_owned());
+        }
+        for result in &results {
+            let at = Position::block(result.at().0, result.at().1);
+            if result.result().is_error && !self.is_own(result.message()) {
+                let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
+                self.ledger.note(finding.about("is_error"));
+            }
+            for block in &result.result().content {
+                only_text = block.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
+                parts.push(self.part(result.message(), block, at));
+            }
+            let message = result.message();
+            if self.is_own(message) && self.regular_item(message).is_none() {
+                let at = Position::message(result.at().0);
+                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+            }
+        }
+        let output = match only_text.filter(|_| parts.len() == 1) {
+            Some(text) => render::literal(&text),
+            None if parts.is_empty() => String::from("\"\""),
+            None => list(&parts),
+        };
+        let mut json = String::from("{\"type\":");
+        write::string(&mut json, kind.output);
+        write::key(&mut json, "call_id");
+        write::string(&mut json, id);
+        write::key(&mut json, "output");
+        match kind.tool {
+            // Their results have forms of their own.
+            Some("shell") => {
+                let text = render::literal(&only_words(&results));
+                json.push_str(&format!(
+                    "[{{\"stdout\":{text},\"stderr\":\"\",\"outcome\":{{\"type\":\"exit\",\"exit_code\":1}}}}]"
+                ));
+            }
+            Some("apply_patch") => {
+                json.push_str(&render::literal(&only_words(&results)));
+                json.push_str(",\"status\":\"failed\"");
+            }
+            Some(_) => json.push_str(&render::literal(&only_words(&results))),
+            None => json.push_str(&output),
+        }
+        json.push('}');
+        self.push(Outgoing::New(json));
+    }
+
+    /// A result's own item, if it answers that kind of call.
+    fn own_result(&self, result: ResultRef<'_>, kind: Call) -> Option<String> {
+        let message = result.message();
+        self.regular_item(message).filter(|_| self.is_own(message) && message.blocks.len() == 1)?;
+        let raw = message.native_block(result.block())?;
+        let doc = Doc::parse(raw).ok()?;
+        let fits = doc.root()?.get("type")?.is_str(kind.output);
+        fits.then(|| raw.to_owned())
+    }
+
+    fn is_own(&self, message: &Message) -> bool {
+        self.same && message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
+    }
+
+    /// The only item of a message, if it may be sent again.
+    fn regular_item(&self, message: &Message) -> Option<()> {
+        let native = message.native.as_ref()?;
+        (native.items.len() == 1 && native.items[0].regular).then_some(())
+    }
+
+    fn push(&mut self, item: Outgoing) {
+        self.items.push(item);
+        self.places.push(self.current);
+    }
+
+    fn push_message(&mut self, role: &str, parts: &[String]) {
+        let role = render::literal(role);
+        let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{}}}", list(parts));
+        self.push(Outgoing::New(json));
+    }
+
+    fn finish(mut self, view: &SoundView) -> Result<Encoded, TooLarge> {
+        if self.items.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            let opening = render::literal(render::OPENING);
+            let json = format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{opening}}}");
+            self.push(Outgoing::New(json));
+        }
+        for (index, item) in self.items.iter().enumerate() {
+            if let Some(size) = longest_text(item.as_ref()).filter(|size| *size > TEXT_CHARS) {
+                let at = Position::message(self.places[index]);
+                let (what, limit) = ("a text in characters", TEXT_CHARS);
+                return Err(TooLarge { rule: "OAC-12", what, size, limit, at });
+            }
+        }
+        let tools = self.target.context.tools().len();
+        if tools > TOOLS {
+            let (what, limit) = ("the number of tools", TOOLS);
+            return Err(TooLarge { rule: "OAC-11", what, size: tools, limit, at: Position::default() });
+        }
+        let mut around = self.surroundings();
+        // An input that is one text stays one.
+        let mut alone = view.items();
+        if let (Some(only), None, true) = (alone.next(), alone.next(), self.same)
+            && let Some(native) = &only.message().native
+            && native.raw.as_str().starts_with('"')
+            && only.is_complete()
+            && self.target.context.whole_body
+        {
+            around.list = Some(native.raw.as_str().to_owned());
+            self.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+        }
+        let findings = &mut self.ledger.findings;
+        let body = write_body(self.target, Dialect::OpenAiResponses, &self.items, around, findings);
+        let (ids, names) = self.spelling.into_renamed();
+        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
+    }
+}
+
+/// The blocks that each native item holds.
+fn block_ranges(counts: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    counts
+        .scan(0, |next, count| {
+            let start = *next;
+            *next += count;
+            Some(start..*next)
+        })
+        .collect()
+}
+
+fn sub(native: &Native, range: Range<usize>) -> Raw {
+    native.raw.sub(range.start, range.end).unwrap_or_else(|| Raw::new("{}"))
+}
+
+/// What results say, as one text: for tools whose results have a form of their own.
+fn only_words(results: &[ResultRef<'_>]) -> String {
+    if results.is_empty() {
+        return sound::NO_RESULT.to_owned();
+    }
+    let texts = results.iter().flat_map(|result| &result.result().content);
+    let words: Vec<String> = texts
+        .map(|block| match &block.kind {
+            BlockKind::Text(text) => text.to_string(),
+            BlockKind::Image(media) => render::media_label("image", media),
+            BlockKind::Document(media) => render::media_label("document", media),
+            BlockKind::Opaque(opaque) => render::opaque_label(&opaque.kind, opaque.raw.as_str()),
+            _ => String::new(),
+        })
+        .collect();
+    words.join("\n")
+}
+
+fn is_media(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
+}
+
+/// `{"type":kind,"text":text}`
+fn part(kind: &str, text: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::literal(text))
+}
+
+/// A model's words as an item of their own.
+fn answer_item(text: &str) -> String {
+    format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::literal(text))
+}
+
+fn list(parts: &[String]) -> String {
+    let mut out = String::new();
+    render::array(&mut out, parts.iter().map(String::as_str));
+    out
+}
+
+fn has_id(raw: &str) -> bool {
+    Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.given("id").is_some()))
+}
+
+/// An item without the provider's own id; everything else stays.
+fn without_id(raw: &str) -> String {
+    let doc = Doc::parse(raw);
+    let mut out = String::from("{");
+    for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+        if !key.is_str("id") {
+            write::key(&mut out, &key.as_str().unwrap_or_default());
+            write::clean_copy(&mut out, value.raw());
+        }
+    }
+    out.push('}');
+    out
+}
+
+fn image_part(media: &Media, same: bool) -> Option<String> {
+    let url = match &media.source {
+        MediaSource::Url(url) => url.to_string(),
+        MediaSource::Base64(data) => format!("data:{};base64,{data}", render::image_type(media, data)),
+        MediaSource::ProviderFile(id) if same => {
+            return Some(format!(
+                "{{\"type\":\"input_image\",\"detail\":\"auto\",\"file_id\":{}}}",
+                render::literal(id)
+            ));
+        }
+        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
+    };
+    let url = render::literal(&url);
+    Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":{url}}}"))
+}
+
+fn file_part(media: &Media, same: bool) -> Option<String> {
+    let mut out = String::from("{\"type\":\"input_file\"");
+    match &media.source {
+        MediaSource::Base64(data) => {
+            let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
+            write::key(&mut out, "filename");
+            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
+            write::key(&mut out, "file_data");
+            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
+        }
+        MediaSource::Url(url) => {
+            write::key(&mut out, "file_url");
+            write::string(&mut out, url);
+        }
+        MediaSource::ProviderFile(id) if same => {
+            write::key(&mut out, "file_id");
+            write::string(&mut out, id);
+        }
+        _ => return None,
+    }
+    out.push('}');
+    Some(out)
+}
+
+/// The longest string of an item that is itself longer than any string may be.
+fn longest_text(item: &str) -> Option<usize> {
+    if item.len() <= TEXT_CHARS {
+        return None;
+    }
+    let doc = Doc::parse(item).ok()?;
+    // What stands in an address is not text, nor is what only the provider can read.
+    let sealed = doc
+        .root()
+        .is_some_and(|root| root.given("encrypted_content").is_some_and(|blob| blob.kind() == Kind::String));
+    let strings = doc.strings().filter(|text| !text.starts_with("data:"));
+    strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
+}
