@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod coverage;
+mod docs;
 mod laws;
 mod rows;
 mod run;
@@ -21,6 +22,7 @@ const HELP: &str = "cargo xtask COMMAND
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [FILTER]      benchmarks, as ratios in one run
+  docs                writes docs/reference from the registries and the command line
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
 ";
 
@@ -40,6 +42,7 @@ fn main() -> Result<()> {
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str)),
+        Some("docs") => docs::docs(),
         Some("wasm") => wasm::wasm(),
         Some(other) => bail!("no command `{other}`\n\n{HELP}"),
         None => {

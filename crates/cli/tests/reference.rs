@@ -1,0 +1,126 @@
+//! The reference pages are made from the registries. `cargo xtask docs` writes them; here they must be what it would write.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+use std::{fmt::Write as _, fs, path::Path, process::Command};
+
+use rejoin::{Dialect, Rule, sessions::FORMATS};
+
+const MADE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n";
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let pages =
+        [("dialects.md", dialects()), ("formats.md", formats()), ("rules.md", rules()), ("cli.md", cli())];
+    for (name, text) in pages {
+        let path = folder.join(name);
+        if std::env::var_os("REJOIN_WRITE_DOCS").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == text, "docs/reference/{name} is not up to date: run `cargo xtask docs`");
+    }
+}
+
+fn dialects() -> String {
+    let mut page = format!("{MADE}# Dialects\n\n");
+    page.push_str(
+        "A dialect is the shape of a provider's request body. `rejoin convert … --to DIALECT` writes one,\n\
+         `rejoin check --for DIALECT` says what would have to change for it.\n\n\
+         | dialect | provider | bodies are read | reference of its answers |\n|---|---|---|---|\n",
+    );
+    for dialect in Dialect::all() {
+        let read = FORMATS.iter().any(|format| format.name == dialect.name());
+        let read = if read { "yes" } else { "as `openai-chat`, where they have that shape" };
+        let read = if dialect == Dialect::Bedrock { "no" } else { read };
+        let provider = dialect.wire().provider();
+        writeln!(page, "| `{dialect}` | {provider} | {read} | [below](#{dialect}) |").unwrap();
+    }
+    for dialect in Dialect::all() {
+        write!(page, "\n## {dialect}\n\n").unwrap();
+        page.push_str("What the provider answers to a history in which rejoin finds this:\n\n");
+        page.push_str("| finding | answer |\n|---|---|\n");
+        let mut any = false;
+        for rule in Rule::ALL {
+            if let Some(answer) = dialect.wire().answer(*rule) {
+                any = true;
+                let answer = answer.replace('|', "\\|");
+                writeln!(page, "| [`{rule}`](rules.md#{rule}) | {answer} |").unwrap();
+            }
+        }
+        if !any {
+            page.push_str("| – | it refuses nothing, and loses what it does not understand |\n");
+        }
+    }
+    page
+}
+
+fn formats() -> String {
+    let mut page = format!("{MADE}# Formats\n\n");
+    page.push_str(
+        "What conversations are read from and written to. The format of a file is told by what is in it;\n\
+         `--from FORMAT` says it where that fails. A dialect's name after `--to` always means a request body.\n\n\
+         | format | what it is | read | written |\n|---|---|---|---|\n",
+    );
+    for format in FORMATS {
+        let read = match &format.read {
+            None => "no",
+            Some(reading) if reading.lines => "line by line",
+            Some(_) => "yes",
+        };
+        let dialect = format.name.parse::<Dialect>().is_ok();
+        let written = if format.write.is_some() || dialect { "yes" } else { "no" };
+        writeln!(page, "| `{}` | {} | {read} | {written} |", format.name, format.about).unwrap();
+    }
+    page
+}
+
+fn rules() -> String {
+    let mut page = format!("{MADE}# Findings\n\n");
+    page.push_str(
+        "What `rejoin check` can find. A name is a promise: scripts may match on it. `rejoin explain NAME` prints\n\
+         the same pages.\n\n| finding | severity | |\n|---|---|---|\n",
+    );
+    for rule in Rule::ALL {
+        let severity = rule.severity().name();
+        writeln!(page, "| [`{rule}`](#{rule}) | {severity} | {} |", rule.summary()).unwrap();
+    }
+    for rule in Rule::ALL {
+        // The page's own heading goes one level down.
+        write!(page, "\n#{}", rule.page().trim_end()).unwrap();
+        page.push('\n');
+    }
+    page
+}
+
+/// What `--help` says, command by command.
+fn cli() -> String {
+    let mut page = format!("{MADE}# The command line\n\n");
+    page.push_str(
+        "stdout is data, stderr is talk. Exit codes: 0 done, 1 failed or something found, 2 usage or unreadable\n\
+         input, 130 interrupted, 255 a bug of ours.\n",
+    );
+    let help = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rejoin"))
+            .args(arguments)
+            .arg("--help")
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "100")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    };
+    let main = help(&[]);
+    write!(page, "\n## rejoin\n\n```text\n{}\n```\n", main.trim_end()).unwrap();
+    let commands =
+        main.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    for command in commands.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()) {
+        if command != "help" && main.contains(&format!("\n  {command} ")) {
+            write!(page, "\n## rejoin {command}\n\n```text\n{}\n```\n", help(&[command]).trim_end()).unwrap();
+        }
+    }
+    page
+}
