@@ -50,6 +50,13 @@ pub fn blocks(body: &str, dialect: &str) -> Vec<(String, String)> {
         if let Some(fields) = value.as_object_mut() {
             fields.shift_remove("cache_control");
         }
+        // A whole input that is one text is that user's message.
+        let bare = |fields: &serde_json::Map<String, Value>| {
+            fields.keys().all(|name| matches!(name.as_str(), "type" | "role" | "content"))
+        };
+        if dialect == "openai-responses" && piece.role == "user" && value.as_object().is_some_and(bare) {
+            value = value["content"].take();
+        }
         if !value.is_null() && value.get("cachePoint").is_none() {
             // What carries its id beside it is another block with another id.
             let id = piece.call_id.filter(|id| !id.starts_with('#')).unwrap_or_default();

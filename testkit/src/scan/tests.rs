@@ -157,7 +157,7 @@ fn blocks_are_what_a_provider_sees() {
     check_blocks(
         "openai-responses",
         r#"{"instructions":"s","input":[{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1"}]}"#,
-        &[r#"user {"role":"user","content":"x"}"#, r#"assistant {"type":"reasoning","id":"rs_1"}"#],
+        &["user \"x\"", r#"assistant {"type":"reasoning","id":"rs_1"}"#],
     );
     check_blocks(
         "gemini",

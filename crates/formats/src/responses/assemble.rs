@@ -7,7 +7,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::items::{Item, ItemReader};
+use super::items::{FORMAT, Item, ItemReader};
 use crate::{
     chat::{MessageReader, Style},
     context::Context,
@@ -174,6 +174,12 @@ impl Assembler {
                 self.push(role, blocks, form, vec![item], raw, place, detail);
             }
             Item::Snapshot => {
+                // In a rollout it is what one expects; a request that holds one goes out without it.
+                if self.format == FORMAT {
+                    let at = Position::message(place.index);
+                    let finding = Finding::new(Rule::ForeignBlock, at, Action::SetAside);
+                    self.findings.push(finding.about("ghost_snapshot"));
+                }
                 let data = Raw::slice(source.buffer, source.start, source.end);
                 self.aside(place, Aside::Snapshot(data.unwrap_or_else(|| Raw::new("null"))));
             }

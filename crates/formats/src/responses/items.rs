@@ -130,8 +130,7 @@ impl ItemReader {
         }
         let clean = item.is_clean() && !item.is_deeper_than(DEEPEST);
         let mut read = reader.item(item)?;
-        let answer = matches!(read.item, Item::Answer(_));
-        read.regular &= clean && self.id_fits(item, answer);
+        read.regular &= clean && self.id_fits(item);
         Some(read)
     }
 
@@ -141,7 +140,7 @@ impl ItemReader {
     }
 
     /// Whether an item's own id, if it has one, begins as the type demands and is new.
-    fn id_fits(&mut self, item: Value<'_>, answer: bool) -> bool {
+    fn id_fits(&mut self, item: Value<'_>) -> bool {
         let Some(id) = item.get("id") else { return true };
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
         if Call::of_output(&kind).is_some() && id.is_null() {
@@ -163,8 +162,7 @@ impl ItemReader {
             "mcp_call" => &["mcp_"],
             "mcp_list_tools" => &["mcpl_"],
             "mcp_approval_request" => &["mcpr_"],
-            "message" => &["msg_"],
-            "" if answer => &["msg_"],
+            "message" | "" => &["msg_"],
             _ => &[],
         };
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -253,7 +251,7 @@ impl Reader<'_> {
             let result = ToolResult {
                 call_id: self.blocks.call_id(given),
                 name: item.given("name").and_then(|name| self.blocks.text(name)),
-                content: content.blocks,
+                content: content.blocks.into_iter().map(irregular).collect(),
                 form: content.form,
                 is_error: false,
             };
@@ -266,7 +264,7 @@ impl Reader<'_> {
         regular &= status_fits(item, false);
         regular &= said.is_none();
         regular &= known && typed;
-        if let Some(calls) = item.given("tool_calls") {
+        if let Some(calls) = item.given("tool_calls").filter(|calls| calls.items().next().is_some()) {
             // Chat's way to call tools, in a list of items.
             let calls = calls.items().filter(|call| call.kind() == Kind::Object);
             blocks.extend(calls.map(|call| irregular(self.blocks.tool_call(call))));

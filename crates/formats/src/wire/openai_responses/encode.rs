@@ -88,6 +88,8 @@ struct Piece {
     exact: bool,
     /// Whether it is reasoning, which goes only with what follows it.
     reasoning: bool,
+    /// Whether it is something that a model does after reasoning.
+    done: bool,
 }
 
 /// A call that went out, and waits for its result to follow.
@@ -222,7 +224,14 @@ impl Encoder<'_> {
                             let replayed = regular && bound && self.target.is_by_its_model(reasoning);
                             if replayed {
                                 let json = String::new();
-                                pieces.push(Piece { native, block, json, exact: true, reasoning: true });
+                                pieces.push(Piece {
+                                    native,
+                                    block,
+                                    json,
+                                    exact: true,
+                                    reasoning: true,
+                                    done: true,
+                                });
                             } else {
                                 left_out_reasoning = true;
                                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
@@ -236,15 +245,24 @@ impl Encoder<'_> {
                                 let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
                                 self.ledger.note(finding);
                             }
-                            pieces.push(Piece { native, block, json, exact, reasoning: false });
+                            pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
                         }
                         BlockKind::Opaque(opaque) if regular && opaque.fits => {
                             let json = String::new();
-                            pieces.push(Piece { native, block, json, exact: true, reasoning: false });
+                            let done =
+                                opaque.kind.ends_with("_call") || &*opaque.kind == "mcp_approval_request";
+                            pieces.push(Piece { native, block, json, exact: true, reasoning: false, done });
                         }
                         other => {
                             let json = answer_item(&self.ledger.as_text(other, at));
-                            pieces.push(Piece { native, block, json, exact: false, reasoning: false });
+                            pieces.push(Piece {
+                                native,
+                                block,
+                                json,
+                                exact: false,
+                                reasoning: false,
+                                done: true,
+                            });
                         }
                     }
                 }
@@ -252,7 +270,8 @@ impl Encoder<'_> {
                     let native = native_of(exchange.block());
                     let regular = native.is_some_and(|native| items[native].regular);
                     let (json, exact, waiting) = self.call(item, exchange, call, regular);
-                    pieces.push(Piece { native, block: exchange.block(), json, exact, reasoning: false });
+                    let block = exchange.block();
+                    pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
                     sent.push(waiting);
                 }
                 PartRef::Orphan(..) => {}
@@ -263,6 +282,11 @@ impl Encoder<'_> {
             let at = Position::message(item.index());
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
             return;
+        }
+        // An item with nothing in it, among others.
+        for empty in ranges.iter().filter(|range| range.is_empty()) {
+            let at = Position::block(item.index(), empty.start);
+            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
         }
         self.push_answer(item, native, &pieces, &ranges, left_out_reasoning);
         for waiting in &sent {
@@ -284,7 +308,7 @@ impl Encoder<'_> {
             }
             let successor = pieces[index].native.and_then(|native| ranges.get(native + 1));
             let follows = pieces.get(index + 1).is_some_and(|next| {
-                successor.is_some_and(|range| range.contains(&next.block)) && (next.exact || next.reasoning)
+                successor.is_some_and(|range| range.contains(&next.block)) && next.exact && next.done
             });
             if !follows {
                 let at = Position::block(item.index(), pieces[index].block);
