@@ -106,15 +106,15 @@ impl<'b> Piece<'b> {
     }
 }
 
-/// What the field of the system says.
-fn system<'b>(body: &'b Value, dialect: &str) -> Option<Piece<'b>> {
+/// What the field of the system says, whichever spelling it has.
+fn system<'b>(body: &'b Value, dialect: &str) -> Vec<Piece<'b>> {
     let fields: &[&str] = match dialect {
         "anthropic" | "bedrock" => &["system"],
         "openai-responses" => &["instructions"],
         "gemini" => &["systemInstruction", "system_instruction"],
         _ => &[],
     };
-    fields.iter().find_map(|field| body.get(field)).map(|value| Piece::new("system", None, value))
+    fields.iter().filter_map(|field| body.get(field)).map(|value| Piece::new("system", None, value)).collect()
 }
 
 fn pieces<'b>(body: &'b Value, dialect: &str) -> Vec<Piece<'b>> {

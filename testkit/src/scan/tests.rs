@@ -77,7 +77,7 @@ fn openai_responses() {
 
 #[test]
 fn gemini_pairs_by_position() {
-    let body = r#"{"contents":[{"parts":[{"text":"⟦u2⟧"}]},
+    let body = r#"{"systemInstruction":null,"contents":[{"parts":[{"text":"⟦u2⟧"}]},
         {"role":"model","parts":[{"text":"⟦a3⟧"},{"functionCall":{"name":"f","args":{"k":"⟦k4⟧"}}},
             {"function_call":{"name":"f","args":{"k":"⟦k5⟧"}}}]},
         {"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"⟦r6⟧"}}},
