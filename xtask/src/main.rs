@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod coverage;
 mod laws;
+mod peers;
 mod rows;
 mod run;
 mod sabotage;
@@ -21,6 +22,7 @@ const HELP: &str = "cargo xtask COMMAND
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [FILTER]      benchmarks, as ratios in one run
+  peers [NAME]        hands what rejoin writes to the Codex CLI and mistral-common (needs npm, python3, the network once)
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
 ";
 
@@ -40,6 +42,7 @@ fn main() -> Result<()> {
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str)),
+        Some("peers") => peers::peers(rest),
         Some("wasm") => wasm::wasm(),
         Some(other) => bail!("no command `{other}`\n\n{HELP}"),
         None => {
