@@ -5,6 +5,7 @@ mod ci;
 mod coverage;
 mod docs;
 mod laws;
+mod peers;
 mod rows;
 mod run;
 mod sabotage;
@@ -23,6 +24,7 @@ const HELP: &str = "cargo xtask COMMAND
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [FILTER]      benchmarks, as ratios in one run
   docs                writes docs/reference from the registries and the command line
+  peers [NAME]        hands what rejoin writes to the Codex CLI and mistral-common (needs npm, python3, the network once)
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
 ";
 
@@ -43,6 +45,7 @@ fn main() -> Result<()> {
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str)),
         Some("docs") => docs::docs(),
+        Some("peers") => peers::peers(rest),
         Some("wasm") => wasm::wasm(),
         Some(other) => bail!("no command `{other}`\n\n{HELP}"),
         None => {

@@ -125,6 +125,7 @@ fn documents(problems: &mut Vec<String>) -> Result<()> {
         "docs/decisions.md",
         "docs/requirements.md",
         "docs/benchmarks.md",
+        "docs/peers.md",
     ] {
         if !Path::new(path).is_file() {
             problems.push(format!("{path} is missing"));

@@ -1,0 +1,150 @@
+//! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
+//!
+//! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
+//! the Codex CLI resumes rollouts that rejoin wrote, and mistral-common validates bodies that rejoin wrote. Both are installed
+//! under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
+//! noticed.
+
+mod codex;
+mod conversations;
+mod install;
+mod loopback;
+mod mistral;
+mod rejoin;
+mod sent;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// Where the peers are installed and conversations are handed over.
+const FOLDER: &str = "target/peers";
+
+/// How many bodies are made from the fixtures, beside the fixtures themselves.
+const MUTATIONS: usize = 300;
+
+/// How many failures of a peer are told; all are saved.
+const TOLD: usize = 10;
+
+/// What a peer said of everything it was given.
+struct Verdict {
+    peer: String,
+    /// What was written by hand, sound and broken, and judged rightly; if it was not, there is no verdict.
+    by_hand: usize,
+    /// What rejoin wrote.
+    given: usize,
+    failures: Vec<Failure>,
+}
+
+/// A conversation that a peer did not take, with everything needed to look into it.
+struct Failure {
+    name: String,
+    reason: String,
+    /// File names and contents: what was converted, what came out, what was sent.
+    evidence: Vec<(&'static str, String)>,
+}
+
+/// Which peers are asked, and about what.
+struct Wish {
+    codex: bool,
+    mistral: bool,
+    /// Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
+    selftest: bool,
+}
+
+pub fn peers(arguments: &[String]) -> Result<()> {
+    let wish = wish(arguments)?;
+    // The folder is named to programs that run elsewhere.
+    let folder = std::path::absolute(FOLDER)?;
+    let failed = folder.join("failed");
+    if failed.exists() {
+        fs::remove_dir_all(&failed)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let rejoin = if wish.selftest { None } else { Some(rejoin::Rejoin::build()?) };
+
+    let mut verdicts = Vec::new();
+    let mut missing = Vec::new();
+    let mut note = |outcome: Result<Vec<Verdict>>| match outcome {
+        Ok(more) => verdicts.extend(more),
+        Err(error) => missing.push(format!("{error:#}")),
+    };
+    if wish.codex {
+        note(codex::ask(&folder, rejoin.as_ref()).map(|verdict| vec![verdict]));
+    }
+    if wish.mistral {
+        note(mistral::ask(&folder, rejoin.as_ref()));
+    }
+
+    let mut bad = 0;
+    for verdict in &verdicts {
+        bad += verdict.failures.len();
+        let Verdict { peer, by_hand, given, failures } = verdict;
+        println!(
+            "{peer}: took {} of {given} conversations; judged {by_hand} written by hand as it should",
+            given - failures.len()
+        );
+        for (number, failure) in failures.iter().enumerate() {
+            let place = save(&failed, peer, failure)?;
+            if number < TOLD {
+                let reason = failure.reason.lines().next().unwrap_or_default();
+                println!("  {}: {reason}\n    {}", failure.name, place.display());
+            }
+        }
+        if failures.len() > TOLD {
+            println!("  … and {} more in {}", failures.len() - TOLD, failed.display());
+        }
+    }
+    for reason in &missing {
+        println!("not asked: {reason}");
+    }
+    ensure!(bad == 0, "{bad} {} not taken", if bad == 1 { "conversation was" } else { "conversations were" });
+    ensure!(missing.is_empty(), "a peer could not be asked");
+    Ok(())
+}
+
+fn wish(arguments: &[String]) -> Result<Wish> {
+    let mut wish = Wish { codex: false, mistral: false, selftest: false };
+    for argument in arguments {
+        match argument.as_str() {
+            "codex" => wish.codex = true,
+            "mistral" => wish.mistral = true,
+            "--selftest" => wish.selftest = true,
+            other => bail!("no peer `{other}`: there are `codex` and `mistral`, and `--selftest`"),
+        }
+    }
+    if !wish.codex && !wish.mistral {
+        (wish.codex, wish.mistral) = (true, true);
+    }
+    Ok(wish)
+}
+
+/// Keeps what a peer did not take, so that it can be made a fixture.
+fn save(failed: &Path, peer: &str, failure: &Failure) -> Result<PathBuf> {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let name: String = format!("{peer} {}", failure.name).chars().map(legal).collect();
+    let place = failed.join(name);
+    fs::create_dir_all(&place).with_context(|| place.display().to_string())?;
+    fs::write(place.join("reason.txt"), &failure.reason)?;
+    for (name, content) in &failure.evidence {
+        fs::write(place.join(name), content)?;
+    }
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_name_both_are_asked() {
+        let both = wish(&[]).unwrap();
+        assert!(both.codex && both.mistral && !both.selftest);
+        let one = wish(&["mistral".into(), "--selftest".into()]).unwrap();
+        assert!(!one.codex && one.mistral && one.selftest);
+        assert!(wish(&["claude".into()]).is_err());
+    }
+}

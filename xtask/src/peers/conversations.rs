@@ -1,0 +1,374 @@
+//! What is handed to the peers: the fixtures, some conversations that are broken in ways of their own, and mutations of all
+//! of them. And what people and models said in them.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use crate::run::files;
+
+/// A conversation in a file format that rejoin reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    pub name: String,
+    pub format: String,
+    pub text: String,
+}
+
+/// Who said a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    User,
+    Assistant,
+    /// A system prompt or a developer: dialects put it in different places.
+    Instruction,
+}
+
+/// A text that must not get lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub speaker: Speaker,
+    pub text: String,
+}
+
+/// The fixtures of every dialect, the example, and those below.
+pub fn all() -> Result<Vec<Conversation>> {
+    let mut all = Vec::new();
+    for path in files(Path::new("crates/formats/fixtures"), ".json")? {
+        // The folder bears the dialect's name.
+        let folder = path.parent().and_then(Path::file_name).context("a fixture lies in a folder")?;
+        let format = folder.to_string_lossy().into_owned();
+        let name = format!("{format} {}", path.file_stem().unwrap_or_default().to_string_lossy());
+        all.push(Conversation { name, format, text: fs::read_to_string(&path)? });
+    }
+    let example = fs::read_to_string("examples/interrupted.json")?;
+    all.push(Conversation { name: "example".into(), format: "openai-chat".into(), text: example });
+    all.extend(OWN.iter().map(|(name, format, text)| Conversation {
+        name: (*name).to_owned(),
+        format: (*format).to_owned(),
+        text: (*text).to_owned(),
+    }));
+    Ok(all)
+}
+
+/// States that no fixture has, or not together.
+const OWN: &[(&str, &str, &str)] = &[
+    (
+        "killed in a batch",
+        "anthropic",
+        r#"{"system": "Be brief.", "messages": [
+            {"role": "user", "content": "Build it."},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "I build all three."},
+                {"type": "tool_use", "id": "toolu_a", "name": "build", "input": {"part": 1}},
+                {"type": "tool_use", "id": "toolu_b", "name": "build", "input": {"part": 2}},
+                {"type": "tool_use", "id": "toolu_c", "name": "build", "input": {"part": 3}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_c", "content": "third is built"},
+                {"type": "tool_result", "tool_use_id": "toolu_a", "is_error": true, "content": "first is not"}]},
+            {"role": "user", "content": "And the second?"}]}"#,
+    ),
+    (
+        "result far away",
+        "openai-chat",
+        r#"{"messages": [
+            {"role": "user", "content": "Read the log."},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "call_log", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"log\"}"}}]},
+            {"role": "user", "content": "Take your time."},
+            {"role": "assistant", "content": "I am waiting for it."},
+            {"role": "tool", "tool_call_id": "call_log", "content": "it is empty"},
+            {"role": "user", "content": "So?"}]}"#,
+    ),
+    (
+        "result before its call",
+        "openai-chat",
+        r#"{"messages": [
+            {"role": "user", "content": "What time is it?"},
+            {"role": "tool", "tool_call_id": "call_time", "content": "noon"},
+            {"role": "assistant", "content": "Let me see.", "tool_calls": [
+                {"id": "call_time", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]},
+            {"role": "user", "content": "Well?"}]}"#,
+    ),
+    (
+        "one id for everything",
+        "openai-chat",
+        r#"{"messages": [
+            {"role": "user", "content": "Twice, please."},
+            {"role": "assistant", "content": "Once.", "tool_calls": [
+                {"id": "call_0", "type": "function", "function": {"name": "ring", "arguments": "{\"n\": 1}"}}]},
+            {"role": "tool", "tool_call_id": "call_0", "content": "rang"},
+            {"role": "assistant", "content": "And again.", "tool_calls": [
+                {"id": "call_0", "type": "function", "function": {"name": "ring", "arguments": "{\"n\": 2}"}}]},
+            {"role": "tool", "tool_call_id": "call_0", "content": "rang again"},
+            {"role": "tool", "tool_call_id": "call_0", "content": "and an echo"}]}"#,
+    ),
+    (
+        "cut arguments, long id, odd name",
+        "openai-chat",
+        r#"{"messages": [
+            {"role": "user", "content": "Write the file."},
+            {"role": "assistant", "content": "Writing.", "tool_calls": [
+                {"id": "call_0123456789012345678901234567890123456789012345678901234567890123456789", "type": "function",
+                 "function": {"name": "fs.write file", "arguments": "{\"path\": \"a\", \"text\": \"half of i"}}]},
+            {"role": "tool", "tool_call_id": "call_0123456789012345678901234567890123456789012345678901234567890123456789",
+             "content": "refused"},
+            {"role": "user", "content": "Once more."}]}"#,
+    ),
+    (
+        "pictures and a refusal",
+        "openai-chat",
+        r#"{"messages": [
+            {"role": "developer", "content": "Look closely."},
+            {"role": "user", "content": [
+                {"type": "text", "text": "What is this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "I would rather not say."}]},
+            {"role": "user", "content": "Please."},
+            {"role": "assistant", "content": "A dot."}]}"#,
+    ),
+    (
+        "a picture as a result",
+        "anthropic",
+        r#"{"messages": [
+            {"role": "user", "content": "Take a picture."},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "toolu_p", "name": "camera", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_p", "content": [
+                    {"type": "text", "text": "taken"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},
+                {"type": "text", "text": "Is it sharp?"}]}]}"#,
+    ),
+    (
+        "only an orphan",
+        "openai-chat",
+        r#"{"messages": [{"role": "tool", "tool_call_id": "call_gone", "content": "all that is left"}]}"#,
+    ),
+    (
+        "a model speaks first and last",
+        "anthropic",
+        r#"{"messages": [
+            {"role": "assistant", "content": "Good morning."},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "nobody answers", "signature": "c2lnbmF0dXJl"},
+                {"type": "text", "text": "Is anybody there?"}]}]}"#,
+    ),
+    ("nothing yet", "openai-chat", r#"{"messages": []}"#),
+];
+
+/// Conversations made by changing the given ones. The same every time.
+pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
+    let parsed: Vec<(&Conversation, Value)> = from
+        .iter()
+        .filter_map(|conversation| Some((conversation, read(&conversation.text)?)))
+        .filter(|(_, body)| list(body).is_some_and(|list| !list.is_empty()))
+        .collect();
+    let mut dice = Dice(1);
+    let mut made = Vec::new();
+    for number in 0..if parsed.is_empty() { 0 } else { count } {
+        let (source, body) = &parsed[dice.below(parsed.len())];
+        let mut body = body.clone();
+        for _ in 0..=dice.below(3) {
+            let other = &parsed[dice.below(parsed.len())];
+            let guest = (other.0.format == source.format).then(|| list(&other.1)).flatten();
+            mutate(&mut body, guest.map_or(&[][..], Vec::as_slice), &mut dice);
+        }
+        made.push(Conversation {
+            name: format!("mutation {number} of {}", source.name),
+            format: source.format.clone(),
+            text: body.to_string(),
+        });
+    }
+    made
+}
+
+fn mutate(body: &mut Value, guest: &[Value], dice: &mut Dice) {
+    let Some(list) = list_mut(body) else { return };
+    if list.is_empty() {
+        return list.extend_from_slice(guest);
+    }
+    let (at, other) = (dice.below(list.len()), dice.below(list.len()));
+    match dice.below(7) {
+        0 => drop(list.remove(at)),
+        1 => list.insert(other, list[at].clone()),
+        2 => list.swap(at, other),
+        3 => list.truncate(at.max(1)),
+        4 => {
+            let moved = list.remove(at);
+            list.insert(other.min(list.len()), moved);
+        }
+        5 => list.extend_from_slice(guest),
+        // A conversation in the midst of another.
+        _ => drop(list.splice(at..at, guest.iter().cloned())),
+    }
+}
+
+/// The messages of a body of any dialect.
+fn list(body: &Value) -> Option<&Vec<Value>> {
+    let field = ["messages", "input", "contents"].into_iter().find_map(|name| body.get(name));
+    field.unwrap_or(body).as_array()
+}
+
+fn list_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
+    let name = ["messages", "input", "contents"].into_iter().find(|name| body.get(name).is_some());
+    match name {
+        Some(name) => body.get_mut(name)?.as_array_mut(),
+        None => body.as_array_mut(),
+    }
+}
+
+/// Everything that was said, in order: what surrounds the messages first. Blank texts say nothing.
+pub fn said(text: &str) -> Vec<Said> {
+    let Some(body) = read(text) else { return Vec::new() };
+    let mut said = Vec::new();
+    for field in ["system", "instructions", "systemInstruction", "system_instruction"] {
+        if let Some(value) = body.get(field) {
+            speak(&mut said, Speaker::Instruction, value.get("parts").unwrap_or(value));
+        }
+    }
+    if let Some(words) = body.get("input").filter(|input| input.is_string()) {
+        speak(&mut said, Speaker::User, words);
+    }
+    for message in list(&body).into_iter().flatten() {
+        let speaker = match message["role"].as_str() {
+            Some("user") => Speaker::User,
+            Some("assistant" | "model") => Speaker::Assistant,
+            Some("system" | "developer") => Speaker::Instruction,
+            _ => continue,
+        };
+        for field in ["content", "parts"] {
+            if let Some(content) = message.get(field) {
+                speak(&mut said, speaker, content);
+            }
+        }
+    }
+    said
+}
+
+fn speak(said: &mut Vec<Said>, speaker: Speaker, content: &Value) {
+    let texts = match content {
+        Value::String(text) => vec![text.as_str()],
+        Value::Array(parts) => parts.iter().filter_map(words).collect(),
+        _ => Vec::new(),
+    };
+    // What a dialect forbids at the ends of a text may go.
+    let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
+    said.extend(texts.map(|text| Said { speaker, text: text.to_owned() }));
+}
+
+/// The text of a part that is a text, and not a thought.
+fn words(part: &Value) -> Option<&str> {
+    let kind = part.get("type").map_or(Some("text"), Value::as_str)?;
+    let is_text = matches!(kind, "text" | "input_text" | "output_text");
+    (is_text && part.get("thought") != Some(&json!(true))).then(|| part.get("text")?.as_str()).flatten()
+}
+
+/// Parses what may have lone halves of surrogate pairs, which become U+FFFD.
+pub fn read(text: &str) -> Option<Value> {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+        let taken = match unit(rest) {
+            Some(0xd800..=0xdbff) if matches!(rest.get(6..).and_then(unit), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => {
+                clean.push_str("\\ufffd");
+                rest = &rest[6..];
+                continue;
+            }
+            Some(_) => 6,
+            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        clean.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    clean.push_str(rest);
+    serde_json::from_str(&clean).ok()
+}
+
+/// A small generator of numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below the limit, which is not 0.
+    fn below(&mut self, limit: usize) -> usize {
+        // Weyl sequence, then mixed twice: good enough to pick from lists.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<(Speaker, String)> {
+        said(text).into_iter().map(|said| (said.speaker, said.text)).collect()
+    }
+
+    #[test]
+    fn texts_of_every_shape() {
+        use Speaker::{Assistant, Instruction, User};
+        let chat = r#"{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text",
+            "text": " u "}, {"type": "image_url"}]}, {"role": "assistant", "content": null}, {"role": "tool", "content": "t"}]}"#;
+        assert_eq!(texts(chat), [(Instruction, "s".into()), (User, "u".into())]);
+        let anthropic = r#"{"system": [{"type": "text", "text": "s"}], "messages": [{"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "x"}, {"type": "text", "text": "a"}]}, {"role": "user", "content": [
+            {"type": "tool_result", "content": "r"}]}]}"#;
+        assert_eq!(texts(anthropic), [(Instruction, "s".into()), (Assistant, "a".into())]);
+        let responses = r#"{"instructions": "s", "input": [{"type": "message", "role": "user", "content": [{"type":
+            "input_text", "text": "u"}]}, {"type": "function_call_output", "output": "r"}, {"role": "assistant", "content": "a"}]}"#;
+        assert_eq!(
+            texts(responses),
+            [(Instruction, "s".into()), (User, "u".into()), (Assistant, "a".into())]
+        );
+        assert_eq!(texts(r#"{"input": "u"}"#), [(User, "u".into())]);
+        let gemini = r#"{"systemInstruction": {"parts": [{"text": "s"}]}, "contents": [{"role": "model", "parts": [
+            {"text": "x", "thought": true}, {"text": "a"}, {"functionCall": {}}]}]}"#;
+        assert_eq!(texts(gemini), [(Instruction, "s".into()), (Assistant, "a".into())]);
+        assert_eq!(texts(r#"[{"role": "user", "content": "  "}]"#), []);
+    }
+
+    #[test]
+    fn halves_of_pairs_become_replacement_characters() {
+        assert_eq!(read(r#""\ud83d""#), Some(json!("\u{fffd}")));
+        assert_eq!(read(r#""\ud83d\ude00""#), Some(json!("😀")));
+        assert_eq!(read(r#""\\ud83d \" \u00e9 é""#), Some(json!("\\ud83d \" é é")));
+        assert_eq!(read(r#""\ude00\ud83d\n""#), Some(json!("\u{fffd}\u{fffd}\n")));
+        assert_eq!(read("\"\\"), None);
+    }
+
+    #[test]
+    fn own_conversations_can_be_read() {
+        for (name, format, text) in OWN {
+            let body = read(text).unwrap_or_else(|| panic!("{name} is not JSON"));
+            assert!(list(&body).is_some(), "{name} has no messages");
+            assert!(["openai-chat", "anthropic"].contains(format), "{name}");
+        }
+    }
+
+    #[test]
+    fn mutations_are_the_same_every_time_and_differ_from_each_other() {
+        let own: Vec<Conversation> = OWN
+            .iter()
+            .map(|(name, format, text)| Conversation {
+                name: (*name).into(),
+                format: (*format).into(),
+                text: (*text).into(),
+            })
+            .collect();
+        let made = mutated(&own, 200);
+        assert_eq!(made, mutated(&own, 200));
+        let distinct: std::collections::BTreeSet<&str> =
+            made.iter().map(|conversation| conversation.text.as_str()).collect();
+        assert!(distinct.len() > 120, "only {} of 200 differ", distinct.len());
+        assert!(mutated(&[], 5).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! The binary `rejoin`, as anyone would run it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::conversations::Conversation;
+use crate::run::cargo;
+
+/// The built binary.
+pub struct Rejoin {
+    program: PathBuf,
+}
+
+impl Rejoin {
+    /// Builds it. Where the binary ends up is cargo's business, so cargo is asked.
+    pub fn build() -> Result<Self> {
+        println!("building rejoin");
+        let output = cargo(&["build", "-p", "rejoin-cli", "--message-format=json-render-diagnostics"])
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot run cargo")?;
+        ensure!(output.status.success(), "rejoin does not build");
+        let program = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+            .next_back()
+            .context("cargo named no binary")?;
+        Ok(Self { program })
+    }
+
+    /// What `rejoin convert FILE --to …` prints, or why it printed nothing.
+    pub fn convert(
+        &self,
+        work: &Path,
+        conversation: &Conversation,
+        to: &str,
+        on_broken: &str,
+    ) -> Result<Result<String, String>> {
+        let file = work.join("source.json");
+        fs::write(&file, &conversation.text)?;
+        let mut command = Command::new(&self.program);
+        command.arg("convert").arg(&file).args(["--from", &conversation.format, "--to", to]);
+        let output = command.args(["--on-broken", on_broken]).stdin(Stdio::null()).output()?;
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            return Ok(Err(format!("rejoin convert --to {to}: {}\n{complaint}", output.status)));
+        }
+        Ok(String::from_utf8(output.stdout).map_err(|_| "rejoin printed what is not UTF-8".to_owned()))
+    }
+
+    /// What rejoin's own checker has against a request body.
+    pub fn check(&self, work: &Path, dialect: &str, body: &str) -> Result<Result<(), String>> {
+        let file = work.join("request.json");
+        fs::write(&file, body)?;
+        let mut command = Command::new(&self.program);
+        command.arg("check").arg(&file).args(["--from", dialect, "--for", dialect]);
+        let output = command.stdin(Stdio::null()).output()?;
+        Ok(if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!(
+                "rejoin check --for {dialect}: {}\n{}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            ))
+        })
+    }
+}

@@ -1,0 +1,356 @@
+//! What Codex sent to its provider, held against the rollout it resumed and against what was said.
+//!
+//! Codex mends in silence: it leaves out lines that it cannot read, answers open calls with `aborted` and drops orphans. So
+//! that a request was sent proves little; it must be exactly what the rollout says.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
+
+use super::conversations::{Said, Speaker};
+
+/// What the first line of a rollout tells.
+pub struct Meta {
+    pub id: String,
+    /// The provider it belongs to: Codex resumes it with no other.
+    pub provider: Option<String>,
+}
+
+/// A rollout, as far as it matters here.
+pub struct Rollout {
+    pub meta: Meta,
+    /// What a model is to see, in order.
+    items: Vec<Value>,
+}
+
+impl Rollout {
+    pub fn read(text: &str) -> Result<Self> {
+        let mut lines = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            lines.push(serde_json::from_str::<Value>(line).with_context(|| format!("line {}", number + 1))?);
+        }
+        let meta = lines.first().filter(|line| line["type"] == "session_meta");
+        let meta = &meta.context("the first line is no session_meta")?["payload"];
+        let id = meta["id"].as_str().context("session_meta has no id")?.to_owned();
+        let provider = meta["model_provider"].as_str().map(str::to_owned);
+        let mut items = Vec::new();
+        for line in &lines {
+            let payload = &line["payload"];
+            if line["type"] == "response_item" {
+                items.push(payload.clone());
+            } else if let Some(replacement) = payload["replacement_history"].as_array()
+                && line["type"] == "compacted"
+            {
+                items = replacement.clone();
+            }
+        }
+        Ok(Self { meta: Meta { id, provider }, items })
+    }
+}
+
+/// What is wrong with a request that Codex made of a rollout.
+pub fn problems(rollout: &Rollout, said: &[Said], prompt: &str, request: &str) -> Vec<String> {
+    let body: Value = match serde_json::from_str(request) {
+        Ok(body) => body,
+        Err(error) => return vec![format!("the request is no JSON: {error}")],
+    };
+    let Some(input) = body["input"].as_array() else { return vec!["the request has no input".into()] };
+    let mut problems = Vec::new();
+    problems.extend(not_as_written(rollout, input));
+    problems.extend(unpaired(input));
+    problems.extend(lost(said, input));
+    let last = input.last().map(spoken).unwrap_or_default();
+    if last.as_slice() != [(Speaker::User, prompt)] {
+        problems.push("the request does not end with the prompt".into());
+    }
+    problems
+}
+
+/// The rollout's items must stand in the request as they are, in one piece. Codex puts instructions before and its own words
+/// after; anything else there, such as an output, was made up.
+fn not_as_written(rollout: &Rollout, input: &[Value]) -> Option<String> {
+    let written: Vec<Value> = rollout.items.iter().map(essence).collect();
+    let sent: Vec<Value> = input.iter().map(essence).collect();
+    if let Some(item) = written.iter().find(|item| !sent.contains(item)) {
+        return Some(format!("the rollout has this item, the request has not: {item}"));
+    }
+    let as_written = (0..=sent.len() - written.len().min(sent.len())).any(|start| {
+        let end = start + written.len();
+        sent.get(start..end) == Some(&written)
+            && sent[..start].iter().all(|item| item["role"] == "developer")
+            && sent[end..].iter().all(|item| item["role"] == "developer" || item["role"] == "user")
+    });
+    (!as_written).then(|| "the items of the rollout are in the request, but not alone or not in order".into())
+}
+
+/// What of an item reaches a model. Ids of items, states and Codex's own fields do not.
+fn essence(item: &Value) -> Value {
+    const FIELDS: &[&str] = &[
+        "type",
+        "role",
+        "content",
+        "name",
+        "namespace",
+        "arguments",
+        "call_id",
+        "output",
+        "input",
+        "summary",
+        "encrypted_content",
+        "action",
+    ];
+    let fields = FIELDS.iter().filter_map(|name| Some(((*name).to_owned(), distilled(item.get(*name)?))));
+    Value::Object(fields.filter(|(_, value)| !value.is_null()).collect())
+}
+
+/// A value without nulls, without the detail of pictures, and with pictures from elsewhere as Codex says that it leaves them
+/// out.
+fn distilled(value: &Value) -> Value {
+    match value {
+        Value::Array(values) => Value::Array(values.iter().map(distilled).collect()),
+        Value::Object(fields) if fields.get("type") == Some(&json!("input_image")) => {
+            let url = fields.get("image_url").and_then(Value::as_str).unwrap_or_default();
+            if url.starts_with("http") {
+                json!({
+                    "type": "input_text",
+                    "text": "image content omitted because remote image URLs are not supported",
+                })
+            } else {
+                json!({"type": "input_image", "image_url": url})
+            }
+        }
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name.clone(), distilled(value))).collect::<Map<_, _>>())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Outputs come directly after their group of calls. Between the calls of a group only what one reply of a model holds may
+/// stand.
+fn unpaired(input: &[Value]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut open: Vec<(&str, &str)> = Vec::new();
+    let mut answering = false;
+    for item in input {
+        let kind = item["type"].as_str().unwrap_or("message");
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if let Some(answer) = answer_of(kind) {
+            if answering && !open.is_empty() {
+                problems.push(format!("call {id} comes before the outputs of {open:?}"));
+            }
+            answering = false;
+            open.push((id, answer));
+        } else if kind.ends_with("_output") {
+            answering = true;
+            match open.iter().position(|(call, answer)| *call == id && *answer == kind) {
+                Some(at) => drop(open.remove(at)),
+                None => problems.push(format!("{kind} {id} has no call directly before it")),
+            }
+        } else {
+            let in_reply = kind == "reasoning" || item["role"] == "assistant";
+            if !open.is_empty() && (answering || !in_reply) {
+                problems.push(format!("{kind} stands between {open:?} and their outputs"));
+                open.clear();
+            }
+        }
+    }
+    if !open.is_empty() {
+        problems.push(format!("{open:?} have no output"));
+    }
+    problems
+}
+
+/// The kind of item that answers a kind of call, in Codex's world. Searches and the like are answered elsewhere.
+fn answer_of(kind: &str) -> Option<&'static str> {
+    match kind {
+        "function_call" | "local_shell_call" => Some("function_call_output"),
+        "custom_tool_call" => Some("custom_tool_call_output"),
+        _ => None,
+    }
+}
+
+/// What was said and cannot be found: texts stand in source order under their own speaker; instructions anywhere.
+fn lost(said: &[Said], input: &[Value]) -> Vec<String> {
+    let spoken: Vec<(Speaker, &str)> = input.iter().flat_map(spoken).collect();
+    let mut problems = Vec::new();
+    // Where the last text was found: which one, and how far in it.
+    let (mut place, mut offset) = (0, 0);
+    for Said { speaker, text } in said {
+        if *speaker == Speaker::Instruction {
+            if !spoken.iter().any(|(_, sent)| sent.contains(text)) {
+                problems.push(format!("the instruction {text:?} is lost"));
+            }
+            continue;
+        }
+        let found = (place..spoken.len()).find_map(|at| {
+            let from = if at == place { offset } else { 0 };
+            let (who, sent) = spoken[at];
+            let end = sent.get(from..)?.find(text.as_str())? + from + text.len();
+            (who == *speaker).then_some((at, end))
+        });
+        match found {
+            Some(found) => (place, offset) = found,
+            None => problems.push(format!("{speaker:?} said {text:?}: not there, or not in its place")),
+        }
+    }
+    problems
+}
+
+/// Who says what in an item of the request.
+fn spoken(item: &Value) -> Vec<(Speaker, &str)> {
+    let speaker = match item["role"].as_str() {
+        Some("user") => Speaker::User,
+        Some("assistant") => Speaker::Assistant,
+        Some(_) => Speaker::Instruction,
+        None => return Vec::new(),
+    };
+    match &item["content"] {
+        Value::String(text) => vec![(speaker, text.as_str())],
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| Some((speaker, part["text"].as_str()?))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(role: &str, text: &str) -> Value {
+        let kind = if role == "assistant" { "output_text" } else { "input_text" };
+        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+    }
+
+    fn call(id: &str) -> Value {
+        json!({"type": "function_call", "name": "ls", "arguments": "{}", "call_id": id})
+    }
+
+    fn output(id: &str) -> Value {
+        json!({"type": "function_call_output", "call_id": id, "output": "x"})
+    }
+
+    fn reasoning() -> Value {
+        json!({"type": "reasoning", "summary": [], "encrypted_content": "gAAA"})
+    }
+
+    fn rollout(items: &[Value]) -> Rollout {
+        let meta = json!({"timestamp": "t", "type": "session_meta", "payload": {"id": "i", "model_provider": "openai"}});
+        let lines =
+            items.iter().map(|item| json!({"timestamp": "t", "type": "response_item", "payload": item}));
+        let text: Vec<String> = std::iter::once(meta).chain(lines).map(|line| line.to_string()).collect();
+        Rollout::read(&text.join("\n")).unwrap()
+    }
+
+    /// The request that Codex makes of these items.
+    fn request(items: &[Value]) -> String {
+        let own = [text("developer", "you are Codex")];
+        let after = [text("user", "<environment_context>"), text("user", "go on")];
+        json!({"input": own.iter().chain(items).chain(&after).collect::<Vec<_>>()}).to_string()
+    }
+
+    fn check(written: &[Value], sent: &[Value]) -> Vec<String> {
+        problems(&rollout(written), &[], "go on", &request(sent))
+    }
+
+    #[test]
+    fn a_request_that_is_what_the_rollout_says() {
+        let items = [
+            text("user", "hi"),
+            reasoning(),
+            call("a"),
+            text("assistant", "and"),
+            call("b"),
+            output("b"),
+            output("a"),
+            text("assistant", "done"),
+        ];
+        assert_eq!(check(&items, &items), Vec::<String>::new());
+        assert_eq!(check(&[], &[]), Vec::<String>::new());
+        assert_eq!(rollout(&items).meta.provider.as_deref(), Some("openai"));
+    }
+
+    #[test]
+    fn what_codex_mends_in_silence_is_noticed() {
+        let written = [text("user", "hi"), call("a"), text("assistant", "done")];
+        let mended = [text("user", "hi"), call("a"), output("a"), text("assistant", "done")];
+        assert_eq!(check(&written, &mended).len(), 1, "an answer that the rollout has not");
+        assert_eq!(check(&written[..2], &mended[..3]).len(), 1, "the same at the end");
+        let orphan = [text("user", "hi"), output("a"), text("assistant", "done")];
+        let dropped = [text("user", "hi"), text("assistant", "done")];
+        assert!(check(&orphan, &dropped)[0].contains("the request has not"));
+        let swapped = [text("assistant", "done"), text("user", "hi")];
+        assert!(check(&dropped, &swapped)[0].contains("not in order"));
+    }
+
+    #[test]
+    fn codex_may_add_what_means_nothing() {
+        let written = [
+            json!({"type": "reasoning", "summary": [], "encrypted_content": "g"}),
+            json!({"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "https://a/b", "detail": "low"}]}),
+        ];
+        let sent = [
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "content": null, "encrypted_content": "g"}),
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text",
+                "text": "image content omitted because remote image URLs are not supported"}]}),
+        ];
+        assert_eq!(check(&written, &sent), Vec::<String>::new());
+    }
+
+    #[test]
+    fn pairs_that_are_torn_are_noticed() {
+        for items in [
+            vec![text("user", "u"), call("a")],
+            vec![output("a")],
+            vec![call("a"), text("user", "u"), output("a")],
+            vec![call("a"), call("b"), output("a"), text("assistant", "t"), output("b")],
+            vec![call("a"), call("b"), output("a"), call("c"), output("b"), output("c")],
+            vec![call("a"), output("a"), output("a")],
+            vec![json!({"type": "custom_tool_call", "call_id": "a", "name": "n", "input": ""}), output("a")],
+        ] {
+            assert!(!check(&items, &items).is_empty(), "{items:?}");
+        }
+    }
+
+    #[test]
+    fn lost_words_are_noticed() {
+        let said = |speaker, text: &str| Said { speaker, text: text.into() };
+        let (user, model) = (Speaker::User, Speaker::Assistant);
+        let items = [text("user", "one two"), text("assistant", "three"), text("user", "one")];
+        let missing = |said: &[Said]| problems(&rollout(&items), said, "go on", &request(&items)).len();
+        assert_eq!(
+            missing(&[said(user, "one"), said(user, "two"), said(model, "three"), said(user, "one")]),
+            0
+        );
+        assert_eq!(missing(&[said(Speaker::Instruction, "you are Codex"), said(user, "one")]), 0);
+        assert_eq!(missing(&[said(user, "three")]), 1, "another speaker");
+        assert_eq!(missing(&[said(model, "three"), said(user, "two")]), 1, "another order");
+        assert_eq!(
+            missing(&[said(user, "one"), said(user, "one"), said(user, "one")]),
+            1,
+            "as often as it was said"
+        );
+        assert_eq!(missing(&[said(Speaker::Instruction, "be kind")]), 1);
+    }
+
+    #[test]
+    fn the_prompt_comes_last() {
+        let body = json!({"input": [text("user", "go on"), text("user", "no")]}).to_string();
+        assert_eq!(problems(&rollout(&[]), &[], "go on", &body).len(), 1);
+        assert_eq!(problems(&rollout(&[]), &[], "go on", "{").len(), 1);
+    }
+
+    #[test]
+    fn a_compaction_replaces_what_was_before() {
+        let mut lines = vec![json!({"type": "session_meta", "payload": {"id": "i"}})];
+        lines.push(json!({"type": "response_item", "payload": text("user", "old")}));
+        lines.push(json!({"type": "compacted", "payload": {"message": "m", "replacement_history": [text("user", "sum")]}}));
+        lines.push(json!({"type": "response_item", "payload": text("user", "new")}));
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let rollout = Rollout::read(&lines.join("\n")).unwrap();
+        let sent = [text("user", "sum"), text("user", "new")];
+        assert_eq!(problems(&rollout, &[], "go on", &request(&sent)), Vec::<String>::new());
+        assert!(Rollout::read("{}").is_err() && Rollout::read("").is_err() && Rollout::read("x").is_err());
+    }
+}
