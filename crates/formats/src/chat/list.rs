@@ -12,12 +12,12 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{MessageReader, Style, detect};
+use super::{MessageReader, Style, detect, within};
 use crate::{
     context::{Context, Field},
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
-    wire::registry::Dialect,
+    wire::{registry::Dialect, render},
 };
 
 /// How much of a text is looked at to tell its shape.
@@ -51,6 +51,10 @@ fn sniff_text(text: &str) -> Option<Style> {
 
 /// What speaks for OpenAI Chat in one value; nothing if it holds no messages.
 fn sniff_value(root: Value<'_>) -> Option<i32> {
+    if let Some((_, _, list)) = within::conversations(root).first().filter(|_| !root.is_cut()) {
+        let messages: Vec<_> = list.items().collect();
+        return Some(detect::score(None, &messages));
+    }
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();
     // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
@@ -59,7 +63,7 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     found.then(|| detect::score(body, &messages))
 }
 
-fn looks_like_message(value: Value<'_>) -> bool {
+pub(super) fn looks_like_message(value: Value<'_>) -> bool {
     value.kind() == Kind::Object
         && (value.get("role").is_some_and(|role| role.kind() == Kind::String)
             || (value.get("content").is_some() && value.get("type").is_none()))
@@ -95,6 +99,20 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
+    let inside = if error.is_none() { within::conversations(root) } else { Vec::new() };
+    if !inside.is_empty() {
+        let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
+            let mut builder = Builder::new(&format!("{}#{number}", input.name), style, None);
+            // What stands around the list is no part of a request.
+            let around = render::with_field(holder.raw(), name, "[]");
+            let place = Place { index: 0, offset: holder.start(), line: None };
+            let what = Aside::Raw(Text::from(around));
+            builder.session.set_aside.push(SetAside { place, after: 0, what });
+            list.items().for_each(|item| builder.add(item, &input.text, 0, None));
+            builder.finish()
+        });
+        return Ok(sessions.collect());
+    }
     // More text after a complete value: one value a line.
     let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
     if lines

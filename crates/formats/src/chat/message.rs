@@ -131,7 +131,8 @@ impl MessageReader {
 
     fn tool_message(&mut self, item: Value<'_>, blocks: &BlockReader<'_>) -> Message {
         let content = blocks.content(item.get("content"), Under::Result);
-        let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id"));
+        let listed = || item.given("tool_call_ids")?.items().next();
+        let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id")).or_else(listed);
         if given.is_none() {
             // Some programs call it `id`; others give their messages ids of their own.
             given = item.given("id").filter(|id| id.as_str().is_some_and(|id| self.called.contains(&*id)));

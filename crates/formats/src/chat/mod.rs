@@ -3,12 +3,13 @@
 //! Both readers understand each other's blocks, since agents that switch providers mix them. What a message looks like
 //! in its own dialect decides only whether it may be sent again as it is.
 //!
-//! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `message.rs` and `blocks.rs` read them.
+//! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `within.rs` in other JSON, `message.rs` and `blocks.rs` read them.
 
 pub(crate) mod blocks;
 pub mod detect;
 pub mod list;
 mod message;
+mod within;
 
 pub use blocks::is_image_type;
 pub use message::{MessageReader, REASONING_FIELDS, more_fields};

@@ -47,8 +47,7 @@ fn is_rollout_line(root: Value<'_>) -> bool {
             && root.get("instructions").is_some()
             && root.get("id").is_some()
             && root.get("timestamp").is_some())
-        || (matches!(&*kind, "function_call" | "function_call_output" | "session_start")
-            && root.get("messages").is_none())
+        || (matches!(&*kind, "function_call" | "function_call_output") && root.get("messages").is_none())
 }
 
 /// The types of lines.
