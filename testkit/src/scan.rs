@@ -1,5 +1,7 @@
 //! Looking into a finished request body, without any code of the product: which tokens stand where.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 /// A token that was found, and where.
@@ -20,21 +22,34 @@ pub fn tokens(body: &str) -> Vec<Found> {
     if let Some(system) = body.get("system") {
         collect(system, "system", None, &mut found);
     }
-    for message in body["messages"].as_array().into_iter().flatten() {
+    // Where calls have no ids, results follow in their order: the place of a call stands for its id.
+    let mut waiting = VecDeque::new();
+    for (place, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
         let role = message["role"].as_str().unwrap_or("?").to_owned();
-        let own = message["tool_call_id"].as_str();
+        let by_place: Option<String> = message.get("tool_name").and_then(|_| waiting.pop_front());
+        let own = message["tool_call_id"].as_str().or(by_place.as_deref());
         match &message["content"] {
             Value::Array(blocks) => {
                 for block in blocks {
-                    let id = block["id"].as_str().or(block["tool_use_id"].as_str()).or(own);
+                    let ids = [
+                        &block["id"],
+                        &block["tool_use_id"],
+                        &block["toolUse"]["toolUseId"],
+                        &block["toolResult"]["toolUseId"],
+                    ];
+                    let id = ids.iter().find_map(|id| id.as_str()).or(own);
                     collect(block, &role, id, &mut found);
                 }
             }
             other => collect(other, &role, own, &mut found),
         }
         collect(&message["refusal"], &role, None, &mut found);
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
-            collect(call, &role, call["id"].as_str(), &mut found);
+        for (call_place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let by_place = format!("{place}.{call_place}");
+            collect(call, &role, Some(call["id"].as_str().unwrap_or(&by_place)), &mut found);
+            if call.get("id").is_none() {
+                waiting.push_back(by_place);
+            }
         }
     }
     found

@@ -55,11 +55,11 @@ proptest! {
         }
     }
 
-    /// Law `idempotent`: converting a converted body gives the same bytes.
+    /// Law `idempotent`: converting a converted body gives the same bytes. Only where bodies of the dialect are read.
     #[test]
     fn idempotent(body in bodies::any_body()) {
         let Some(first) = session(&body.json, body.shape.name()) else { return Ok(()) };
-        for to in Dialect::all() {
+        for to in Dialect::all().filter(|to| sessions::registry::named(to.name()).is_some()) {
             for policy in POLICIES {
                 let once = converted(&first, to, policy).body;
                 let again = session(&once, to.name()).expect("a converted body can be read");
