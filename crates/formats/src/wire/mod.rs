@@ -4,10 +4,12 @@
 //! `checker.rs` (what the provider would refuse, over raw JSON, sharing nothing with the other two) and `answers.rs`
 //! (the provider's own words for each rule).
 //!
-//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `names.rs`, `calls.rs`,
-//! `tools.rs`, and `body.rs` around it all.
+//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
+//! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`, and `body.rs` around it all.
 
 pub mod anthropic;
+pub(crate) mod base64;
+pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
 pub mod encoded;
@@ -15,6 +17,7 @@ pub(crate) mod names;
 pub mod openai_chat;
 pub mod registry;
 pub(crate) mod render;
+pub(crate) mod said;
 pub(crate) mod tools;
 pub(crate) mod violation;
 

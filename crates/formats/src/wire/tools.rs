@@ -1,15 +1,54 @@
-//! Tool declarations of another dialect, translated.
+//! Tool declarations and tool choices of another dialect, translated.
+
+use std::borrow::Cow;
 
 use rejoin_record::{
     Raw,
     json::{Doc, Value, write},
 };
+use rejoin_view::{Action, Finding, Position, Rule};
 
-use crate::context::{ToolDeclaration, ToolKind};
+use super::render::Ledger;
+use crate::context::{Context, ToolChoice, ToolDeclaration, ToolKind};
 
 /// What a tool takes that is called with free text: calls of it carry the text in this field.
 const FREE_TEXT_SCHEMA: &str =
     r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+/// The tools of another dialect that can be declared, each with its name as `spell` has it.
+#[must_use]
+pub fn declared(
+    context: &Context,
+    spell: fn(&str) -> Cow<'_, str>,
+    ledger: &mut Ledger,
+) -> Vec<(String, ToolDeclaration)> {
+    let named = context.tools().into_iter().map(|tool| (spell(&tool.name).into_owned(), tool));
+    named.filter(|(name, tool)| ledger.declares(tool, name, false)).collect()
+}
+
+/// The tool choice of another dialect, if it can go out: only a tool that is declared can be chosen. A tool has its name as
+/// `spell` has it.
+#[must_use]
+pub fn choice(
+    context: &Context,
+    names: &[String],
+    spell: fn(&str) -> Cow<'_, str>,
+    ledger: &mut Ledger,
+) -> Option<ToolChoice> {
+    let choice = match context.tool_choice()? {
+        ToolChoice::Named(name) => ToolChoice::Named(spell(&name).into_owned().into()),
+        other => other,
+    };
+    for field in context.tool_choice_more() {
+        let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+        ledger.note(finding.about(format!("{field} of tool_choice")));
+    }
+    let there = match &choice {
+        ToolChoice::Named(name) => names.iter().any(|known| **known == **name),
+        _ => !names.is_empty(),
+    };
+    there.then_some(choice)
+}
 
 /// A declaration as Chat Completions writes it.
 #[must_use]
