@@ -13,6 +13,7 @@ pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
 pub mod encoded;
+pub mod mistral;
 pub(crate) mod names;
 pub mod openai_chat;
 pub mod registry;

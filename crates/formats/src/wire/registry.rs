@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, openai_chat};
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, mistral, openai_chat};
 use crate::convert::Target;
 
 /// What a dialect can do.
@@ -51,6 +51,7 @@ pub enum Dialect {
 const REGISTRY: &[(Dialect, &dyn Wire)] = &[
     (Dialect::OpenAiChat, &openai_chat::OpenAiChat),
     (Dialect::Anthropic, &anthropic::Anthropic),
+    (Dialect::Mistral, &mistral::Mistral),
     (Dialect::Bedrock, &bedrock::Bedrock),
 ];
 

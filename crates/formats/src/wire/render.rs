@@ -230,6 +230,15 @@ pub fn media_label(what: &str, media: &Media) -> String {
     label
 }
 
+/// Stands in a result for a medium that goes into the next user message.
+#[must_use]
+pub fn shown_next(kind: &BlockKind) -> &'static str {
+    match kind {
+        BlockKind::Image(_) => "[image, shown in the next user message]",
+        _ => "[document, shown in the next user message]",
+    }
+}
+
 /// The media type of an image, told by its first bytes where nobody says.
 #[must_use]
 pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {

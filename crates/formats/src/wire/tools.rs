@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::render::Ledger;
+use super::render::{self, Ledger};
 use crate::context::{Context, ToolChoice, ToolDeclaration, ToolKind};
 
 /// What a tool takes that is called with free text: calls of it carry the text in this field.
@@ -65,6 +65,16 @@ pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) ->
     }
     out.push_str("}}");
     out
+}
+
+/// Declarations as Chat Completions writes them, each with a schema; `None` if there are none.
+#[must_use]
+pub fn functions(declared: &[(String, ToolDeclaration)]) -> Option<String> {
+    let list: Vec<String> =
+        declared.iter().map(|(name, tool)| function(name, tool, Some(&schema(tool)))).collect();
+    let mut out = String::new();
+    render::array(&mut out, list.iter().map(String::as_str));
+    (!list.is_empty()).then_some(out)
 }
 
 /// What a tool takes, where a dialect demands a schema: always that of an object.

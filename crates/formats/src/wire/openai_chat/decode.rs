@@ -7,7 +7,7 @@ use rejoin_record::json::{Doc, Value};
 use super::super::{DecodeError, Decoded};
 use crate::chat::{MessageReader, Style};
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
+pub(crate) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
     let text: Arc<str> = String::from_utf8_lossy(response).into();
     let doc = Doc::parse(&text)?;
     let root = doc.root().ok_or(DecodeError::Missing("choices"))?;
