@@ -15,6 +15,7 @@ pub(crate) mod calls;
 pub mod encoded;
 pub mod mistral;
 pub(crate) mod names;
+pub mod ollama;
 pub mod openai_chat;
 pub mod registry;
 pub(crate) mod render;

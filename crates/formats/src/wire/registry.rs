@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr};
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, mistral, openai_chat};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, mistral, ollama, openai_chat,
+};
 use crate::convert::Target;
 
 /// What a dialect can do.
@@ -51,6 +53,7 @@ pub enum Dialect {
 const REGISTRY: &[(Dialect, &dyn Wire)] = &[
     (Dialect::OpenAiChat, &openai_chat::OpenAiChat),
     (Dialect::Anthropic, &anthropic::Anthropic),
+    (Dialect::Ollama, &ollama::Ollama),
     (Dialect::Mistral, &mistral::Mistral),
     (Dialect::Bedrock, &bedrock::Bedrock),
 ];
