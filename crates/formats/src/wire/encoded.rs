@@ -1,6 +1,6 @@
 //! What goes in and out of a codec.
 
-use rejoin_record::Message;
+use rejoin_record::{Message, json::Value};
 use rejoin_view::{Finding, Position};
 
 /// A request body, and what was done to get it.
@@ -57,4 +57,13 @@ pub enum DecodeError {
     /// The provider says that it failed.
     #[error("the provider answered: {0}")]
     Provider(String),
+}
+
+impl DecodeError {
+    /// What a response says that failed, in its field `error`: a text, or an object with a message.
+    pub(crate) fn said_by(response: Value<'_>) -> Option<Self> {
+        let error = response.given("error")?;
+        let words = error.as_str().or_else(|| error.get("message")?.as_str());
+        Some(Self::Provider(words.unwrap_or_else(|| error.raw().into()).into_owned()))
+    }
 }

@@ -3,15 +3,25 @@
 //! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message),
 //! `checker.rs` (what the provider would refuse, over raw JSON, sharing nothing with the other two) and `answers.rs`
 //! (the provider's own words for each rule).
+//!
+//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
+//! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`, and `body.rs` around it all.
 
 pub mod anthropic;
+pub(crate) mod base64;
+pub mod bedrock;
 pub(crate) mod body;
+pub(crate) mod calls;
 pub mod encoded;
+pub mod mistral;
 pub(crate) mod names;
+pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod registry;
 pub(crate) mod render;
+pub(crate) mod said;
+pub(crate) mod tools;
 pub(crate) mod violation;
 
 pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};

@@ -7,7 +7,7 @@ use rejoin_view::{Action, ExchangeRef, Finding, Position, Rule};
 
 use super::render::Ledger;
 
-/// Length of an id that we make: 24 letters and digits are legal in every dialect that has room for them.
+/// Length of an id that we make, unless a dialect says otherwise: 24 letters and digits are legal wherever there is room.
 const ID_LENGTH: usize = 24;
 
 /// What the ids of tools begin with that a provider runs itself.
@@ -20,6 +20,8 @@ const NAME_LENGTH: usize = 64;
 #[derive(Debug, Clone)]
 pub struct IdMap {
     legal: fn(&str) -> bool,
+    /// How long an id is that we make.
+    length: usize,
     /// Ids that are taken, of those that could be wanted twice: such as look like ours, or like a server tool's.
     taken: HashSet<String>,
     renamed: Vec<(String, String)>,
@@ -29,12 +31,12 @@ impl IdMap {
     /// A map for a dialect in which `legal` ids stay as they are.
     #[must_use]
     pub fn new(legal: fn(&str) -> bool) -> Self {
-        Self { legal, taken: HashSet::new(), renamed: Vec::new() }
+        Self { legal, length: ID_LENGTH, taken: HashSet::new(), renamed: Vec::new() }
     }
 
     /// The id that goes on the wire. Each call is mapped once; its result uses the same answer.
     pub fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
-        let ours = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let ours = id.len() == self.length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let wanted_twice = ours || SERVER_TOOLS.iter().any(|prefix| id.starts_with(prefix));
         if (self.legal)(id) && (!wanted_twice || self.taken.insert(id.to_owned())) {
             return Cow::Borrowed(id);
@@ -42,9 +44,9 @@ impl IdMap {
         let mut count = 0usize;
         let mapped = loop {
             let candidate = if count == 0 {
-                short_name(id, ID_LENGTH)
+                short_name(id, self.length)
             } else {
-                short_name(&format!("{id}\n{count}"), ID_LENGTH)
+                short_name(&format!("{id}\n{count}"), self.length)
             };
             if self.taken.insert(candidate.clone()) {
                 break candidate;
@@ -95,6 +97,13 @@ impl Spelling {
     #[must_use]
     pub fn new(legal: fn(&str) -> bool, name_length: usize) -> Self {
         Self { ids: IdMap::new(legal), names: NameMap::default(), name_length }
+    }
+
+    /// The same, with made-up ids of this many letters and digits.
+    #[must_use]
+    pub fn with_id_length(mut self, length: usize) -> Self {
+        self.ids.length = length;
+        self
     }
 
     /// Spells a call, and notes what had to change.
@@ -187,6 +196,17 @@ mod tests {
         // Somebody's own id that looks exactly like the one we made.
         assert_ne!(ids.map(&mapped), mapped);
         assert_eq!(ids.into_renamed().len(), 2);
+    }
+
+    #[test]
+    fn ids_of_another_length() {
+        let legal = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let mut ids = IdMap { length: 9, ..IdMap::new(legal) };
+        assert_eq!(ids.map("abcdefghi"), "abcdefghi");
+        let mapped = ids.map("call_1").into_owned();
+        assert_eq!(mapped.len(), 9);
+        assert_ne!(ids.map(&mapped), mapped, "it is taken");
+        assert_ne!(ids.map("abcdefghi"), "abcdefghi", "it is taken");
     }
 
     #[test]

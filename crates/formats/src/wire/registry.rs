@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, openai_chat, openai_responses};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, mistral, ollama, openai_chat,
+    openai_responses,
+};
 use crate::convert::Target;
 
 /// What a dialect can do.
@@ -52,6 +55,9 @@ const REGISTRY: &[(Dialect, &dyn Wire)] = &[
     (Dialect::OpenAiChat, &openai_chat::OpenAiChat),
     (Dialect::OpenAiResponses, &openai_responses::OpenAiResponses),
     (Dialect::Anthropic, &anthropic::Anthropic),
+    (Dialect::Ollama, &ollama::Ollama),
+    (Dialect::Mistral, &mistral::Mistral),
+    (Dialect::Bedrock, &bedrock::Bedrock),
 ];
 
 impl Dialect {

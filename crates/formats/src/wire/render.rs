@@ -14,6 +14,10 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
 
 /// Stands before a leading assistant message where that is refused, and where there would be no message at all.
 pub const OPENING: &str = "[conversation resumed]";
+/// Stands after a trailing assistant message where that is refused.
+pub const CLOSING: &str = "Continue.";
+/// Stands for a user message, or a result, with nothing in it.
+pub const EMPTY: &str = "(empty)";
 
 /// Whether blocks of a format are a dialect's own items: those of the dialect, and of tools that store what it says.
 #[must_use]
@@ -21,10 +25,6 @@ pub fn speaks(format: &str, dialect: &str) -> bool {
     format == dialect
         || matches!((format, dialect), ("claude-code", "anthropic") | ("codex" | "turns", "openai-responses"))
 }
-
-/// What a tool takes that is called with free text, where a dialect has no such tools: calls carry the text in this field.
-pub const FREE_TEXT_SCHEMA: &str =
-    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 /// A message on its way out: the source's own bytes, or new ones.
 #[derive(Debug, Clone)]
@@ -50,6 +50,39 @@ pub struct Piece<'i> {
     pub json: Cow<'i, str>,
     /// Whether these are the source's own bytes, or would be if the source wrote a block.
     pub exact: bool,
+}
+
+/// A content of the Chat Completions kind as it is being put together.
+#[derive(Default)]
+pub struct Content {
+    /// Parts, as JSON; a text part also as text.
+    pub parts: Vec<(String, Option<String>)>,
+}
+
+impl Content {
+    /// Adds a text.
+    pub fn text(&mut self, text: &str) {
+        self.parts.push((text_block(text), Some(text.to_owned())));
+    }
+
+    /// Adds a part that is not text.
+    pub fn part(&mut self, json: String) {
+        self.parts.push((json, None));
+    }
+
+    /// A string if it is one text, else a list; `None` if it is nothing.
+    #[must_use]
+    pub fn json(&self) -> Option<String> {
+        match &self.parts[..] {
+            [] => None,
+            [(_, Some(text))] => Some(literal(text)),
+            parts => {
+                let mut out = String::new();
+                array(&mut out, parts.iter().map(|(json, _)| json.as_str()));
+                Some(out)
+            }
+        }
+    }
 }
 
 /// Notes taken while encoding, and whether everything so far is what the source had.
@@ -197,6 +230,15 @@ pub fn media_label(what: &str, media: &Media) -> String {
     label
 }
 
+/// Stands in a result for a medium that goes into the next user message.
+#[must_use]
+pub fn shown_next(kind: &BlockKind) -> &'static str {
+    match kind {
+        BlockKind::Image(_) => "[image, shown in the next user message]",
+        _ => "[document, shown in the next user message]",
+    }
+}
+
 /// The media type of an image, told by its first bytes where nobody says.
 #[must_use]
 pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {
@@ -208,6 +250,16 @@ pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {
         _ if data.starts_with("R0lG") => "image/gif",
         _ if data.starts_with("UklG") => "image/webp",
         _ => "image/png",
+    }
+}
+
+/// The address of an image: its own, or one that holds its bytes. `None` if it has neither.
+#[must_use]
+pub fn image_url(media: &Media) -> Option<String> {
+    match &media.source {
+        MediaSource::Url(url) => Some(url.to_string()),
+        MediaSource::Base64(data) => Some(format!("data:{};base64,{data}", image_type(media, data))),
+        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => None,
     }
 }
 

@@ -2,16 +2,16 @@
 
 use rejoin_record::{
     Raw,
-    json::{Doc, Value, write},
+    json::{Doc, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, render};
+use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::{
     encode::{Encoder, NAME_LENGTH},
     marks::MARK,
 };
-use crate::context::{Field, SystemPiece, ToolChoice, ToolDeclaration, ToolKind};
+use crate::context::{Field, SystemPiece, ToolChoice, ToolDeclaration};
 
 impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
@@ -160,10 +160,7 @@ impl Encoder<'_> {
             write::string(&mut out, description);
         }
         write::key(&mut out, "input_schema");
-        match tool.kind {
-            ToolKind::FreeText => out.push_str(render::FREE_TEXT_SCHEMA),
-            _ => out.push_str(&object_schema(tool.schema.as_ref())),
-        }
+        out.push_str(&tools::schema(tool));
         out.push('}');
         Some(out)
     }
@@ -192,24 +189,4 @@ fn tool_choice(choice: &ToolChoice) -> String {
             format!("{{\"type\":\"tool\",\"name\":{}}}", render::literal(&wire_name(name, NAME_LENGTH)))
         }
     }
-}
-
-/// A schema that says it is an object, as the API demands.
-fn object_schema(schema: Option<&Raw>) -> String {
-    let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
-    let doc = Doc::parse(schema.as_str());
-    let root = doc.as_ref().ok().and_then(Doc::root);
-    let typed = root.is_some_and(|root| root.get("type").is_some_and(|kind| kind.is_str("object")));
-    let mut out = String::new();
-    if typed {
-        write::clean_copy(&mut out, schema.as_str());
-    } else {
-        out.push_str("{\"type\":\"object\"");
-        for (key, value) in root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type")) {
-            write::key(&mut out, &key.as_str().unwrap_or_default());
-            write::clean_copy(&mut out, value.raw());
-        }
-        out.push('}');
-    }
-    out
 }

@@ -11,9 +11,8 @@ pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
     let text: Arc<str> = String::from_utf8_lossy(response).into();
     let doc = Doc::parse(&text)?;
     let root = doc.root().ok_or(DecodeError::Missing("content"))?;
-    if let Some(error) = root.given("error") {
-        let words = error.get("message").and_then(Value::as_str).unwrap_or_else(|| error.raw().into());
-        return Err(DecodeError::Provider(words.into_owned()));
+    if let Some(error) = DecodeError::said_by(root) {
+        return Err(error);
     }
     root.given("content").ok_or(DecodeError::Missing("content"))?;
     let field = |name| root.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);

@@ -14,13 +14,13 @@ use rejoin_record::{
     json::{Doc, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
-    sound::PartRef, sound::wrapped_arguments,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView, sound::PartRef,
 };
 
 use super::super::{
     Encoded, TooLarge,
     body::write_body,
+    calls,
     names::{Spelled, Spelling, wire_name},
     registry::Dialect,
     render::{self, Ledger, Outgoing, Piece},
@@ -30,11 +30,6 @@ use super::{
     results::Pending,
 };
 use crate::{chat::is_image_type, convert::Target};
-
-/// Stands after a trailing assistant message.
-const CLOSING: &str = "Continue.";
-/// Stands for a user message with nothing in it.
-const EMPTY: &str = "(empty)";
 
 pub(super) const NAME_LENGTH: usize = 128;
 const BODY_BYTES: usize = 32_000_000;
@@ -114,7 +109,7 @@ impl<'t> Encoder<'t> {
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading;
+        let leading = item.index() == self.leading && self.messages.is_empty() && self.pending.is_none();
         self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let mut texts = Vec::new();
@@ -185,7 +180,7 @@ impl<'t> Encoder<'t> {
             let action = if nothing { Action::LeftOut } else { Action::Replaced };
             self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
             if !nothing {
-                self.push_text("user", EMPTY);
+                self.push_text("user", render::EMPTY);
                 self.user_spoke = true;
             }
             return;
@@ -508,20 +503,7 @@ impl<'t> Encoder<'t> {
         write::key(&mut out, "name");
         write::string(&mut out, &name);
         write::key(&mut out, "input");
-        match exchange.arguments() {
-            ArgumentsUse::AsWritten => {
-                self.ledger.lossy(call.arguments.text(), at);
-                if call.arguments.has_lone_surrogate() {
-                    self.ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
-                }
-                write::clean_copy(&mut out, call.arguments.text().trim());
-            }
-            ArgumentsUse::Empty => {
-                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-                out.push_str("{}");
-            }
-            ArgumentsUse::Wrapped => out.push_str(&wrapped_arguments(&call.arguments)),
-        }
+        calls::write_object(&mut out, exchange, call, at, &mut self.ledger);
         out.push('}');
         (Piece { json: out.into(), exact: false }, id)
     }
@@ -564,7 +546,7 @@ impl<'t> Encoder<'t> {
         } else if let Some(last) = self.ends_with_assistant.filter(|_| self.target.closes) {
             let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
             self.ledger.note(finding.because("a conversation ends with a user message"));
-            self.push_text("user", CLOSING);
+            self.push_text("user", render::CLOSING);
         }
         let around = self.surroundings();
         let body =

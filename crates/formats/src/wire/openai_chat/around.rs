@@ -6,7 +6,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, render};
+use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
 use crate::context::{ToolChoice, ToolDeclaration};
 
@@ -89,18 +89,12 @@ impl Encoder<'_> {
         if self.same {
             return Some(renamed(tool.raw.as_str(), &name));
         }
-        let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
-        write::string(&mut out, &name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        if let Some(schema) = &tool.schema {
-            write::key(&mut out, "parameters");
-            write::clean_copy(&mut out, schema.as_str());
-        }
-        out.push_str("}}");
-        Some(out)
+        let schema = tool.schema.as_ref().map(|schema| {
+            let mut clean = String::new();
+            write::clean_copy(&mut clean, schema.as_str());
+            clean
+        });
+        Some(tools::function(&name, tool, schema.as_deref()))
     }
 }
 

@@ -7,13 +7,12 @@ use rejoin_record::json::{Doc, Value};
 use super::super::{DecodeError, Decoded};
 use crate::chat::{MessageReader, Style};
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
+pub(crate) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
     let text: Arc<str> = String::from_utf8_lossy(response).into();
     let doc = Doc::parse(&text)?;
     let root = doc.root().ok_or(DecodeError::Missing("choices"))?;
-    if let Some(error) = root.given("error") {
-        let words = error.get("message").and_then(Value::as_str).unwrap_or_else(|| error.raw().into());
-        return Err(DecodeError::Provider(words.into_owned()));
+    if let Some(error) = DecodeError::said_by(root) {
+        return Err(error);
     }
     let choice =
         root.get("choices").and_then(|list| list.items().next()).ok_or(DecodeError::Missing("choices"))?;

@@ -14,9 +14,10 @@ use rejoin_view::{
 use super::super::{
     Encoded, TooLarge,
     body::write_body,
+    calls,
     names::{Spelled, Spelling},
     registry::Dialect,
-    render::{self, Ledger, Outgoing},
+    render::{self, Content, Ledger, Outgoing},
 };
 use crate::{chat::REASONING_FIELDS, convert::Target};
 
@@ -71,36 +72,6 @@ pub(super) struct Encoder<'t> {
     /// The source message that each message comes from.
     pub(super) places: Vec<usize>,
     pub(super) current: usize,
-}
-
-/// A content as it is being put together.
-#[derive(Default)]
-struct Content {
-    /// Parts, as JSON; a text part also as text.
-    parts: Vec<(String, Option<String>)>,
-}
-
-impl Content {
-    fn text(&mut self, text: &str) {
-        self.parts.push((render::text_block(text), Some(text.to_owned())));
-    }
-
-    fn part(&mut self, json: String) {
-        self.parts.push((json, None));
-    }
-
-    /// A string if it is one text, else a list; `None` if it is nothing.
-    fn json(&self) -> Option<String> {
-        match &self.parts[..] {
-            [] => None,
-            [(_, Some(text))] => Some(render::literal(text)),
-            parts => {
-                let mut out = String::new();
-                render::array(&mut out, parts.iter().map(|(json, _)| json.as_str()));
-                Some(out)
-            }
-        }
-    }
 }
 
 /// A call that is ready to go out.
@@ -323,23 +294,7 @@ impl Encoder<'_> {
         {
             return Call { exchange, call, id, json: raw.to_owned(), exact: true };
         }
-        let mut json = String::from("{\"id\":");
-        write::string(&mut json, &id);
-        json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-        write::string(&mut json, &name);
-        write::key(&mut json, "arguments");
-        match exchange.arguments() {
-            ArgumentsUse::AsWritten => {
-                self.ledger.lossy(call.arguments.text(), at);
-                write::string(&mut json, call.arguments.text());
-            }
-            ArgumentsUse::Empty => {
-                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-                json.push_str("\"{}\"");
-            }
-            ArgumentsUse::Wrapped => write::string(&mut json, &sound::wrapped_arguments(&call.arguments)),
-        }
-        json.push_str("}}");
+        let json = calls::function_call(&id, &name, exchange, call, at, &mut self.ledger);
         Call { exchange, call, id, json, exact: false }
     }
 
@@ -520,11 +475,7 @@ fn has_other_voice(message: &Message) -> bool {
 }
 
 fn image_part(media: &Media) -> Option<String> {
-    let url = match &media.source {
-        MediaSource::Url(url) => url.to_string(),
-        MediaSource::Base64(data) => format!("data:{};base64,{data}", render::image_type(media, data)),
-        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
-    };
+    let url = render::image_url(media)?;
     Some(format!("{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}", render::literal(&url)))
 }
 

@@ -3,7 +3,7 @@
 mod answers;
 mod around;
 pub mod checker;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 
 use rejoin_view::{Rule, SoundView};

@@ -2,13 +2,13 @@
 
 use rejoin_record::{
     Raw,
-    json::{Doc, Kind, write},
+    json::{Doc, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, render};
+use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
-use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
+use crate::context::{ToolChoice, ToolDeclaration};
 
 impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
@@ -129,19 +129,11 @@ impl Encoder<'_> {
             write::string(&mut out, description);
         }
         write::key(&mut out, "parameters");
-        match (tool.kind, &tool.schema) {
-            (ToolKind::FreeText, _) => out.push_str(render::FREE_TEXT_SCHEMA),
-            (_, Some(schema)) if is_object(schema) => write::clean_copy(&mut out, schema.as_str()),
-            _ => out.push_str("{\"type\":\"object\",\"properties\":{}}"),
-        }
+        out.push_str(&tools::schema(tool));
         // Strict is what this API takes for granted, and what no other does.
         out.push_str(",\"strict\":false}");
         Some(out)
     }
-}
-
-fn is_object(schema: &Raw) -> bool {
-    Doc::parse(schema.as_str()).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
 }
 
 fn tool_choice(choice: &ToolChoice) -> String {

@@ -1,0 +1,97 @@
+//! Base64 where a dialect decodes it strictly: one alphabet, no line breaks, padding at the end.
+
+use std::borrow::Cow;
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes as base64.
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            out.push(if place > chunk.len() { '=' } else { char::from(letter) });
+        }
+    }
+    out
+}
+
+/// The same bytes in the strict spelling; `None` if they cannot be decoded, or there are none.
+#[must_use]
+pub fn strict(data: &str) -> Option<Cow<'_, str>> {
+    let bare = data.trim_end_matches(['=', '\n', '\r']);
+    let as_it_is = bare.bytes().all(is_letter);
+    let mut letters = Cow::Borrowed(bare);
+    if !as_it_is {
+        let mut out = String::with_capacity(bare.len());
+        for byte in bare.bytes() {
+            match byte {
+                b'\n' | b'\r' => {}
+                b'-' => out.push('+'),
+                b'_' => out.push('/'),
+                _ if is_letter(byte) => out.push(char::from(byte)),
+                _ => return None,
+            }
+        }
+        letters = Cow::Owned(out);
+    }
+    let padding = match letters.len() % 4 {
+        _ if letters.is_empty() => return None,
+        0 => "",
+        2 => "==",
+        3 => "=",
+        _ => return None,
+    };
+    if as_it_is && data.len() == letters.len() + padding.len() && data.ends_with(padding) {
+        return Some(Cow::Borrowed(data));
+    }
+    Some(Cow::Owned(format!("{letters}{padding}")))
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
+}
+
+/// How many bytes a strict spelling holds.
+#[must_use]
+pub fn decoded_len(data: &str) -> usize {
+    data.len() / 4 * 3 - data.bytes().rev().take_while(|byte| *byte == b'=').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_base64() {
+        for (text, expected) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("ÿ~", "w79+")]
+        {
+            assert_eq!(encode(text.as_bytes()), expected);
+            assert_eq!(decoded_len(expected), text.len());
+        }
+    }
+
+    #[test]
+    fn other_spellings_become_strict() {
+        for (data, expected) in [
+            ("Zm8=", Some("Zm8=")),
+            ("Zm8", Some("Zm8=")),
+            ("Zg", Some("Zg==")),
+            ("Zg==\n", Some("Zg==")),
+            ("Zm\r\n9v", Some("Zm9v")),
+            ("w79-", Some("w79+")),
+            ("w7_-", Some("w7/+")),
+            ("Zm9v====", Some("Zm9v")),
+            ("Z", None),
+            ("", None),
+            ("==", None),
+            ("Z m8", None),
+        ] {
+            assert_eq!(strict(data).as_deref(), expected, "{data:?}");
+        }
+    }
+}

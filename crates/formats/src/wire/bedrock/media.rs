@@ -1,0 +1,146 @@
+//! Images and documents in a Bedrock message: what kinds of them it takes, how many, how large, and under which names.
+
+use std::collections::HashSet;
+
+use rejoin_record::{BlockKind, Media, MediaSource, json::write, text::is_blank};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::super::{
+    TooLarge, base64,
+    render::{self, Ledger},
+};
+
+const IMAGES: usize = 20;
+const DOCUMENTS: usize = 5;
+const IMAGE_BYTES: usize = 3_750_000;
+const DOCUMENT_BYTES: usize = 4_500_000;
+/// Letters of a document's name, with room for a number that tells it from others.
+const NAME_LENGTH: usize = 180;
+
+/// The images and documents of one message.
+#[derive(Default)]
+pub(super) struct Shelf {
+    images: usize,
+    documents: HashSet<String>,
+}
+
+impl Shelf {
+    /// An image or a document as a content block; `None` if the message cannot take it.
+    ///
+    /// # Errors
+    /// If the provider takes none that is so large.
+    pub(super) fn block(
+        &mut self,
+        kind: &BlockKind,
+        at: Position,
+        ledger: &mut Ledger,
+    ) -> Result<Option<String>, TooLarge> {
+        match kind {
+            BlockKind::Image(media) => self.image(media, at),
+            BlockKind::Document(media) => self.document(media, at, ledger),
+            _ => Ok(None),
+        }
+    }
+
+    fn image(&mut self, media: &Media, at: Position) -> Result<Option<String>, TooLarge> {
+        let MediaSource::Base64(data) = &media.source else { return Ok(None) };
+        let format = match render::image_type(media, data) {
+            "image/png" => "png",
+            "image/jpeg" | "image/jpg" => "jpeg",
+            "image/gif" => "gif",
+            "image/webp" => "webp",
+            _ => return Ok(None),
+        };
+        let Some(data) = base64::strict(data).filter(|_| self.images < IMAGES) else { return Ok(None) };
+        fits(&data, "an image in bytes", IMAGE_BYTES, at)?;
+        self.images += 1;
+        Ok(Some(format!(
+            "{{\"image\":{{\"format\":\"{format}\",\"source\":{{\"bytes\":{}}}}}}}",
+            render::literal(&data)
+        )))
+    }
+
+    fn document(
+        &mut self,
+        media: &Media,
+        at: Position,
+        ledger: &mut Ledger,
+    ) -> Result<Option<String>, TooLarge> {
+        if self.documents.len() >= DOCUMENTS {
+            return Ok(None);
+        }
+        let (format, data) = match &media.source {
+            MediaSource::Base64(data) => match (document_format(media, data), base64::strict(data)) {
+                (Some(format), Some(data)) => (format, data.into_owned()),
+                _ => return Ok(None),
+            },
+            MediaSource::Plain(text) if !text.is_blank() => ("txt", base64::encode(text.as_bytes())),
+            _ => return Ok(None),
+        };
+        fits(&data, "a document in bytes", DOCUMENT_BYTES, at)?;
+        let given = media.name.as_deref().filter(|name| !is_blank(name));
+        let name = self.name(given.unwrap_or("document"));
+        if given.is_some_and(|given| given != name) {
+            let finding = Finding::new(Rule::IrregularContent, at, Action::Renamed);
+            ledger.change(finding.about(given.unwrap_or_default()).because("the name of a document"));
+        }
+        let mut out = format!("{{\"document\":{{\"format\":\"{format}\",\"name\":");
+        write::string(&mut out, &name);
+        write::key(&mut out, "source");
+        out.push_str("{\"bytes\":");
+        write::string(&mut out, &data);
+        out.push_str("}}}");
+        Ok(Some(out))
+    }
+
+    /// A name of letters, digits, single spaces, hyphens and brackets that no other document of the message has.
+    fn name(&mut self, given: &str) -> String {
+        let mut name = String::new();
+        for letter in given.trim().chars().take(NAME_LENGTH) {
+            match letter {
+                _ if letter.is_whitespace() => {
+                    if !name.ends_with(' ') {
+                        name.push(' ');
+                    }
+                }
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '(' | ')' | '[' | ']' => name.push(letter),
+                _ => name.push('-'),
+            }
+        }
+        let name = name.trim_end();
+        let numbered = (2..).map(|number| format!("{name} ({number})"));
+        let mut free = std::iter::once(name.to_owned()).chain(numbered);
+        let free = free.find(|name| !self.documents.contains(name)).unwrap_or_default();
+        self.documents.insert(free.clone());
+        free
+    }
+}
+
+/// The format of a document, told by its type, its name or its first bytes.
+fn document_format(media: &Media, data: &str) -> Option<&'static str> {
+    let format = match media.media_type.as_deref() {
+        Some("application/pdf") => Some("pdf"),
+        Some("text/plain") => Some("txt"),
+        Some("text/markdown" | "text/x-markdown") => Some("md"),
+        Some("text/csv") => Some("csv"),
+        Some("text/html") => Some("html"),
+        Some("application/msword") => Some("doc"),
+        Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document") => Some("docx"),
+        Some("application/vnd.ms-excel") => Some("xls"),
+        Some("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet") => Some("xlsx"),
+        _ => None,
+    };
+    let named = || {
+        let (_, ending) = media.name.as_deref()?.rsplit_once('.')?;
+        let ending = ending.to_ascii_lowercase();
+        ["pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"]
+            .into_iter()
+            .find(|known| *known == ending)
+    };
+    format.or_else(named).or_else(|| data.starts_with("JVBERi0").then_some("pdf"))
+}
+
+fn fits(data: &str, what: &'static str, limit: usize, at: Position) -> Result<(), TooLarge> {
+    let size = base64::decoded_len(data);
+    if size > limit { Err(TooLarge { rule: "BED-11", what, size, limit, at }) } else { Ok(()) }
+}

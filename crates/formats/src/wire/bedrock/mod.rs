@@ -1,0 +1,37 @@
+//! AWS Bedrock's Converse, as Claude takes it: two roles in turn, content blocks.
+
+mod answers;
+mod around;
+pub mod checker;
+mod decode;
+mod encode;
+mod media;
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use crate::convert::Target;
+
+/// The dialect.
+pub struct Bedrock;
+
+impl Wire for Bedrock {
+    fn name(&self) -> &'static str {
+        "bedrock"
+    }
+    fn provider(&self) -> &'static str {
+        "AWS Bedrock"
+    }
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        encode::encode(view, target)
+    }
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
+        decode::decode(response)
+    }
+    fn check(&self, body: &[u8]) -> Vec<Violation> {
+        checker::check(body)
+    }
+    fn answer(&self, rule: Rule) -> Option<&'static str> {
+        answers::answer(rule)
+    }
+}

@@ -1,0 +1,35 @@
+//! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
+
+mod answers;
+pub mod checker;
+mod decode;
+mod encode;
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use crate::convert::Target;
+
+/// The dialect.
+pub struct Mistral;
+
+impl Wire for Mistral {
+    fn name(&self) -> &'static str {
+        "mistral"
+    }
+    fn provider(&self) -> &'static str {
+        "Mistral"
+    }
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        encode::encode(view, target)
+    }
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
+        decode::decode(response)
+    }
+    fn check(&self, body: &[u8]) -> Vec<Violation> {
+        checker::check(body)
+    }
+    fn answer(&self, rule: Rule) -> Option<&'static str> {
+        answers::answer(rule)
+    }
+}

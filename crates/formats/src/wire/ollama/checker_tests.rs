@@ -1,0 +1,345 @@
+//! Bodies that the checker of this dialect must accept and refuse: a pair for each rule, the fixtures with
+//! their verdicts, and damaged input of every kind. Must not use the codec.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::*;
+
+/// Every rule this checker can report.
+const RULES: &str = "\
+    OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07";
+
+#[test]
+fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
+    let mut judged = BTreeSet::from(["SAN-02", "SAN-07"]); // bodies too odd for the table
+    for (expected, accepted, refused) in cases() {
+        assert_eq!(check_value(&accepted), [] as [Violation; 0], "{expected:?}: {accepted}");
+        let violations = check_value(&refused);
+        let rules: Vec<&str> = violations.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, expected, "{refused}\n{violations:#?}");
+        judged.extend(expected);
+    }
+    assert_eq!(judged, RULES.split_whitespace().collect());
+}
+
+/// The rules that are broken, a body that keeps them, and one that does not.
+type Case = (Vec<&'static str>, Value, Value);
+
+fn cases() -> Vec<Case> {
+    let mut cases = pairing_cases();
+    cases.extend(argument_cases());
+    cases.extend(content_cases());
+    cases.extend(schema_cases());
+    cases
+}
+
+fn pairing_cases() -> Vec<Case> {
+    let answered = turns([user("go"), calls([call("a"), call("b")]), result("b"), result("a")]);
+    let unnamed = json!({"role": "tool", "content": "fine"});
+    let with_id = |call: Value, id: &str| {
+        let mut call = call;
+        call["id"] = json!(id);
+        call
+    };
+    let of_id = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "fine"});
+    vec![
+        (vec!["OLL-04"], answered.clone(), turns([user("go"), calls([call("a"), call("b")]), result("a")])),
+        (
+            vec!["OLL-04"],
+            turns([user("go"), calls([call("a")]), result("a"), user("so?")]),
+            turns([user("go"), calls([call("a")]), user("so?")]),
+        ),
+        (
+            vec!["OLL-04", "OLL-04"],
+            turns([user("go"), calls([call("a")]), unnamed.clone()]),
+            turns([user("go"), calls([call("a")]), user("so?"), unnamed.clone()]),
+        ),
+        (vec!["OLL-04"], turns([user("go")]), turns([user("go"), result("a")])),
+        (vec!["OLL-04"], turns([user("go")]), turns([result("a")])),
+        (
+            vec!["OLL-04"],
+            turns([calls([call("a"), call("a")]), result("a"), unnamed.clone()]),
+            turns([calls([call("a")]), unnamed.clone(), unnamed.clone()]),
+        ),
+        (vec!["OLL-04"], turns([says("so")]), turns([says("so"), unnamed.clone()])),
+        (vec!["OLL-04"], answered.clone(), turns([calls([call("a"), call("b")]), result("a"), result("a")])),
+        (vec!["OLL-04"], answered.clone(), turns([calls([call("a")]), result("b")])),
+        (
+            vec!["OLL-04"],
+            turns([calls([with_id(call("a"), "1"), with_id(call("a"), "2")]), of_id("2"), of_id("1")]),
+            turns([calls([with_id(call("a"), "1"), with_id(call("a"), "2")]), of_id("2"), of_id("2")]),
+        ),
+        // ids count only where calls have them
+        (
+            vec!["OLL-04"],
+            turns([calls([call("a")]), of_id("2")]),
+            turns([calls([with_id(call("a"), "1")]), of_id("2")]),
+        ),
+        (
+            vec!["OLL-04"],
+            turns([calls([with_id(call("a"), "1"), call("a")]), of_id("1"), result("a")]),
+            turns([calls([with_id(call("a"), "1"), call("a")]), of_id("1"), of_id("2")]),
+        ),
+        // any number of calls
+        (
+            vec!["OLL-04"],
+            turns([calls(vec![call("a"); 200])].into_iter().chain(vec![result("a"); 200])),
+            turns([calls(vec![call("a"); 200])].into_iter().chain(vec![result("a"); 199])),
+        ),
+    ]
+}
+
+fn argument_cases() -> Vec<Case> {
+    let given = |arguments: Value| looping(json!({"name": "look", "arguments": arguments}));
+    let nested = |depth: usize| given((1..depth).fold(json!({}), |inner, _| json!({"a": inner})));
+    vec![
+        (vec!["OLL-01"], given(json!({})), given(json!("{}"))),
+        (vec!["OLL-01"], given(json!({"a": [1]})), given(json!([1]))),
+        (vec!["OLL-01"], given(json!({"a": null})), given(Value::Null)),
+        (vec!["OLL-01"], given(json!({})), looping(json!({"name": "look"}))),
+        (vec!["OLL-01"], nested(128), nested(129)),
+    ]
+}
+
+fn content_cases() -> Vec<Case> {
+    let by = |role: &str, content: Value| turns([json!({"role": role, "content": content})]);
+    let silent =
+        |field: &str, value: Value| turns([json!({"role": "assistant", "content": null, field: value})]);
+    let shows = |images: Value| turns([json!({"role": "user", "content": "see", "images": images})]);
+    let mut wordless = looping(json!({"name": "look", "arguments": {}}));
+    wordless["messages"][1].as_object_mut().unwrap().remove("content");
+    vec![
+        (vec!["OLL-02"], by("user", json!("")), by("user", Value::Null)),
+        (vec!["OLL-02"], by("user", json!("hi")), by("user", json!([{"type": "text", "text": "hi"}]))),
+        (vec!["OLL-02"], by("system", json!(" ")), by("system", json!({}))),
+        (vec!["OLL-02"], wordless, turns([json!({"role": "assistant"})])),
+        (vec!["OLL-02"], silent("thinking", json!("hm")), silent("thinking", json!(""))),
+        (vec!["OLL-02"], silent("images", json!(["AAAA"])), silent("images", json!([]))),
+        (vec!["OLL-02"], by("assistant", json!("")), silent("tool_calls", json!([]))),
+        (
+            vec!["OLL-02"],
+            turns([calls([call("a")]), result("a")]),
+            turns([calls([call("a")]), json!({"role": "tool", "tool_name": "a"})]),
+        ),
+        (vec!["OLL-03"], by("system", json!("hi")), by("developer", json!("hi"))),
+        (vec!["OLL-03"], by("user", json!("hi")), turns([json!({"content": "hi"})])),
+        (vec!["OLL-schema"], shows(json!(["AAAA", "AA=="])), shows(json!([""]))),
+        (vec!["OLL-schema"], shows(json!(["A+/="])), shows(json!(["data:image/png;base64,AAAA"]))),
+        (vec!["OLL-schema"], shows(json!([])), shows(json!(["AAA"]))),
+        (vec!["OLL-schema"], shows(json!([])), shows(json!(["AA*A"]))),
+        (vec!["OLL-schema"], shows(Value::Null), shows(json!("AAAA"))),
+        (vec!["OLL-schema"], shows(json!(["AAAA"])), shows(json!([{"url": "u"}]))),
+    ]
+}
+
+fn schema_cases() -> Vec<Case> {
+    let schema = || vec!["OLL-schema"];
+    let good = || turns([user("go")]);
+    let with =
+        |role: &str, field: &str, value: Value| turns([json!({"role": role, "content": "hi", field: value})]);
+    let settings = |tools: Value| json!({"tools": tools, "messages": [user("go")]});
+    let function = |function: Value| looping(function);
+    let mut typed = function(json!({"name": "look", "arguments": {}, "index": 0}));
+    let kept = typed.clone();
+    typed["messages"][1]["tool_calls"][0]["id"] = json!(7);
+    vec![
+        (schema(), good(), json!([])),
+        (schema(), good(), json!({})),
+        (schema(), good(), turns([])),
+        (schema(), good(), json!({"messages": {}})),
+        (schema(), good(), json!({"messages": null})),
+        (schema(), with("user", "name", json!("ada")), turns([json!("go")])),
+        (schema(), with("assistant", "thinking", json!("hm")), with("user", "thinking", json!("hm"))),
+        (schema(), with("assistant", "thinking", Value::Null), with("assistant", "thinking", json!(["hm"]))),
+        (schema(), with("user", "tool_name", Value::Null), with("user", "tool_name", json!("look"))),
+        (schema(), good(), with("assistant", "tool_call_id", json!("a"))),
+        (schema(), with("assistant", "tool_calls", Value::Null), with("assistant", "tool_calls", json!({}))),
+        (
+            schema(),
+            with("assistant", "tool_calls", json!([])),
+            with("user", "tool_calls", json!([call("a")])),
+        ),
+        (schema(), kept, typed),
+        (schema(), good(), function(json!({"name": "look", "arguments": {}, "index": "0"}))),
+        (schema(), good(), function(json!({"name": "", "arguments": {}}))),
+        (schema(), good(), function(json!({"arguments": {}}))),
+        (schema(), good(), function(json!("look"))),
+        (schema(), settings(Value::Null), settings(json!({}))),
+        (schema(), settings(json!([])), settings(json!([{"name": "n"}]))),
+        (
+            schema(),
+            settings(
+                json!([{"type": "function", "function": {"name": "any name.at all", "parameters": {}}}]),
+            ),
+            settings(json!([{"type": "function", "function": {"name": "n", "parameters": []}}])),
+        ),
+        (schema(), good(), settings(json!([{"type": "function", "function": {"parameters": {}}}]))),
+    ]
+}
+
+#[test]
+fn what_cannot_be_read_is_one_violation() {
+    let check = |words: &str, expect: &[&str]| {
+        let body = format!(r#"{{"messages":[{{"role":"user","content":"go","extra":{words}}}]}}"#);
+        assert_eq!(rules(body.as_bytes()), expect, "{words}");
+    };
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    check("1e999", &[]);
+    check(r#""\ud83d\ude00""#, &[]);
+    check(r#""\ud83d""#, &["SAN-02"]);
+    check(&nested(997), &[]);
+    check(&nested(998), &["SAN-07"]);
+    check("01", &["OLL-schema"]);
+    check("NaN", &["OLL-schema"]);
+}
+
+#[test]
+fn violations_come_in_document_order_in_the_words_of_the_server() {
+    let call = json!({"function": {"name": "look", "arguments": "{}"}});
+    let body =
+        turns([user("go"), calls([call]), json!({"role": "tool", "tool_name": "peek", "content": []})]);
+    let told: Vec<String> = check_value(&body).iter().map(Violation::to_string).collect();
+    let expect = [
+        "OLL-01 at messages.1.tool_calls.0.function.arguments: json: cannot unmarshal string into Go struct \
+         field ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments",
+        "OLL-04 at messages.2.tool_name: messages.2.tool_name: 'peek' answers no call of messages.1",
+        "OLL-02 at messages.2.content: json: cannot unmarshal array into Go struct field \
+         ChatRequest.messages.content of type string",
+    ];
+    assert_eq!(told, expect);
+}
+
+#[test]
+fn every_fixture_has_its_verdict() {
+    let verdicts = fs::read_to_string(fixtures().join("verdicts.tsv")).unwrap();
+    let mut judged = BTreeSet::new();
+    for line in verdicts.lines().skip(1) {
+        let [fixture, dialect, verdict] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        if dialect != "ollama" {
+            continue;
+        }
+        let violations = check(&fs::read(fixtures().join("ollama").join(format!("{fixture}.json"))).unwrap());
+        if verdict == "ok" {
+            assert_eq!(violations, [], "{fixture}");
+        } else {
+            let refused = violations.iter().any(|violation| violation.rule == verdict);
+            assert!(refused, "{fixture} does not break {verdict}: {violations:#?}");
+        }
+        judged.insert(format!("{fixture}.json"));
+    }
+    let files = fs::read_dir(fixtures().join("ollama")).unwrap();
+    let files: BTreeSet<String> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(files, judged);
+    assert_eq!(judged, (1..=24).map(|number| format!("F{number:02}.json")).collect());
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..2000 {
+        let noise: Vec<u8> = (0..random(64)).map(|_| random(256) as u8).collect();
+        check(&noise);
+        let tokens =
+            [r#"{"#, "}", "[", "]", ",", ":", r#""messages""#, r#""\ud83d""#, "1e999", "null", "\"", " "];
+        let soup: String = (0..random(32)).map(|_| tokens[random(tokens.len())]).collect();
+        check(soup.as_bytes());
+    }
+    for file in fs::read_dir(fixtures().join("ollama")).unwrap() {
+        let whole = fs::read(file.unwrap().path()).unwrap();
+        let whole = whole.trim_ascii_end();
+        for end in (0..whole.len()).step_by(1 + whole.len() / 300) {
+            assert_ne!(check(&whole[..end]), [], "a body cut at {end}");
+            let mut bent = whole.to_vec();
+            bent[end] = random(256) as u8;
+            check(&bent);
+        }
+    }
+}
+
+#[test]
+fn no_type_in_any_place_makes_it_panic() {
+    let deep = "[".repeat(900) + &"]".repeat(900);
+    let strange =
+        [json!(null), json!(true), json!(7), json!(""), json!([]), json!([[]]), json!({}), json!("DEEP")];
+    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
+    for body in bodies.filter(|body| places(body).len() < 60) {
+        for place in places(&body) {
+            for value in &strange {
+                let mut bent = body.clone();
+                *bent.pointer_mut(&place).unwrap() = value.clone();
+                check(bent.to_string().replace(r#""DEEP""#, &deep).as_bytes());
+            }
+        }
+    }
+}
+
+/// The JSON pointer of each value in a body.
+fn places(body: &Value) -> Vec<String> {
+    let mut places = vec![(String::new(), body)];
+    let mut next = 0;
+    while let Some((place, value)) = places.get(next).cloned() {
+        next += 1;
+        match value {
+            Value::Object(fields) => {
+                places.extend(fields.iter().map(|(key, v)| (format!("{place}/{key}"), v)));
+            }
+            Value::Array(items) => {
+                places.extend(items.iter().enumerate().map(|(k, v)| (format!("{place}/{k}"), v)));
+            }
+            _ => {}
+        }
+    }
+    places.into_iter().map(|(place, _)| place).collect()
+}
+
+fn rules(body: &[u8]) -> Vec<&'static str> {
+    check(body).iter().map(|violation| violation.rule).collect()
+}
+
+fn check_value(body: &Value) -> Vec<Violation> {
+    check(body.to_string().as_bytes())
+}
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+fn turns(messages: impl IntoIterator<Item = Value>) -> Value {
+    let messages: Vec<Value> = messages.into_iter().collect();
+    json!({"messages": messages})
+}
+
+/// One call of this function, answered.
+fn looping(function: Value) -> Value {
+    let answer = json!({"role": "tool", "content": "fine"});
+    turns([user("go"), calls([json!({"function": function})]), answer])
+}
+
+fn user(content: &str) -> Value {
+    json!({"role": "user", "content": content})
+}
+
+fn says(content: &str) -> Value {
+    json!({"role": "assistant", "content": content})
+}
+
+fn calls(calls: impl Into<Value>) -> Value {
+    json!({"role": "assistant", "content": "", "tool_calls": calls.into()})
+}
+
+fn call(name: &str) -> Value {
+    json!({"function": {"name": name, "arguments": {}}})
+}
+
+fn result(name: &str) -> Value {
+    json!({"role": "tool", "tool_name": name, "content": "fine"})
+}

@@ -1,0 +1,35 @@
+//! Ollama's `/api/chat`: contents are strings, calls have no ids.
+
+mod answers;
+pub mod checker;
+mod decode;
+mod encode;
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use crate::convert::Target;
+
+/// The dialect.
+pub struct Ollama;
+
+impl Wire for Ollama {
+    fn name(&self) -> &'static str {
+        "ollama"
+    }
+    fn provider(&self) -> &'static str {
+        "Ollama"
+    }
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        encode::encode(view, target)
+    }
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
+        decode::decode(response)
+    }
+    fn check(&self, body: &[u8]) -> Vec<Violation> {
+        checker::check(body)
+    }
+    fn answer(&self, rule: Rule) -> Option<&'static str> {
+        answers::answer(rule)
+    }
+}

@@ -1,0 +1,403 @@
+//! What Ollama gets: contents as strings, arguments as objects, no ids.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod translation;
+
+use rejoin_formats::Dialect;
+use rejoin_record::BlockKind;
+use rejoin_view::{Fate, KnownCall};
+use serde_json::{Value, json};
+use translation::{A, B, assistant, calls, from_anthropic, from_chat, result, short, system, user};
+
+const TO: Dialect = Dialect::Ollama;
+
+/// `user: go / assistant: + read{} / tool read: one`; images behind the text.
+fn sketch(body: &Value) -> String {
+    let line = |message: &Value| {
+        let said = short(message["content"].as_str().unwrap());
+        let mut line = match message["role"].as_str().unwrap() {
+            "tool" => format!("tool {}: {said}", message["tool_name"].as_str().unwrap()),
+            role => format!("{role}: {said}"),
+        };
+        for image in message["images"].as_array().into_iter().flatten() {
+            line.push_str(&format!(" <{}>", image.as_str().unwrap()));
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            assert!(function["arguments"].is_object() && call.as_object().unwrap().len() == 1);
+            line.push_str(&format!(" + {}{}", function["name"].as_str().unwrap(), function["arguments"]));
+        }
+        line
+    };
+    body["messages"].as_array().unwrap().iter().map(line).collect::<Vec<_>>().join(" / ")
+}
+
+#[test]
+fn a_plain_chat() {
+    let out = from_chat(&json!([system("be brief"), user("hi"), assistant("hello")]), TO);
+    assert_eq!(
+        out.body,
+        json!({"messages":[
+            {"role":"system","content":"be brief"},{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]})
+    );
+    assert_eq!(out.rules(), [""; 0], "a trailing assistant message stays");
+}
+
+#[test]
+fn a_tool_loop() {
+    let list = json!([
+        user("go"),
+        calls(None, &[(A, "read", "{ \"n\": 1.50, \"n\": \"\\u0000\" }")]),
+        result(A, "one"),
+        calls(Some("and"), &[("any id at all", "mcp.files:list", "{}")]),
+        result("any id at all", "two")
+    ]);
+    let out = from_chat(&list, TO);
+    assert_eq!(
+        out.body["messages"],
+        json!([
+            {"role":"user","content":"go"},
+            {"role":"assistant","content":"","tool_calls":[{"function":{"name":"read","arguments":{"n":"\u{0}"}}}]},
+            {"role":"tool","tool_name":"read","content":"one"},
+            {"role":"assistant","content":"and","tool_calls":[{"function":{"name":"mcp.files:list","arguments":{}}}]},
+            {"role":"tool","tool_name":"mcp.files:list","content":"two"}])
+    );
+    assert_eq!(out.rules(), [""; 0]);
+}
+
+#[test]
+fn arguments_go_out_as_they_were_written() {
+    let text = "{ \"n\": 12345678901234567890.50, \"n\": 1e3 }";
+    let list = json!([user("go"), calls(None, &[(A, "read", text)]), result(A, "one")]);
+    let input = rejoin_formats::Input::new("body", list.to_string().as_bytes()).unwrap();
+    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
+    assert!(out.body.contains(&format!("\"arguments\":{text}")), "{}", out.body);
+}
+
+#[test]
+fn parallel_results_stand_in_call_order() {
+    let batch = calls(None, &[(A, "read", "{}"), (B, "run", "{}")]);
+    let out = from_chat(&json!([user("go"), batch, result(B, "two"), result(A, "one"), assistant("ok")]), TO);
+    assert_eq!(
+        sketch(&out.body),
+        "user: go / assistant:  + read{} + run{} / tool read: one / tool run: two / assistant: ok"
+    );
+}
+
+#[test]
+fn broken_states() {
+    let label = "[tool result for call call0000X, whose call is not in this conversation]\nlost";
+    let bare = "[tool result, whose call is not in this conversation]\nlost";
+    translation::check_broken(
+        TO,
+        sketch,
+        &[
+            (
+                "unanswered call",
+                "user: go / assistant:  + read{\"p\":1} / tool read: NONE / user: next",
+                "user: go / user: next",
+            ),
+            (
+                "partial batch",
+                "user: go / assistant: both + read{} + run{} / tool read: one / tool run: NONE / user: next",
+                "user: go / assistant: both / user: next",
+            ),
+            (
+                "orphan",
+                &format!("user: go / assistant: ok / user: {label} / user: next"),
+                "user: go / assistant: ok / user: next",
+            ),
+            (
+                "orphan in a batch",
+                &format!("user: go / assistant:  + read{{}} / tool read: one / user: {label} / user: next"),
+                "user: go / assistant:  + read{} / tool read: one / user: next",
+            ),
+            (
+                "result without id",
+                &format!("user: go / assistant: ok / user: {bare} / user: next"),
+                "user: go / assistant: ok / user: next",
+            ),
+            (
+                "result before its call",
+                "user: go / assistant:  + read{} / tool read: early / user: next",
+                "user: go / user: next",
+            ),
+            (
+                "detached result",
+                "user: go / assistant:  + read{} / tool read: late / user: wait / assistant: ok / user: next",
+                "user: go / assistant:  + read{} / tool read: late / user: wait / assistant: ok / user: next",
+            ),
+            (
+                "two results",
+                "user: go / assistant:  + read{} / tool read: one\n\ntwo / user: next",
+                "user: go / assistant:  + read{} / tool read: one / user: next",
+            ),
+            (
+                "reused id",
+                "user: go / assistant:  + read{\"n\":1} / tool read: one / assistant:  + read{\"n\":2} / tool read: two / user: next",
+                "user: go / assistant:  + read{\"n\":1} / tool read: one / assistant:  + read{\"n\":2} / tool read: two / user: next",
+            ),
+            (
+                "malformed and answered",
+                r#"user: go / assistant:  + read{"_raw_arguments":"{\"p\":"} / tool read: bad / user: next"#,
+                r#"user: go / assistant:  + read{"_raw_arguments":"{\"p\":"} / tool read: bad / user: next"#,
+            ),
+            (
+                "malformed and unanswered",
+                "user: go / assistant: hm / user: next",
+                "user: go / assistant: hm / user: next",
+            ),
+            (
+                "no arguments",
+                "user: go / assistant:  + read{} / tool read: one / user: next",
+                "user: go / assistant:  + read{} / tool read: one / user: next",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn calls_that_never_ran() {
+    let list = json!([user("go"), calls(Some("let me"), &[(A, "read", "{}")]), user("next")]);
+    for fate in [Fate::NotStarted, Fate::AwaitingApproval] {
+        let known = vec![KnownCall { message: 1, block: 1, fate }];
+        assert_eq!(
+            sketch(&translation::with_known(&list, known, TO)),
+            "user: go / assistant: let me / user: next"
+        );
+    }
+}
+
+#[test]
+fn system_texts_stand_anywhere() {
+    let developer =
+        json!({"role":"developer","content":[{"type":"text","text":"two"},{"type":"text","text":"three"}]});
+    let list = json!([
+        system("one"),
+        user("a"),
+        developer,
+        system(" "),
+        calls(None, &[(A, "read", "{}")]),
+        result(A, "r"),
+        system("four"),
+        assistant("b")
+    ]);
+    let out = from_chat(&list, TO);
+    assert_eq!(
+        sketch(&out.body),
+        "system: one / user: a / system: two\n\nthree / assistant:  + read{} / tool read: r / system: four / assistant: b"
+    );
+    assert_eq!(out.rules(), ["irregular-content", "empty-message"]);
+    let anthropic =
+        json!({"system":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"messages":[user("a")]});
+    assert_eq!(sketch(&from_anthropic(&anthropic, TO).body), "system: x\n\ny / user: a");
+}
+
+#[test]
+fn texts_are_joined_and_words_are_not() {
+    let list = json!([{"role":"user","content":[
+        {"type":"text","text":"one"},{"type":"text","text":""},{"type":"text","text":"two"}]}, assistant("ok")]);
+    let out = from_chat(&list, TO);
+    assert_eq!(out.messages()[0]["content"], "one\n\ntwo");
+    assert_eq!(out.rules(), ["irregular-content"]);
+}
+
+#[test]
+fn empties() {
+    for (list, expected) in [
+        (json!([]), "user: [conversation resumed]"),
+        (json!([system("s")]), "system: s"),
+        (json!([user("a"), {"role":"assistant","content":null,"reasoning_content":"hm"}]), "user: a"),
+        (json!([user("a"), assistant(""), user("b")]), "user: a / user: b"),
+        (json!([user(""), {"role":"user","content":[]}]), "user:  / user: "),
+        (json!([{"role":"weird","content":[]}, user("a")]), "user: a"),
+        (json!([assistant("a")]), "assistant: a"),
+        (
+            json!([user("a"), calls(None, &[(A, "read", "{}")]), result(A, "")]),
+            "user: a / assistant:  + read{} / tool read: ",
+        ),
+    ] {
+        assert_eq!(sketch(&from_chat(&list, TO).body), expected);
+    }
+    let blank = json!([user("go"),
+        {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"read","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":"one"},{"type":"text","text":" "}]}]);
+    assert_eq!(sketch(&from_anthropic(&blank, TO).body), "user: go / assistant:  + read{} / tool read: one");
+}
+
+#[test]
+fn media() {
+    let list = json!([{"role":"user","content":[
+        {"type":"text","text":"look"},
+        {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0K\nGgo"}},
+        {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO_-A="}},
+        {"type":"image_url","image_url":{"url":"https://example.com/a.jpg"}},
+        {"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}]}]);
+    let out = from_chat(&list, TO);
+    assert_eq!(
+        out.messages()[0],
+        json!({"role":"user",
+            "content":"look\n\n[image, https://example.com/a.jpg]\n\n[document, a.pdf, application/pdf, not shown]",
+            "images":["iVBORw0KGgo=","iVBO/+A="]})
+    );
+    assert_eq!(out.rules(), ["moved-media", "moved-media", "irregular-content"]);
+    let anthropic = json!([{"role":"user","content":[
+        {"type":"document","title":"n","source":{"type":"text","media_type":"text/plain","data":"words"}}]},
+        {"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}]);
+    assert_eq!(
+        sketch(&from_anthropic(&anthropic, TO).body),
+        "user: [document, n, text/plain]\nwords / assistant: [image, image/png, not shown]"
+    );
+    let only = json!([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]);
+    assert_eq!(sketch(&from_chat(&only, TO).body), "user:  <iVBORw0KGgo=>");
+}
+
+#[test]
+fn media_in_results() {
+    let picture =
+        |data: &str| json!({"type":"image","source":{"type":"base64","media_type":"image/png","data":data}});
+    let list = json!([user("shoot"),
+        {"role":"assistant","content":[
+            {"type":"tool_use","id":A,"name":"shot","input":{}},{"type":"tool_use","id":B,"name":"scan","input":{}}]},
+        {"role":"user","content":[
+            {"type":"tool_result","tool_use_id":A,"content":[{"type":"text","text":"done"},picture("iVBORw0KGgo=")]},
+            {"type":"tool_result","tool_use_id":B,"content":[picture("R0lGODlh")]},
+            {"type":"text","text":"nice"}]}]);
+    let out = from_anthropic(&list, TO);
+    assert_eq!(
+        sketch(&out.body),
+        "user: shoot / assistant:  + shot{} + scan{} / tool shot: done\n\n[image, shown in the next user message] / \
+         tool scan: [image, shown in the next user message] / \
+         user: [from the result of tool shot]\n\n[from the result of tool scan] <iVBORw0KGgo=> <R0lGODlh> / user: nice"
+    );
+    assert_eq!(out.about("moved-media"), ["shot", "scan"]);
+}
+
+#[test]
+fn a_failed_result_says_so() {
+    let list = |content: Value| {
+        json!([user("go"), {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"run","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":content,"is_error":true}]}])
+    };
+    let out = from_anthropic(
+        &list(json!([{"type":"text","text":"no such file"},{"type":"text","text":"really"}])),
+        TO,
+    );
+    assert_eq!(
+        sketch(&out.body),
+        "user: go / assistant:  + run{} / tool run: [error] no such file\n\nreally"
+    );
+    assert_eq!(out.about("foreign-field"), ["is_error"]);
+    assert_eq!(out.findings[0].action.name(), "replaced");
+    let empty = from_anthropic(&list(json!("")), TO);
+    assert_eq!(sketch(&empty.body), "user: go / assistant:  + run{} / tool run: [error]");
+}
+
+#[test]
+fn a_tool_needs_a_name() {
+    let source = json!({"messages":[user("go"), calls(None, &[(A, "", "{}"), (B, "näme", "{}")]), result(A, "a"), result(B, "b")]});
+    let out = from_chat(&source, TO);
+    assert_eq!(
+        sketch(&out.body),
+        "user: go / assistant:  + unknown_tool{} + näme{} / tool unknown_tool: a / tool näme: b"
+    );
+    assert_eq!(out.rules(), ["illegal-name"]);
+}
+
+#[test]
+fn tools_and_choice() {
+    let source = json!({"model":"m","messages":[user("hi")],"tool_choice":{"type":"any"},"tools":[
+        {"name":"a","description":"does a","input_schema":{"type":"object"}},
+        {"type":"web_search_20250305","name":"web_search"}]});
+    let out = from_anthropic(&source, TO);
+    assert_eq!(
+        out.body,
+        json!({"messages":[user("hi")],
+            "tools":[{"type":"function","function":{"name":"a","description":"does a","parameters":{"type":"object"}}}]})
+    );
+    assert_eq!(
+        out.about("foreign-field"),
+        ["tool web_search", "model", "tool_choice"],
+        "there is no tool choice"
+    );
+}
+
+#[test]
+fn reasoning_is_left_out() {
+    let thinking = json!([user("a"), {"role":"assistant","content":[
+        {"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"b"}]}]);
+    let out = from_anthropic(&thinking, TO);
+    assert_eq!(out.body["messages"], json!([user("a"), assistant("b")]));
+    assert_eq!(out.rules(), ["foreign-reasoning"]);
+}
+
+#[test]
+fn lone_surrogates() {
+    let body = r#"[{"role":"user","content":"a\ud83d"},{"role":"assistant","content":null,"tool_calls":[
+        {"id":"call0000A","type":"function","function":{"name":"read","arguments":"{\"s\":\"\\ud83d\"}"}}]},
+        {"role":"tool","tool_call_id":"call0000A","content":"b\ud83d"}]"#;
+    let input = rejoin_formats::Input::new("body", body.as_bytes()).unwrap();
+    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
+    assert!(out.body.contains(r#""arguments":{"s":"\ufffd"}"#), "{}", out.body);
+    assert_eq!(
+        sketch(&serde_json::from_str(&out.body).unwrap()),
+        "user: a\u{fffd} / assistant:  + read{\"s\":\"\u{fffd}\"} / tool read: b\u{fffd}"
+    );
+    assert_eq!(out.findings.iter().filter(|finding| finding.rule.name() == "lone-surrogate").count(), 3);
+    let system = br#"{"system":"s\ud83d","messages":[{"role":"user","content":"a"}]}"#;
+    let input = rejoin_formats::Input::new("body", system).unwrap();
+    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
+    assert!(out.body.contains("s\u{fffd}"));
+    assert_eq!(out.findings[0].rule.name(), "lone-surrogate");
+}
+
+#[test]
+fn what_was_sent_stays() {
+    fn pieces(body: &Value) -> Vec<String> {
+        body["messages"].as_array().unwrap().iter().map(Value::to_string).collect()
+    }
+    translation::check_stable(&translation::growing(), TO, pieces);
+}
+
+#[test]
+fn responses() {
+    let response = br#"{"model":"qwen3","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"ok","thinking":"hm",
+        "tool_calls":[{"function":{"name":"a","arguments":{ "x" : 1.50 }}},{"function":{"name":"a","arguments":{ "x" : 1.50 }}},
+        {"id":"call_7","function":{"name":"b","arguments":{}}}]},
+        "done_reason":"stop","done":true,"prompt_eval_count":3,"eval_count":4}"#;
+    let decoded = TO.wire().decode(response).unwrap();
+    assert_eq!(decoded.model.as_deref(), Some("qwen3"));
+    assert_eq!(decoded.stop_reason.as_deref(), Some("stop"));
+    assert_eq!(decoded.usage, Some((3, 4)));
+    let BlockKind::Reasoning(reasoning) = &decoded.message.blocks[0].kind else { panic!("{decoded:?}") };
+    assert_eq!(reasoning.text.as_str(), "hm");
+    assert_eq!(reasoning.origin.dialect.as_deref(), Some("ollama"));
+    assert_eq!(decoded.message.content().as_deref(), Some("ok"));
+    let calls: Vec<_> = decoded.message.tool_calls().collect();
+    assert_eq!(calls[0].arguments.text().as_str(), "{ \"x\" : 1.50 }");
+    assert_ne!(calls[0].id, calls[1].id);
+    assert_eq!(calls[2].id.as_str(), "call_7");
+    assert!(calls.iter().all(|call| call.id_given));
+    let native = decoded.message.native.as_ref().unwrap();
+    let span = calls[0].arguments.text().span().unwrap();
+    assert_eq!(
+        span.of(native.raw.as_str()),
+        Some("{ \"x\" : 1.50 }"),
+        "the text is a piece of the native item"
+    );
+    // The same response gives the same ids, another one others.
+    let ids = |response: &[u8]| {
+        let decoded = TO.wire().decode(response).unwrap();
+        decoded.message.tool_calls().map(|call| call.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(response), ids(response));
+    let later = String::from_utf8_lossy(response).replace("2026-01-01", "2026-01-02");
+    assert_ne!(ids(response)[0], ids(later.as_bytes())[0]);
+    let error = TO.wire().decode(br#"{"error":"model 'x' not found"}"#).unwrap_err();
+    assert_eq!(error.to_string(), "the provider answered: model 'x' not found");
+    assert!(TO.wire().decode(br#"{"model":"x"}"#).unwrap_err().to_string().contains("has no message"));
+}
