@@ -426,12 +426,15 @@ fn too_long_a_text_is_named() {
 #[test]
 fn every_problem_has_the_providers_words() {
     use rejoin_view::{Rule, Severity};
-    for dialect in Dialect::all() {
+    // Ollama refuses hardly anything; the model just does not see what is wrong.
+    for dialect in Dialect::all().filter(|dialect| *dialect != Dialect::Ollama) {
         let wire = dialect.wire();
         for rule in Rule::ALL.iter().filter(|rule| rule.severity() == Severity::Error) {
             // Damage is ours to name: a provider never sees it.
             let ours = matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::MisplacedBlock);
-            assert_eq!(wire.answer(*rule).is_none(), ours, "{dialect} {rule}");
+            // Mistral takes any arguments.
+            let taken = dialect == Dialect::Mistral && *rule == Rule::MalformedArguments;
+            assert_eq!(wire.answer(*rule).is_none(), ours || taken, "{dialect} {rule}");
         }
         assert!(!wire.provider().is_empty());
     }

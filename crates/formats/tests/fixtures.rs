@@ -58,7 +58,8 @@ fn after_repair_every_dialect_accepts_them() {
 #[test]
 fn what_is_accepted_is_left_alone() {
     for (name, dialect, body, verdict) in fixtures() {
-        if verdict != "ok" {
+        // Some dialects are only written.
+        if verdict != "ok" || sessions::named(dialect.name()).is_none() {
             continue;
         }
         let input = Input::new(name.as_str(), &body).unwrap();

@@ -127,6 +127,8 @@ impl BlockReader<'_> {
                 kind == "image_url" && under == Under::Role(&Role::User),
             ),
             "file" => (self.file(item), Some(Style::OpenAi), under == Under::Role(&Role::User)),
+            // Mistral's way to show a document.
+            "document_url" => (self.document_url(item), None, false),
             "image" => {
                 (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under))
             }
@@ -299,6 +301,24 @@ impl BlockReader<'_> {
         let usable = source != MediaSource::Unusable;
         let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
         Some(if usable { block.at(self.span(item)) } else { block })
+    }
+
+    fn document_url(&self, item: Value<'_>) -> Option<Block> {
+        let url = self.text(item.get("document_url")?)?;
+        let name = item.given("document_name").and_then(|name| self.text(name));
+        let (media_type, source) = match split_data_url(&url) {
+            Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+            None if url.is_blank() => (None, MediaSource::Unusable),
+            None => (None, MediaSource::Url(url)),
+        };
+        Some(Block::new(BlockKind::Document(Box::new(Media { media_type, source, name }))))
+    }
+
+    /// A picture as Ollama writes it: just its bytes.
+    pub(crate) fn bare_image(&self, item: Value<'_>) -> Option<Block> {
+        let data = self.text(item)?;
+        let source = if is_base64(&data) { MediaSource::Base64(data) } else { MediaSource::Unusable };
+        Some(Block::new(BlockKind::Image(Box::new(Media { media_type: None, source, name: None }))))
     }
 
     fn source_media(&self, item: Value<'_>, make: fn(Box<Media>) -> BlockKind) -> Option<Block> {

@@ -193,6 +193,11 @@ impl MessageReader {
             self.reasoning(item, blocks, &mut all);
         }
         all.extend(content.blocks);
+        // Ollama keeps pictures beside the content.
+        let images = item.given("images").into_iter().flat_map(Value::items);
+        let images: Vec<Block> = images.filter_map(|image| blocks.bare_image(image)).collect();
+        regular &= images.is_empty();
+        all.extend(images);
         if let Some((refusal, text)) =
             item.given("refusal").and_then(|value| Some((value, blocks.text(value)?)))
         {
