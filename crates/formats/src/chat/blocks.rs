@@ -16,7 +16,7 @@ use super::Style;
 pub(super) struct BlockReader<'b> {
     pub style: Style,
     pub buffer: &'b Arc<str>,
-    /// Where the message starts in the buffer; spans count from there.
+    /// Where spans count from, in the buffer; it wraps around where the native item begins before the buffer does.
     pub base: usize,
     pub model: Option<&'b Text>,
 }
@@ -42,7 +42,7 @@ impl BlockReader<'_> {
     }
 
     fn span(&self, value: Value<'_>) -> Span {
-        Span::verbatim(value.start() - self.base, value.raw().len())
+        Span::verbatim(value.start().wrapping_sub(self.base), value.raw().len())
     }
 
     fn raw(&self, value: Value<'_>) -> Raw {
