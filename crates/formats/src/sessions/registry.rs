@@ -7,7 +7,10 @@ use crate::{
     convert::{ConvertError, Converted, repaired},
     input::{Input, Stream},
     session::{ReadError, Session},
-    sessions::writing::{Writing, Written},
+    sessions::{
+        claude_code,
+        writing::{Writing, Written},
+    },
     wire::TooLarge,
 };
 
@@ -40,6 +43,17 @@ pub struct Reading {
 
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "claude-code",
+        about: "a Claude Code transcript, of a session or of one of its sub-agents",
+        read: Some(Reading {
+            sniff: claude_code::sniff,
+            read: claude_code::read,
+            read_stream: claude_code::read_stream,
+            lines: true,
+        }),
+        write: Some(claude_code::write),
+    },
     Format {
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
