@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Text, Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Salt, Text, Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
 };
@@ -193,26 +193,35 @@ impl Session {
             imported_at,
             chain: Chain::empty(),
             parent: self.id.to_string(),
+            path: None,
             entries: Vec::with_capacity(self.messages.len() + self.set_aside.len() + 1),
         };
         let metadata = Metadata {
             conversation: self.id,
             provider: None,
-            model: self.context.model().map(Text::from),
+            // A source that grows may go on with another model; its header stays what it was.
+            model: self.context.model().filter(|_| self.details.is_empty()).map(Text::from),
             directory: None,
             format: Some(Text::new(self.format)),
         };
         import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
-        import.context();
-        let mut aside = self.set_aside.iter().peekable();
+        // What a compaction hides stands before it on the path; what lies on another branch must not stand on the path.
+        let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
+        let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
+        let mut aside = self.set_aside.iter().enumerate().peekable();
         for place in 0..=self.messages.len() {
-            while let Some(item) = aside.next_if(|item| item.after <= place) {
-                import.aside(&item.what);
+            while let Some((number, item)) = aside.next_if(|(_, item)| item.after <= place) {
+                match &item.what {
+                    Aside::Hidden(message, detail) if number >= compacted => import.branch(message, detail),
+                    what => import.aside(what),
+                }
             }
             if let Some(message) = self.messages.get(place) {
                 import.message(message, self.details.get(place).unwrap_or(&Detail::default()));
             }
         }
+        // Last, since it may change as the source grows: no other id depends on it.
+        import.context();
         import.entries
     }
 }
@@ -223,6 +232,8 @@ struct Import<'s> {
     imported_at: Timestamp,
     chain: Chain,
     parent: String,
+    /// The last entry on the path.
+    path: Option<(EntryId, Hash)>,
     entries: Vec<Entry>,
 }
 
@@ -232,15 +243,29 @@ impl Import<'_> {
         let id = EntryId::derive(&self.session.id, source, bytes);
         let salt = Salt(id.as_uuid().into_bytes());
         let stamp = Stamp { id, timestamp: self.imported_at, salt, source_time: detail.time.clone() };
-        let entry = self.chain.append(kind, content, stamp);
+        let entry = self.chain.append_under(self.path, kind, content, stamp);
+        self.path = Some((id, entry.hash()));
         self.parent = id.to_string();
         self.entries.push(entry);
+    }
+
+    /// A message beside the path: whatever comes next follows what came before it.
+    fn branch(&mut self, message: &Message, detail: &Detail) {
+        let path = (self.path, self.parent.clone());
+        self.message(message, detail);
+        (self.path, self.parent) = path;
     }
 
     /// What surrounds the messages, whole: the system prompt and the tools for whoever looks for them, every field as it
     /// was for whoever wants the body back.
     fn context(&mut self) {
         let context = &self.session.context;
+        let beside = self.entries.last().is_some_and(|last| Some(last.id()) != self.path.map(|(id, _)| id));
+        if beside {
+            // The last one lies beside the path: the head goes back.
+            let branch = Content::Branch(content::Branch { reason: None });
+            self.append(Kind::Branch, &branch, "branch", &Detail::default());
+        }
         if context.fields.is_empty() && !context.whole_body {
             return;
         }

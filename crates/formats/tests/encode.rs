@@ -432,8 +432,9 @@ fn every_problem_has_the_providers_words() {
         for rule in Rule::ALL.iter().filter(|rule| rule.severity() == Severity::Error) {
             // Damage is ours to name: a provider never sees it.
             let ours = matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::MisplacedBlock);
-            // Mistral takes any arguments.
-            let taken = dialect == Dialect::Mistral && *rule == Rule::MalformedArguments;
+            // Mistral takes any arguments, and names no size.
+            let taken =
+                dialect == Dialect::Mistral && matches!(rule, Rule::MalformedArguments | Rule::TooLarge);
             assert_eq!(wire.answer(*rule).is_none(), ours || taken, "{dialect} {rule}");
         }
         assert!(!wire.provider().is_empty());

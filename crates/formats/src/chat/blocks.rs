@@ -16,7 +16,7 @@ use super::Style;
 pub(crate) struct BlockReader<'b> {
     pub style: Style,
     pub buffer: &'b Arc<str>,
-    /// Where the message starts in the buffer; spans count from there.
+    /// Where spans count from, in the buffer; it wraps around where the native item begins before the buffer does.
     pub base: usize,
     pub model: Option<&'b Text>,
 }

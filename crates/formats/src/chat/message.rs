@@ -61,8 +61,20 @@ impl MessageReader {
 
     /// Reads the `index`-th message of its list, an item of the text in `buffer`. `None` if it is no message at all.
     pub fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, index: usize) -> Option<ReadMessage> {
+        self.read_within(item, buffer, index, item.start())
+    }
+
+    /// The same for a message inside a larger native item: spans count from `base` of the buffer, which wraps around where
+    /// the native item begins before the buffer does.
+    pub fn read_within(
+        &mut self,
+        item: Value<'_>,
+        buffer: &Arc<str>,
+        index: usize,
+        base: usize,
+    ) -> Option<ReadMessage> {
         let model = self.model.clone();
-        let blocks = BlockReader { style: self.style, buffer, base: item.start(), model: model.as_ref() };
+        let blocks = BlockReader { style: self.style, buffer, base, model: model.as_ref() };
         let mut findings = Vec::new();
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         if let Some(text) = blocks.text(item) {
@@ -100,6 +112,13 @@ impl MessageReader {
             message.native = Some(native);
         }
         Some(ReadMessage { message, findings })
+    }
+
+    /// A message of this role, from a content that stands by itself.
+    pub fn content(&self, role: Role, content: Value<'_>, buffer: &Arc<str>, base: usize) -> Message {
+        let blocks = BlockReader { style: self.style, buffer, base, model: self.model.as_ref() };
+        let content = blocks.content(Some(content), Under::Role(&role));
+        self.message(role, content.blocks, content.form, false)
     }
 
     /// The role, and whether the source wrote it the way its dialect does.

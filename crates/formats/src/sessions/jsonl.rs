@@ -1,6 +1,6 @@
 //! `jsonl`: our own record, one entry a line.
 
-use std::{collections::HashMap, io::Cursor, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Message, Text, Tree,
@@ -45,8 +45,7 @@ fn is_entry(root: Value<'_>) -> bool {
 /// # Errors
 /// If there is none in it.
 pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    let mut source = Cursor::new(input.text.as_bytes());
-    read_stream(Stream { name: &input.name, source: &mut source, companions: None })
+    lines::of_text(input, read_stream)
 }
 
 /// Reads the conversation of a file of entries, line by line.

@@ -7,14 +7,14 @@ use std::{
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, SyntaxError, Value},
+    json::{Doc, Kind, Value},
     limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use crate::{
-    input::{InputError, Stream},
-    session::{Place, ReadError},
+    input::{Input, InputError, Stream},
+    session::{Place, ReadError, Session},
 };
 
 /// One line, or the part of one that is a JSON value by itself.
@@ -33,6 +33,25 @@ pub trait LineReader {
     fn damaged(&mut self, line: &Line, finding: Finding);
     /// Something about the file that belongs to no line.
     fn found(&mut self, finding: Finding);
+}
+
+/// Reads a text as the file of lines that it is.
+///
+/// # Errors
+/// Those of the reader.
+pub fn of_text(
+    input: &Input,
+    read: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
+) -> Result<Vec<Session>, ReadError> {
+    let mut source = input.text.as_bytes();
+    let companions = input.companions.as_deref();
+    let mut sessions = read(Stream { name: &input.name, source: &mut source, companions })?;
+    // What was no text was replaced before the lines were looked at.
+    if let (Some(at), Some(first)) = (input.replaced_at, sessions.first_mut()) {
+        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
+        first.findings.insert(0, Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    }
+    Ok(sessions)
 }
 
 /// Reads every line of a stream.
@@ -60,8 +79,10 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
         } else {
             let ended = bytes.ends_with(b"\n");
             let mut line = bytes.trim_ascii_end();
-            if place.index == 0 {
-                line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+            let mut place = place;
+            if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| place.index == 0) {
+                line = rest;
+                place.offset += 3;
             }
             if !line.is_empty() {
                 anything = true;
@@ -84,72 +105,64 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
 }
 
-/// One line: usually one value. A write that was cut off and the next one behind it may share it.
+/// One line: usually one value. Two programs, or one that was killed and came back, may have left more on it.
 fn one(line: &Line, ended: bool, reader: &mut impl LineReader) {
-    match Doc::parse(&line.text) {
-        Ok(doc) => {
-            if let Some(root) = doc.root() {
-                reader.value(line, root);
-            }
-        }
-        Err(error) => glued(line, ended, error, reader),
-    }
-}
-
-/// Two writes on one line: the first may be cut, the last may be whole.
-fn glued(line: &Line, ended: bool, error: SyntaxError, reader: &mut impl LineReader) {
     let text = &*line.text;
-    // Nobody writes this inside a value: quotes would be escaped there.
-    let mut cuts: Vec<usize> = vec![0];
-    cuts.extend(text.match_indices("{\"").map(|(at, _)| at).filter(|at| *at > 0 && follows_a_cut(text, *at)));
-    let mut start = 0;
-    let mut torn_end = true;
-    for (number, cut) in cuts.iter().enumerate().skip(1) {
-        let end = cuts.get(number + 1).copied().unwrap_or(text.len());
-        let piece = text[*cut..end].trim_end();
-        let whole =
-            Doc::parse(piece).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object));
-        if whole {
-            tell(line, start, *cut, false, error, reader);
-            let piece = Line { text: Arc::from(piece), place: line.place };
-            if let Ok(doc) = Doc::parse(&piece.text)
-                && let Some(root) = doc.root()
-            {
-                reader.value(&piece, root);
+    if let Ok(doc) = Doc::parse(text) {
+        return doc.root().into_iter().for_each(|root| reader.value(line, root));
+    }
+    let mut at_byte = 0;
+    while !text[at_byte..].trim_start().is_empty() {
+        let rest = &text[at_byte..];
+        let (doc, error) = Doc::parse_prefix(rest);
+        let whole = |root: &Value<'_>| !root.is_cut() && matches!(root.kind(), Kind::Object | Kind::Array);
+        if let Some(root) = doc.root().filter(whole) {
+            let piece =
+                Line { text: Arc::from(root.raw()), place: shifted(line.place, at_byte + root.start()) };
+            if let Ok(doc) = Doc::parse(&piece.text) {
+                doc.root().into_iter().for_each(|root| reader.value(&piece, root));
             }
-            start = end;
-            torn_end = end < text.len();
+            at_byte += root.end();
+            continue;
         }
-    }
-    if start == 0 || torn_end {
-        tell(line, start, text.len(), !ended, error, reader);
+        let next = whole_value_inside(rest);
+        let damaged = rest[..next.unwrap_or(rest.len())].trim_end();
+        let indent = damaged.len() - damaged.trim_start().len();
+        let piece =
+            Line { text: Arc::from(&damaged[indent..]), place: shifted(line.place, at_byte + indent) };
+        // Only the end of the file can be torn.
+        let rule = if next.is_none() && !ended { Rule::TornTail } else { Rule::DamagedEntry };
+        let finding = Finding::new(rule, at(line.place), Action::SetAside);
+        reader.damaged(&piece, error.map_or(finding.clone(), |error| finding.because(error.reason)));
+        let Some(next) = next else { return };
+        at_byte += next;
     }
 }
 
-/// Whether an object that begins here could be a write of its own.
-fn follows_a_cut(text: &str, at: usize) -> bool {
-    let rest = &text[at..];
-    ["{\"timestamp\"", "{\"type\"", "{\"parentUuid\"", "{\"uuid\"", "{\"id\"", "{\"v\""]
-        .iter()
-        .any(|opening| rest.starts_with(opening))
-        && !matches!(text.as_bytes()[at - 1], b':' | b',' | b'[')
+/// Where a whole value begins that was written behind one that was cut off: the program went on in the middle of a line.
+fn whole_value_inside(text: &str) -> Option<usize> {
+    /// What lines of the tools that write such files begin with.
+    const BEGINNINGS: [&str; 5] =
+        ["{\"timestamp\":", "{\"parentUuid\":", "{\"type\":\"", "{\"v\":\"", "{\"uuid\":"];
+    /// What only such a line has, and nothing inside one.
+    const OWN_FIELDS: [&str; 7] = ["payload", "items", "hash", "uuid", "sessionId", "leafUuid", "messageId"];
+    /// Looking closer costs a read of the rest; more than this many look-alikes are not worth it.
+    const LOOK_AT: usize = 16;
+    BEGINNINGS.iter().find_map(|beginning| {
+        let places = text.match_indices(beginning).map(|(at, _)| at).filter(|at| *at > 0);
+        places.take(LOOK_AT).find(|at| {
+            let (doc, error) = Doc::parse_prefix(&text[*at..]);
+            doc.root().is_some_and(|root| {
+                // What stands inside another value has its closing brackets behind it.
+                let alone = error.is_none() || text[*at + root.end()..].trim_start().starts_with('{');
+                alone && !root.is_cut() && OWN_FIELDS.iter().any(|name| root.get(name).is_some())
+            })
+        })
+    })
 }
 
-/// Reports a piece of a line that is no value, or one that is.
-fn tell(line: &Line, start: usize, end: usize, torn: bool, error: SyntaxError, reader: &mut impl LineReader) {
-    let piece = line.text[start..end].trim();
-    if piece.is_empty() {
-        return;
-    }
-    let line = Line { text: Arc::from(piece), place: line.place };
-    if let Ok(doc) = Doc::parse(&line.text)
-        && let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object)
-    {
-        reader.value(&line, root);
-        return;
-    }
-    let rule = if torn { Rule::TornTail } else { Rule::DamagedEntry };
-    reader.damaged(&line, Finding::new(rule, at(line.place), Action::SetAside).because(error.reason));
+fn shifted(place: Place, by: usize) -> Place {
+    Place { offset: place.offset + by, ..place }
 }
 
 /// The position of a line that is no message.

@@ -1,5 +1,6 @@
 //! Session formats: other tools' files, read into conversations. The list is in `registry.rs`.
 
+mod claude_code;
 pub mod codex;
 pub mod jsonl;
 mod lines;

@@ -9,7 +9,7 @@ use crate::{
     responses,
     session::{ReadError, Session},
     sessions::{
-        codex, jsonl, markdown, turns,
+        claude_code, codex, jsonl, markdown, turns,
         writing::{Writing, Written},
     },
     wire::TooLarge,
@@ -44,6 +44,17 @@ pub struct Reading {
 
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "claude-code",
+        about: "a Claude Code transcript, of a session or of one of its sub-agents",
+        read: Some(Reading {
+            sniff: claude_code::sniff,
+            read: claude_code::read,
+            read_stream: claude_code::read_stream,
+            lines: true,
+        }),
+        write: Some(claude_code::write),
+    },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",

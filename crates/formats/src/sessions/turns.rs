@@ -1,8 +1,6 @@
 //! `turns`: one turn a line, `{timestamp, items, metadata}`; the items are Responses items. A compaction is a line of its
 //! own, `{timestamp, summary, truncatedCount}`.
 
-use std::io::Cursor;
-
 use rejoin_record::{
     Message, Raw, Text, Timestamp,
     json::{Doc, Kind, Value, write},
@@ -46,8 +44,7 @@ pub fn sniff(text: &str) -> bool {
 /// # Errors
 /// If there is none in it.
 pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    let mut source = Cursor::new(input.text.as_bytes());
-    read_stream(Stream { name: &input.name, source: &mut source, companions: None })
+    lines::of_text(input, read_stream)
 }
 
 /// Reads the conversation of a file of turns, line by line.

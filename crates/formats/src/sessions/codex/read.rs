@@ -69,9 +69,7 @@ const ENVELOPES: &[&str] = &[
 /// # Errors
 /// If there is none in it.
 pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    let mut source = Cursor::new(input.text.as_bytes());
-    let companions = input.companions.as_deref();
-    read_stream(Stream { name: &input.name, source: &mut source, companions })
+    lines::of_text(input, read_stream)
 }
 
 /// Reads the conversation of a rollout, line by line.

@@ -1,0 +1,237 @@
+//! The lines of a transcript, each for itself: what it is, and whom it follows. What cannot be read is set aside.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Text,
+    json::{Kind, Value},
+};
+use rejoin_view::{Action, Finding, Rule};
+
+use crate::{
+    input::Stream,
+    session::{Place, ReadError},
+    sessions::lines::{self, LineReader, at},
+};
+
+/// One value of a transcript; nearly always a line.
+pub(super) struct Line {
+    pub place: Place,
+    /// Its exact JSON, or what is left of it.
+    pub text: Arc<str>,
+    pub uuid: Option<Box<str>>,
+    pub parent: Parent,
+    /// Spoken by a sub-agent, and by which.
+    pub sidechain: bool,
+    pub agent: Option<Box<str>>,
+    pub what: What,
+}
+
+/// Whom a line follows.
+pub(super) enum Parent {
+    /// It does not say.
+    Absent,
+    /// Nobody: it begins something.
+    Root,
+    /// The line with this id.
+    Named(Box<str>),
+}
+
+/// What a line is.
+pub(super) enum What {
+    /// No part of the conversation.
+    Aside,
+    /// What a sub-agent is doing: no part of the conversation either.
+    AgentProgress,
+    /// A title, how much it counts, and the line whose conversation it names, where it says so.
+    Title(Text, u8, Option<Box<str>>),
+    /// Here everything before was replaced by a summary.
+    Boundary(Box<Boundary>),
+    /// Something that was said.
+    Said(Box<Said>),
+}
+
+/// Where a conversation was compacted.
+#[derive(Default)]
+pub(super) struct Boundary {
+    /// The last line before it.
+    pub before: Option<Box<str>>,
+    /// Messages before it that stay as they were: the first, the last, and the line that they follow now.
+    pub kept: Option<[Box<str>; 3]>,
+}
+
+/// Something that was said: by a model, by a person, by a tool.
+#[derive(Default)]
+pub(super) struct Said {
+    pub by_model: bool,
+    /// The model's response that it is a part of.
+    pub message_id: Option<Box<str>>,
+    pub request_id: Option<Box<str>>,
+    /// The calls in it, and the calls that its results answer.
+    pub calls: Vec<Box<str>>,
+    pub results: Vec<Box<str>>,
+    /// Nothing but results.
+    pub only_results: bool,
+    /// What a person said while the model was at work; it stands in an attachment.
+    pub queued: bool,
+    /// The summary of what came before.
+    pub summary: bool,
+    /// Where its content stands in the line.
+    pub content: (usize, usize),
+}
+
+/// Every line of a transcript, and what was wrong with some.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub all: Vec<Line>,
+    pub findings: Vec<Finding>,
+}
+
+impl Lines {
+    /// Reads all lines.
+    pub(super) fn read(mut stream: Stream<'_>) -> Result<Self, ReadError> {
+        let mut lines = Self::default();
+        lines::read(&mut stream, &mut lines)?;
+        Ok(lines)
+    }
+}
+
+impl LineReader for Lines {
+    fn value(&mut self, line: &lines::Line, root: Value<'_>) {
+        let mut own = Line::new(line.place, Arc::clone(&line.text));
+        let said = if root.kind() == Kind::Object { own.fill(root) } else { Err("it is not an object") };
+        if let Err(why) = said {
+            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
+            self.findings.push(finding.because(why));
+        }
+        self.all.push(own);
+    }
+
+    fn damaged(&mut self, line: &lines::Line, finding: Finding) {
+        self.findings.push(finding);
+        self.all.push(Line::new(line.place, Arc::clone(&line.text)));
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+impl Line {
+    fn new(place: Place, text: Arc<str>) -> Self {
+        Self {
+            place,
+            text,
+            uuid: None,
+            parent: Parent::Absent,
+            sidechain: false,
+            agent: None,
+            what: What::Aside,
+        }
+    }
+
+    /// Takes what an object says. An error if it should be a message and is none.
+    fn fill(&mut self, root: Value<'_>) -> Result<(), &'static str> {
+        self.uuid = owned(root.get("uuid"));
+        self.parent = match root.get("parentUuid") {
+            None => Parent::Absent,
+            Some(parent) => owned(Some(parent)).map_or(Parent::Root, Parent::Named),
+        };
+        self.sidechain = is_true(root.get("isSidechain"));
+        self.agent = owned(root.get("agentId"));
+        let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
+        self.what = match &*kind {
+            "user" | "assistant" => return self.said(root, kind == "assistant"),
+            "attachment" => queued(root),
+            "system" if root.get("subtype").is_some_and(|kind| kind.is_str("compact_boundary")) => {
+                boundary(root)
+            }
+            "progress" => {
+                let data = root.get("data").and_then(|data| data.get("type"));
+                let agent = data.is_some_and(|kind| kind.is_str("agent_progress"));
+                if agent { What::AgentProgress } else { What::Aside }
+            }
+            "summary" => title(root, "summary", 0),
+            "ai-title" => title(root, "aiTitle", 1),
+            "custom-title" => title(root, "customTitle", 2),
+            _ => What::Aside,
+        };
+        Ok(())
+    }
+
+    fn said(&mut self, root: Value<'_>, by_model: bool) -> Result<(), &'static str> {
+        let message = root.get("message").filter(|message| message.kind() == Kind::Object);
+        let Some((message, content)) = message.and_then(|message| Some((message, message.get("content")?)))
+        else {
+            return Err("it has no message");
+        };
+        let of_kind = |kind: &'static str| {
+            content.items().filter(move |block| block.get("type").is_some_and(|given| given.is_str(kind)))
+        };
+        let calls: Vec<_> = of_kind("tool_use").filter_map(|block| owned(block.get("id"))).collect();
+        let results: Vec<_> =
+            of_kind("tool_result").filter_map(|block| owned(block.get("tool_use_id"))).collect();
+        // What the program says in a model's place was never part of a request, unless it calls a tool.
+        let synthetic = message.get("model").is_some_and(|model| model.is_str("<synthetic>"));
+        let in_its_place = by_model && (synthetic || is_true(root.get("isApiErrorMessage")));
+        if in_its_place && of_kind("tool_use").next().is_none() {
+            return Ok(());
+        }
+        let blocks = content.items().count();
+        self.what = What::Said(Box::new(Said {
+            by_model,
+            message_id: owned(message.get("id")).filter(|_| by_model),
+            request_id: owned(root.get("requestId")),
+            only_results: blocks > 0 && of_kind("tool_result").count() == blocks,
+            calls,
+            results,
+            queued: false,
+            summary: is_true(root.get("isCompactSummary")),
+            content: (content.start() - root.start(), content.end() - root.start()),
+        }));
+        Ok(())
+    }
+}
+
+/// What a person said while the model was at work stands nowhere else. Other attachments hold what the program makes its
+/// own words of before a model sees them.
+fn queued(root: Value<'_>) -> What {
+    let attachment = root.get("attachment");
+    let kind = attachment.and_then(|attachment| attachment.get("type"));
+    let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
+    match prompt.filter(|_| kind.is_some_and(|kind| kind.is_str("queued_command"))) {
+        Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => What::Said(Box::new(Said {
+            queued: true,
+            content: (prompt.start() - root.start(), prompt.end() - root.start()),
+            ..Said::default()
+        })),
+        _ => What::Aside,
+    }
+}
+
+fn boundary(root: Value<'_>) -> What {
+    let segment = root.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
+    let of = |name| segment.and_then(|segment| owned(segment.get(name)));
+    let kept = match (of("headUuid"), of("tailUuid"), of("anchorUuid")) {
+        (Some(head), Some(tail), Some(anchor)) => Some([head, tail, anchor]),
+        _ => None,
+    };
+    What::Boundary(Box::new(Boundary { before: owned(root.get("logicalParentUuid")), kept }))
+}
+
+fn title(root: Value<'_>, field: &str, counts: u8) -> What {
+    match root.get(field).and_then(Value::as_str) {
+        Some(title) if !title.trim().is_empty() => {
+            What::Title(Text::from(&*title), counts, owned(root.get("leafUuid")))
+        }
+        _ => What::Aside,
+    }
+}
+
+fn owned(value: Option<Value<'_>>) -> Option<Box<str>> {
+    value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(|text| Box::from(&*text))
+}
+
+pub(super) fn is_true(value: Option<Value<'_>>) -> bool {
+    value.and_then(Value::as_bool) == Some(true)
+}

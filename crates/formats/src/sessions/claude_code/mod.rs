@@ -1,0 +1,63 @@
+//! Claude Code transcripts: one JSON object a line, a tree by `uuid` and `parentUuid`, Anthropic messages inside.
+//!
+//! `lines.rs` reads each line for itself, `tree.rs` finds the path that the conversation took and what is one message,
+//! `read.rs` makes a session of it, `write.rs` goes the other way. Nothing here opens a file: an output that lies beside
+//! the transcript is asked for.
+
+mod lines;
+mod read;
+mod tree;
+mod write;
+
+use rejoin_record::json::{Doc, Kind, Value};
+
+pub(crate) use read::{read, read_stream};
+pub(crate) use write::write;
+
+/// The name of the format.
+const FORMAT: &str = "claude-code";
+
+/// How much of a text is looked at to tell its format.
+const SNIFF_BYTES: usize = 1024 * 1024;
+
+/// Whether a text, or the beginning of one, is a transcript. One line that nobody else writes is enough: the first ones
+/// may be damaged, and the last one may be cut.
+pub(crate) fn sniff(text: &str) -> bool {
+    let beginning = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    beginning.lines().map(str::trim_start).filter(|line| line.starts_with('{')).any(|line| {
+        let (doc, _) = Doc::parse_prefix(line);
+        doc.root().is_some_and(is_own)
+    })
+}
+
+/// Whether a line is one that Claude Code writes and no other tool.
+fn is_own(root: Value<'_>) -> bool {
+    let string = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
+    let object = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::Object);
+    let Some(kind) = root.get("type").and_then(Value::as_str) else {
+        // A long line that is cut inside its message: the type stands behind that.
+        return root.is_cut()
+            && root.get("parentUuid").is_some()
+            && root.get("isSidechain").is_some()
+            && string("sessionId");
+    };
+    match &*kind {
+        "user" | "assistant" => {
+            let message = root.get("message").filter(|message| message.kind() == Kind::Object);
+            let spoken = message.is_some_and(|message| {
+                message.get("content").is_some() || (message.is_cut() && message.get("role").is_some())
+            });
+            spoken && (string("uuid") || string("sessionId"))
+        }
+        "summary" => string("summary") && string("leafUuid"),
+        "file-history-snapshot" => object("snapshot") && string("messageId"),
+        "queue-operation" => string("operation") && string("sessionId"),
+        "progress" => object("data") && string("toolUseID") && string("uuid"),
+        "attachment" => object("attachment") && string("uuid") && string("sessionId"),
+        "custom-title" => string("customTitle") && string("sessionId"),
+        "ai-title" => string("aiTitle") && string("sessionId"),
+        "last-prompt" => string("lastPrompt") && string("sessionId"),
+        "permission-mode" => string("permissionMode") && string("sessionId"),
+        _ => false,
+    }
+}

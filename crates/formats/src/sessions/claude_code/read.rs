@@ -1,0 +1,308 @@
+//! From the lines of a transcript to a session: messages with their own bytes, and everything else beside them.
+
+use std::{collections::HashSet, sync::Arc};
+
+use rejoin_record::{
+    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
+    json::{Doc, Value, write},
+};
+use rejoin_view::Finding;
+
+use super::{
+    FORMAT,
+    lines::{Line, Lines, What},
+    tree::{self, Shape},
+};
+use crate::{
+    chat::{MessageReader, Style},
+    context::{Context, Field},
+    input::{Companions, Input, Stream},
+    session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
+    sessions::lines,
+    wire::registry::Dialect,
+};
+
+/// What marks a block for a cache. Marks beyond what the provider takes would have to be counted: blocks that have one are
+/// written anew.
+const MARK: &str = "\"cache_control\"";
+
+/// Reads the conversation in a text.
+pub(crate) fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
+    lines::of_text(input, read_stream)
+}
+
+/// Reads the conversation in a file, line by line.
+pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    let (name, companions) = (stream.name, stream.companions);
+    let Lines { all, findings } = Lines::read(stream)?;
+    let nothing = ReadError::NoConversation("no line of it is a message");
+    let shape = tree::shape(&all).ok_or(nothing)?;
+    Ok(vec![Builder::new(&all, &shape, companions).session(name, findings)])
+}
+
+/// Puts a session together.
+struct Builder<'l> {
+    lines: &'l [Line],
+    shape: &'l Shape,
+    companions: Option<&'l dyn Companions>,
+    set_aside: Vec<SetAside>,
+    /// The last model that a message names.
+    model: Option<String>,
+}
+
+/// A message that was read, with what its lines say of it.
+struct Spoken {
+    message: Message,
+    detail: Detail,
+    place: Place,
+}
+
+impl<'l> Builder<'l> {
+    fn new(lines: &'l [Line], shape: &'l Shape, companions: Option<&'l dyn Companions>) -> Self {
+        Self { lines, shape, companions, set_aside: Vec::new(), model: None }
+    }
+
+    fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
+        let (mut messages, mut places, mut details) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spilled = Vec::new();
+        // Calls and results without ids pair by position: each reader sees only what belongs together.
+        let mut reader = MessageReader::new(Style::Anthropic, None);
+        for &unit in &self.shape.visible {
+            let spoken = self.message(&mut reader, unit);
+            messages.push(Arc::new(spoken.message));
+            places.push(spoken.place);
+            details.push(spoken.detail);
+            self.outputs_beside(messages.last(), spoken.place, messages.len(), &mut spilled);
+        }
+        let model = self.model.take();
+        self.everything_else();
+        self.set_aside.extend(spilled);
+        self.set_aside.sort_by_key(|item| item.after);
+        findings.extend(self.shape.findings.iter().cloned());
+        Session {
+            format: FORMAT,
+            id: self.id(name),
+            context: context(model.as_deref()),
+            messages,
+            places,
+            details,
+            known: Vec::new(),
+            sent: Vec::new(),
+            findings,
+            set_aside: self.set_aside,
+        }
+    }
+
+    /// The conversation's own id is the session's; a sub-agent's is its own within that.
+    fn id(&self, name: &str) -> rejoin_record::ConversationId {
+        let said = |line: &&Line| matches!(line.what, What::Said(_));
+        let first = self
+            .lines
+            .iter()
+            .filter(said)
+            .find(|line| line.sidechain == self.shape.sidechain)
+            .or_else(|| self.lines.iter().find(said));
+        let doc = first.and_then(|line| Doc::parse(&line.text).ok());
+        let field = |name: &str| {
+            let value = doc.as_ref()?.root()?.get(name)?.as_str()?;
+            Some(value.into_owned()).filter(|value| !value.is_empty())
+        };
+        let session = field("sessionId").or_else(|| field("session_id"));
+        let own = match (session, field("agentId").filter(|_| self.shape.sidechain)) {
+            (Some(session), Some(agent)) => Some(format!("{session}/{agent}")),
+            (session, _) => session,
+        };
+        let raw = first.map(|line| Raw::new(Arc::clone(&line.text)));
+        derive_id(FORMAT, own.as_deref(), name, raw.as_ref())
+    }
+
+    /// Reads one message, of one line or more.
+    fn message(&mut self, reader: &mut MessageReader, unit: usize) -> Spoken {
+        let numbers = &self.shape.units[unit];
+        let lines = || numbers.iter().map(|number| &self.lines[*number]);
+        let (mut blocks, mut items, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut role, mut form) = (None, Form::Parts);
+        let mut detail = Detail::default();
+        let mut start = 0;
+        for line in lines() {
+            let part = read_line(reader, line, start);
+            self.model = part.model.or(self.model.take());
+            items.push(NativeItem {
+                span: Span::verbatim(start, line.text.len()),
+                blocks: u32::try_from(part.message.blocks.len()).unwrap_or(u32::MAX),
+                regular: false,
+            });
+            pieces.push((blocks.len(), line.place));
+            blocks.extend(part.message.blocks);
+            role = role.or(Some(part.message.role));
+            form = part.message.form;
+            detail.time = detail.time.or(part.time);
+            start += line.text.len() + 1;
+        }
+        let first = &self.lines[numbers[0]];
+        detail.id = first.uuid.as_deref().map(Text::from);
+        let raw = if numbers.len() == 1 {
+            items.clear();
+            Raw::new(Arc::clone(&first.text))
+        } else {
+            form = Form::Parts;
+            detail.pieces = pieces;
+            Raw::new(lines().map(|line| &*line.text).collect::<Vec<_>>().join(","))
+        };
+        for block in &mut blocks {
+            forget_marked(block, raw.as_str());
+        }
+        let native = Native { format: Text::from(FORMAT), raw, regular: false, more: false, items };
+        let role = role.unwrap_or(Role::User);
+        Spoken { message: Message { role, blocks, form, native: Some(native) }, detail, place: first.place }
+    }
+
+    /// Keeps what no model would see, in the order of the file.
+    fn everything_else(&mut self) {
+        let count = self.lines.len();
+        let (mut starts, mut inside) = (vec![None; count], vec![false; count]);
+        for (unit, lines) in self.shape.units.iter().enumerate() {
+            starts[lines[0]] = Some(unit);
+            lines.iter().for_each(|line| inside[*line] = true);
+        }
+        let mut places = vec![None; self.shape.units.len()];
+        for (place, unit) in self.shape.visible.iter().enumerate() {
+            places[*unit] = Some(place);
+        }
+        let mut compacted = vec![false; count];
+        self.shape.compacted.iter().for_each(|line| compacted[*line] = true);
+        let uuids: HashSet<&str> = self.lines.iter().filter_map(|line| line.uuid.as_deref()).collect();
+        let mut reader = MessageReader::new(Style::Anthropic, None);
+        let (mut after, mut best_title) = (0, 0);
+        for (index, line) in self.lines.iter().enumerate() {
+            if let What::Title(title, counts, leaf) = &line.what {
+                self.aside(line.place, after, Aside::Raw(Text::new(Arc::clone(&line.text))));
+                // An old summary may name a conversation of another file.
+                let own = leaf.as_deref().is_none_or(|leaf| *counts > 0 || uuids.contains(leaf));
+                if own && *counts >= best_title {
+                    best_title = *counts;
+                    self.aside(line.place, after, Aside::Title(title.clone()));
+                }
+                continue;
+            }
+            if !inside[index] {
+                self.aside(line.place, after, Aside::Raw(Text::new(Arc::clone(&line.text))));
+            }
+            if compacted[index] {
+                self.aside(line.place, after, Aside::Compacted { summary: Text::new("") });
+            }
+            match starts[index].map(|unit| (unit, places[unit])) {
+                // What a compaction kept stands before it in the file and after it for a model.
+                Some((_, Some(place))) if self.shape.start.is_none_or(|start| index > start) => {
+                    after = after.max(place + 1);
+                }
+                Some((unit, None)) => {
+                    let spoken = self.message(&mut reader, unit);
+                    let hidden = Aside::Hidden(Arc::new(spoken.message), spoken.detail);
+                    self.aside(line.place, after, hidden);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn aside(&mut self, place: Place, after: usize, what: Aside) {
+        self.set_aside.push(SetAside { place, after, what });
+    }
+
+    /// Outputs that were too long for the transcript and lie in files beside it. The model saw what the transcript has.
+    fn outputs_beside(
+        &self,
+        message: Option<&Arc<Message>>,
+        place: Place,
+        after: usize,
+        found: &mut Vec<SetAside>,
+    ) {
+        let (Some(companions), Some(message)) = (self.companions, message) else { return };
+        let texts = message.tool_results().flat_map(|result| &result.content).filter_map(Block::as_text);
+        for path in texts.filter_map(|text| path_of_output(text)) {
+            if let Some(bytes) = companions.open(path) {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                found.push(SetAside { place, after, what: Aside::Raw(Text::from(text)) });
+            }
+        }
+    }
+}
+
+/// What one line says.
+struct Part {
+    message: Message,
+    time: Option<Text>,
+    model: Option<String>,
+}
+
+/// Reads the message of a line that stands at `start` of its native item.
+fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
+    let mut part = Part { message: Message::new(Role::User, Vec::new()), time: None, model: None };
+    let doc = Doc::parse(&line.text);
+    let (Some(root), What::Said(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
+        return part;
+    };
+    part.time = root.get("timestamp").and_then(|time| time.as_str()).map(|time| Text::from(&*time));
+    let base = 0usize.wrapping_sub(start);
+    if said.queued {
+        let prompt = root.get("attachment").and_then(|attachment| attachment.get("prompt"));
+        if let Some(prompt) = prompt {
+            part.message = reader.content(Role::User, prompt, &line.text, base);
+        }
+        return part;
+    }
+    let Some(message) = root.get("message") else { return part };
+    if let Some(read) = reader.read_within(message, &line.text, line.place.index, base) {
+        part.message = read.message;
+    }
+    if message.get("role").and_then(Value::as_str).is_none_or(|role| role.is_empty()) {
+        // The line's type tells who speaks; what the reader guessed does not count.
+        part.message.role = if said.by_model { Role::Assistant } else { Role::User };
+    }
+    let model = message.get("model").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
+    // `<synthetic>` and the like name no model.
+    part.model = model.filter(|model| said.by_model && !model.is_empty() && !model.starts_with('<'));
+    for block in &mut part.message.blocks {
+        if let BlockKind::Reasoning(reasoning) = &mut block.kind {
+            reasoning.origin.model = part.model.as_deref().map(Text::from);
+        }
+    }
+    part
+}
+
+/// Takes the span from a block that has a cache mark, and from those inside a result.
+fn forget_marked(block: &mut Block, raw: &str) {
+    let marked =
+        |span: Option<Span>| span.and_then(|span| span.of(raw)).is_some_and(|own| own.contains(MARK));
+    if !marked(block.span) {
+        return;
+    }
+    block.span = None;
+    if let BlockKind::ToolResult(result) = &mut block.kind {
+        for inner in result.content.iter_mut().filter(|inner| marked(inner.span)) {
+            inner.span = None;
+        }
+    }
+}
+
+/// What surrounds the messages: a transcript names only the models that spoke.
+fn context(model: Option<&str>) -> Context {
+    let field = model.map(|model| {
+        let mut value = String::new();
+        write::string(&mut value, model);
+        Field { name: Text::new("model"), value: Raw::new(value) }
+    });
+    let fields: Vec<Field> = field.into_iter().collect();
+    Context { dialect: Some(Dialect::Anthropic), whole_body: false, before_messages: fields.len(), fields }
+}
+
+/// The file that a result says its full text was saved to.
+fn path_of_output(text: &str) -> Option<&str> {
+    const SAID: [&str; 2] = ["Full output saved to: ", "Output has been saved to "];
+    const FOLDER: &str = "tool-results";
+    SAID.iter().find_map(|said| {
+        let path = text.split_once(said)?.1.lines().next()?.trim().trim_end_matches('.');
+        path.contains(FOLDER).then_some(path)
+    })
+}

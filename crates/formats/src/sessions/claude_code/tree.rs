@@ -1,0 +1,463 @@
+//! The tree of a transcript: whom each line follows, which lines are one message, and the path that the conversation took.
+//!
+//! ```text
+//! user 1 ← assistant 2 (call a) ← assistant 3 (call b) ← result of b 5 ← assistant 6     the path: 1 2 3 5 6
+//!                               ← result of a 4                                          joins it by the call's id
+//! ```
+//!
+//! Lines that are no part of the conversation stand in the chain too: whoever follows one follows the nearest line above
+//! it that is. A link that leads nowhere is replaced by the order of the file. Everything is linear in the number of lines.
+
+use std::collections::{HashMap, VecDeque};
+
+use rejoin_record::limits;
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
+
+use super::lines::{Line, Parent, Said, What};
+
+/// What became of the lines of a transcript.
+pub(super) struct Shape {
+    /// Every message: its lines, in the order of the file.
+    pub units: Vec<Vec<usize>>,
+    /// What a model would see: units, in order.
+    pub visible: Vec<usize>,
+    /// Lines on the path before or at which everything earlier was replaced.
+    pub compacted: Vec<usize>,
+    /// The line that the visible part begins with, counted in the file; everything on lines up to it came before.
+    pub start: Option<usize>,
+    /// Whether the conversation is a sub-agent's.
+    pub sidechain: bool,
+    pub findings: Vec<Finding>,
+}
+
+/// What stands above a line.
+#[derive(Clone, Copy, Default)]
+struct Above {
+    /// The nearest line that is part of the conversation.
+    line: Option<usize>,
+    /// The line whose own link cannot be followed, if there is one on the way.
+    broken: Option<usize>,
+    /// A sub-agent's progress stands in between.
+    through_agent: bool,
+}
+
+/// Where a line's own link leads.
+enum Link {
+    To(usize),
+    /// To the line before it.
+    Before,
+    /// To the line before it, for what it names is not there.
+    Lost,
+    Nowhere,
+}
+
+struct Tree<'l> {
+    lines: &'l [Line],
+    /// Lines that are messages or boundaries, each id once.
+    kept: Vec<bool>,
+    by_uuid: HashMap<&'l str, usize>,
+    /// The line of the conversation before each line, among those of the same speaker.
+    before: Vec<Option<usize>>,
+    /// No line names another one: the file is a list.
+    list: bool,
+    findings: Vec<Finding>,
+}
+
+/// Finds the path to the last line of the conversation. `None` if nothing was said at all.
+pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
+    let mut tree = Tree::new(lines);
+    let mut above = tree.above();
+    tree.relink(&mut above);
+    let units = Units::new(&tree, &above);
+    let leaf = tree.leaf(&units)?;
+    let path = tree.path(leaf, &mut above);
+    let (cut, start) = tree.cut(&path);
+    let compacted = tree.compacted(&path, cut);
+    for &line in &path[cut..] {
+        tree.report(line, &above[line]);
+    }
+    let visible = units.visible(&tree, &path[cut..]);
+    Some(Shape {
+        units: units.all,
+        visible,
+        compacted,
+        start,
+        sidechain: lines[leaf].sidechain,
+        findings: tree.findings,
+    })
+}
+
+impl<'l> Tree<'l> {
+    fn new(lines: &'l [Line]) -> Self {
+        let mut kept = vec![false; lines.len()];
+        let mut by_uuid: HashMap<&str, usize> = HashMap::new();
+        let mut findings = Vec::new();
+        let is_kept = |line: &Line| matches!(line.what, What::Said(_) | What::Boundary(_));
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| is_kept(line)) {
+            // A program that goes on with an old file may write some of its lines again.
+            let first = line.uuid.as_deref().map_or(index, |uuid| *by_uuid.entry(uuid).or_insert(index));
+            kept[index] = first == index;
+            if first != index && !says_the_same(&lines[first], line) {
+                let at = Position { message: Some(line.place.index), block: None, line: line.place.line };
+                let finding = Finding::new(Rule::BrokenChain, at, Action::SetAside);
+                let finding = finding.about(line.uuid.as_deref().unwrap_or_default());
+                let finding = finding.because("an earlier line has the same id and says something else");
+                findings.push(Finding { severity: Severity::Note, ..finding });
+            }
+        }
+        // What is no part of the conversation never takes a message's id away.
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !is_kept(line)) {
+            line.uuid.as_deref().map(|uuid| by_uuid.entry(uuid).or_insert(index));
+        }
+        let mut last: HashMap<(bool, Option<&str>), usize> = HashMap::new();
+        let mut before = Vec::with_capacity(lines.len());
+        for (index, line) in lines.iter().enumerate() {
+            let speaker = (line.sidechain, line.agent.as_deref().filter(|_| line.sidechain));
+            before.push(last.get(&speaker).copied());
+            if kept[index] {
+                last.insert(speaker, index);
+            }
+        }
+        let leads = |(index, line): (usize, &Line)| match &line.parent {
+            Parent::Named(parent) => by_uuid.get(&**parent).is_some_and(|target| *target != index),
+            Parent::Absent | Parent::Root => false,
+        };
+        let list = !lines.iter().enumerate().any(leads);
+        Self { lines, kept, by_uuid, before, list, findings }
+    }
+
+    fn said(&self, line: usize) -> Option<&'l Said> {
+        match &self.lines[line].what {
+            What::Said(said) if self.kept[line] => Some(said),
+            _ => None,
+        }
+    }
+
+    /// The last thing that was said in the conversation itself; in the file of a sub-agent, the last thing at all. A result
+    /// that came when the model had gone on already is not where the conversation is.
+    fn leaf(&self, units: &Units) -> Option<usize> {
+        let said = || (0..self.lines.len()).rev().filter(|line| self.said(*line).is_some());
+        let own = || said().filter(|line| !self.lines[*line].sidechain);
+        own().find(|line| !units.is_late(*line)).or_else(|| own().next()).or_else(|| said().next())
+    }
+
+    fn link(&self, index: usize) -> Link {
+        let line = &self.lines[index];
+        let named = |uuid: &str| match self.by_uuid.get(uuid) {
+            Some(target) if *target != index => Link::To(*target),
+            _ => Link::Lost,
+        };
+        match (&line.parent, &line.what) {
+            (Parent::Named(parent), _) => named(parent),
+            // What was compacted is hidden, so it matters little if the link is lost.
+            (_, What::Boundary(boundary)) => match boundary.before.as_deref().map(named) {
+                Some(Link::To(target)) => Link::To(target),
+                _ => Link::Before,
+            },
+            (Parent::Root, _) if !self.list => Link::Nowhere,
+            (Parent::Root | Parent::Absent, _) => Link::Before,
+        }
+    }
+
+    /// What stands above each line of the conversation.
+    fn above(&self) -> Vec<Above> {
+        let mut above: Vec<Option<Above>> = vec![None; self.lines.len()];
+        let mut under_way = vec![false; self.lines.len()];
+        let mut trail = Vec::new();
+        for index in 0..self.lines.len() {
+            let mut here = index;
+            // Up through lines that are no part of the conversation, until something is known.
+            let found = loop {
+                if let Some(known) = above[here] {
+                    break known;
+                }
+                under_way[here] = true;
+                let broken = Above { line: self.before[here], broken: Some(here), through_agent: false };
+                let found = match self.link(here) {
+                    Link::Nowhere => Above::default(),
+                    Link::Before => Above { broken: None, ..broken },
+                    Link::Lost => broken,
+                    Link::To(target) if self.kept[target] => Above { line: Some(target), ..Above::default() },
+                    Link::To(target) if under_way[target] && above[target].is_none() => broken,
+                    Link::To(target) => {
+                        trail.push(here);
+                        here = target;
+                        continue;
+                    }
+                };
+                above[here] = Some(found);
+                break found;
+            };
+            let mut found = found;
+            while let Some(below) = trail.pop() {
+                found.through_agent |= matches!(self.lines[here].what, What::AgentProgress);
+                above[below] = Some(found);
+                here = below;
+            }
+        }
+        let resolved = above.into_iter().map(Option::unwrap_or_default).enumerate();
+        resolved.map(|(index, found)| self.not_on_progress(index, found)).collect()
+    }
+
+    /// A message that hangs on what a sub-agent did earlier was put there by mistake: nobody goes back to such a place. It
+    /// follows what was said before it.
+    fn not_on_progress(&self, index: usize, found: Above) -> Above {
+        let earlier = self.before[index].is_some() && found.line < self.before[index];
+        if self.kept[index] && found.through_agent && earlier && !self.lines[index].sidechain {
+            return Above { line: self.before[index], broken: Some(index), through_agent: true };
+        }
+        found
+    }
+
+    /// Messages that the last compaction kept follow its summary, and what followed the summary follows them.
+    fn relink(&self, above: &mut [Above]) {
+        let boundary = self.lines.iter().enumerate().rev().find_map(|(index, line)| match &line.what {
+            What::Boundary(boundary) if self.kept[index] && !line.sidechain => Some(boundary),
+            _ => None,
+        });
+        let Some([head, tail, anchor]) = boundary.and_then(|boundary| boundary.kept.as_ref()) else { return };
+        let of = |uuid: &str| self.by_uuid.get(uuid).copied().filter(|line| self.kept[*line]);
+        let (Some(head), Some(tail), Some(anchor)) = (of(head), of(tail), of(anchor)) else { return };
+        let mut inside = vec![false; above.len()];
+        let mut here = Some(tail);
+        while let Some(line) = here.filter(|line| !inside[*line]) {
+            inside[line] = true;
+            here = if line == head { None } else { above[line].line };
+        }
+        if !inside[head] || inside[anchor] {
+            return;
+        }
+        for line in 0..above.len() {
+            if above[line].line == Some(anchor) && !inside[line] {
+                above[line].line = Some(tail);
+            }
+        }
+        above[head] = Above { line: Some(anchor), ..Above::default() };
+    }
+
+    /// The lines of the conversation from its beginning to the leaf.
+    fn path(&self, leaf: usize, above: &mut [Above]) -> Vec<usize> {
+        let mut seen = vec![false; self.lines.len()];
+        let mut path = Vec::new();
+        let mut earliest = leaf;
+        let mut next = Some(leaf);
+        while let Some(line) = next {
+            seen[line] = true;
+            path.push(line);
+            earliest = earliest.min(line);
+            if above[line].line.is_some_and(|parent| seen[parent]) {
+                // In a circle, or where a compaction kept messages: on with what stands before all of it.
+                let line_before = self.before[earliest].filter(|before| !seen[*before]);
+                above[line] = Above { line: line_before, broken: Some(line), through_agent: false };
+            }
+            next = above[line].line;
+        }
+        path.reverse();
+        path
+    }
+
+    /// How much of the path a compaction hides, and the line that the visible part begins at.
+    fn cut(&self, path: &[usize]) -> (usize, Option<usize>) {
+        let boundary = |line: &usize| matches!(self.lines[*line].what, What::Boundary(_));
+        if let Some(at) = path.iter().rposition(boundary) {
+            return (at + 1, Some(path[at]));
+        }
+        // Older versions wrote no boundary: the summary itself is one.
+        let summary = path.iter().rposition(|line| self.said(*line).is_some_and(|said| said.summary));
+        summary.map_or((0, None), |at| (at, path[at].checked_sub(1)))
+    }
+
+    /// The lines at which everything before was replaced.
+    fn compacted(&self, path: &[usize], cut: usize) -> Vec<usize> {
+        let boundaries = path.iter().filter(|line| matches!(self.lines[**line].what, What::Boundary(_)));
+        let mut all: Vec<usize> = boundaries.copied().collect();
+        if all.is_empty() {
+            let first = path.get(cut).filter(|line| self.said(**line).is_some_and(|said| said.summary));
+            all.extend(first);
+        }
+        all
+    }
+
+    /// Says what link of the path could not be followed.
+    fn report(&mut self, index: usize, above: &Above) {
+        let Some(broken) = above.broken else { return };
+        let line = &self.lines[broken];
+        let at = Position { message: Some(line.place.index), block: None, line: line.place.line };
+        let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
+        let finding = match &line.parent {
+            Parent::Named(parent) => finding.about(&**parent),
+            Parent::Absent | Parent::Root => finding,
+        };
+        self.findings.push(match above.line.and_then(|line| self.lines[line].place.line) {
+            _ if above.through_agent && broken == index => {
+                finding.because("it hangs on what a sub-agent did; it goes on from the message before it")
+            }
+            Some(number) => finding.because(format!("it goes on from line {number}")),
+            // Nothing stands before it here: the file begins in the middle of a conversation, and nothing was guessed.
+            None => {
+                let finding = finding.because("the conversation began before this file");
+                Finding { severity: Severity::Note, ..finding }
+            }
+        });
+    }
+}
+
+/// Whether two lines of one id have the same content. What stands around it may have been written by another version.
+fn says_the_same(one: &Line, other: &Line) -> bool {
+    fn content(line: &Line) -> Option<&str> {
+        let What::Said(said) = &line.what else { return None };
+        line.text.get(said.content.0..said.content.1)
+    }
+    match (content(one), content(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.text == other.text,
+    }
+}
+
+/// Which lines are one message.
+struct Units {
+    all: Vec<Vec<usize>>,
+    /// The unit of each line that is part of one.
+    of: Vec<Option<usize>>,
+    /// The response that each line continues: of a model's line its own, of results the one that asked for them.
+    continues: Vec<Option<usize>>,
+    /// Units that another response followed.
+    continued: Vec<bool>,
+}
+
+impl Units {
+    fn new(tree: &Tree<'_>, above: &[Above]) -> Self {
+        let count = tree.lines.len();
+        let nothing = vec![None; count];
+        let mut units =
+            Self { all: Vec::new(), of: nothing.clone(), continues: nothing, continued: Vec::new() };
+        let mut beside: HashMap<(Option<usize>, &str), usize> = HashMap::new();
+        let mut sizes: Vec<usize> = Vec::new();
+        for (index, over) in above.iter().enumerate() {
+            let Some(said) = tree.said(index) else { continue };
+            let parent = over.line;
+            let response = parent.and_then(|parent| units.continues[parent]);
+            let mut unit = None;
+            if let Some(id) = said.message_id.as_deref() {
+                let sibling = beside.get(&(parent, id)).copied();
+                let fits = |unit: &usize| {
+                    let first = tree.said(units.all[*unit][0]);
+                    let size = sizes[*unit] + tree.lines[index].text.len();
+                    first.is_some_and(|first| is_one_response(first, said)) && size < limits::BODY_BYTES
+                };
+                unit = response.filter(fits).or_else(|| sibling.filter(fits));
+            }
+            let unit = unit.unwrap_or_else(|| {
+                units.all.push(Vec::new());
+                units.continued.push(false);
+                sizes.push(0);
+                units.all.len() - 1
+            });
+            if let Some(response) = response.filter(|response| said.by_model && *response != unit) {
+                units.continued[response] = true;
+            }
+            units.all[unit].push(index);
+            units.of[index] = Some(unit);
+            sizes[unit] += tree.lines[index].text.len() + 1;
+            units.continues[index] =
+                if said.by_model { Some(unit) } else { response.filter(|_| said.only_results) };
+            if let Some(id) = said.message_id.as_deref() {
+                beside.entry((parent, id)).or_insert(unit);
+            }
+        }
+        units
+    }
+
+    /// Whether a line holds results of a response that another one followed already.
+    fn is_late(&self, line: usize) -> bool {
+        let unit = self.continues[line].filter(|unit| self.of[line] != Some(*unit));
+        unit.is_some_and(|unit| self.continued[unit])
+    }
+
+    /// What a model would see: the units of the path, and results that hang on another branch of the same response.
+    fn visible(&self, tree: &Tree<'_>, path: &[usize]) -> Vec<usize> {
+        let mut shown = vec![false; self.all.len()];
+        let mut order = Vec::new();
+        for unit in path.iter().filter_map(|line| self.of[*line]) {
+            if !std::mem::replace(&mut shown[unit], true) {
+                order.push(unit);
+            }
+        }
+        let mut waiting = self.open_calls(tree, &order);
+        let mut elsewhere: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut loose = Vec::new();
+        for (unit, lines) in self.all.iter().enumerate() {
+            let Some(said) = tree.said(lines[0]).filter(|_| !shown[unit]) else { continue };
+            let answers =
+                !said.results.is_empty() && said.results.iter().all(|id| waiting.contains_key(&**id));
+            if answers {
+                let asked = waiting[&*said.results[0]];
+                for id in &said.results {
+                    waiting.remove(&**id);
+                }
+                elsewhere.entry(asked).or_default().push(unit);
+                shown[unit] = true;
+            } else if self.is_loose(tree, lines[0], &shown) {
+                loose.push(unit);
+                shown[unit] = true;
+            }
+        }
+        self.woven(tree, &order, elsewhere, loose)
+    }
+
+    /// The calls of these units that none of them answers, and the unit of each.
+    fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, usize> {
+        let lines = || order.iter().flat_map(|unit| self.all[*unit].iter().map(move |line| (*unit, *line)));
+        let said = || lines().filter_map(|(unit, line)| Some((unit, tree.said(line)?)));
+        let mut open: HashMap<&str, usize> =
+            said().flat_map(|(unit, said)| said.calls.iter().map(move |id| (&**id, unit))).collect();
+        for id in said().flat_map(|(_, said)| &said.results) {
+            open.remove(&**id);
+        }
+        open
+    }
+
+    /// A line without an id, which no other can name: it belongs to the path if what stands before it does.
+    fn is_loose(&self, tree: &Tree<'_>, line: usize, shown: &[bool]) -> bool {
+        let before = tree.before[line].and_then(|before| self.of[before]);
+        !tree.list && tree.lines[line].uuid.is_none() && before.is_some_and(|before| shown[before])
+    }
+
+    /// Puts what does not lie on the path in its place: results with the others of their batch, in the order of the file,
+    /// and the rest after them.
+    fn woven(
+        &self,
+        tree: &Tree<'_>,
+        order: &[usize],
+        mut elsewhere: HashMap<usize, Vec<usize>>,
+        loose: Vec<usize>,
+    ) -> Vec<usize> {
+        let mut woven = Vec::with_capacity(order.len());
+        let mut late: VecDeque<usize> = VecDeque::new();
+        let mut loose = loose.into_iter().peekable();
+        for &unit in order {
+            let line = self.all[unit][0];
+            let results = tree.said(line).is_some_and(|said| said.only_results);
+            while let Some(other) = late.pop_front_if(|other| !results || self.all[*other][0] < line) {
+                woven.push(other);
+            }
+            while let Some(other) = loose.next_if(|other| !results && self.all[*other][0] < line) {
+                woven.push(other);
+            }
+            woven.push(unit);
+            late.extend(elsewhere.remove(&unit).unwrap_or_default());
+        }
+        woven.extend(late);
+        woven.extend(loose);
+        woven
+    }
+}
+
+/// Whether two lines of a model are parts of one response.
+fn is_one_response(one: &Said, other: &Said) -> bool {
+    let same_request = match (&one.request_id, &other.request_id) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    one.message_id == other.message_id && same_request
+}

@@ -1,0 +1,344 @@
+//! Writing a transcript that Claude Code resumes: the messages of an Anthropic request, wrapped in lines that follow each
+//! other.
+//!
+//! The file is a session of its own: its ids derive from the conversation, so the file that was read can stay. Ids, times
+//! and folders come from the source or from the caller, never from here.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use rejoin_record::{
+    EntryId, Message, Timestamp,
+    hash::short_name,
+    json::{Doc, Kind, Value, write},
+};
+use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::PartRef};
+
+use super::{FORMAT, lines::is_true};
+use crate::{
+    convert::Target,
+    session::Session,
+    sessions::writing::{Writing, Written},
+    wire::{TooLarge, registry::Dialect, render},
+};
+
+/// The version whose way to write lines this is, where the source names none.
+const VERSION: &str = "2.1.0";
+/// Stands for a model that nobody knows.
+const UNKNOWN_MODEL: &str = "<unknown>";
+/// What marks a block for a cache.
+const MARK: &str = "\"cache_control\"";
+/// Marks what the program said in a person's place.
+const META: &str = "isMeta";
+/// What a line may say of a message beside its content.
+const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
+
+pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
+    let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
+    let body = doc.root().expect("BUG: a body is an object");
+    let messages: Vec<Value<'_>> = body.get("messages").into_iter().flat_map(Value::items).collect();
+    let sources = sources(view, &encoded.findings, &messages);
+    // Only a request declares tools and settings.
+    let mut findings = encoded.findings;
+    findings.retain(|finding| !matches!(finding.rule, Rule::StubTools | Rule::ThinkingOff));
+    findings.extend(left_out_fields(session, body));
+    let mut transcript = Transcript::new(session, writing);
+    if let Some(system) = body.given("system").filter(|system| !system.is_str("")) {
+        transcript.system(system);
+    }
+    for (message, source) in messages.into_iter().zip(sources) {
+        if message.raw().contains(['\n', '\r']) {
+            let at = source.map_or_else(Position::default, Position::message);
+            let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
+            findings.push(finding.because("a line holds no line breaks: those between values became spaces"));
+        }
+        if message.raw().contains(MARK) {
+            let at = source.map_or_else(Position::default, Position::message);
+            let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut).about("cache_control");
+            findings.push(finding.because("whoever goes on with a transcript sets marks of its own"));
+        }
+        transcript.message(message, source);
+    }
+    transcript.title();
+    Ok(Written { text: transcript.text, findings })
+}
+
+/// Fields around the messages that have no place in a transcript.
+fn left_out_fields(session: &Session, body: Value<'_>) -> Vec<Finding> {
+    let names = body.fields().filter_map(|(key, _)| key.as_str());
+    let own = |name: &Cow<'_, str>| {
+        let stubs = name == "tools" && session.context.tools_field().is_none();
+        !stubs && !["messages", "system", "model"].contains(&&**name)
+    };
+    let finding = |name: Cow<'_, str>| {
+        Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut).about(&*name)
+    };
+    names.filter(own).map(finding).collect()
+}
+
+/// The source message that each message of a body came from, where the two can be told to go together.
+fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Vec<Option<usize>> {
+    let gone: HashSet<usize> = findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::EmptyMessage && finding.action == Action::LeftOut)
+        .filter(|finding| finding.at.block.is_none())
+        .filter_map(|finding| finding.at.message)
+        .collect();
+    let mut expected: Vec<(&str, Option<usize>)> = Vec::new();
+    let mut leading = 0;
+    // The message that the last results stood in: what else it holds goes with them.
+    let mut results_of = None;
+    for item in view.items() {
+        let index = item.index();
+        let joined = results_of.take().is_some_and(|results| results == index);
+        match item.role() {
+            SoundRole::System | SoundRole::Developer if index == leading => leading += 1,
+            _ if gone.contains(&index) => {}
+            SoundRole::User => {
+                let orphan = item.parts().any(|part| matches!(part, PartRef::Orphan(..)));
+                if orphan || !joined {
+                    expected.push(("user", Some(index)));
+                }
+            }
+            SoundRole::System | SoundRole::Developer => expected.push(("user", Some(index))),
+            SoundRole::Assistant => {
+                if expected.is_empty() {
+                    expected.push(("user", None));
+                }
+                expected.push(("assistant", Some(index)));
+                let results = || item.exchanges().flat_map(|(exchange, _)| exchange.results());
+                if item.exchanges().next().is_some() {
+                    expected.push(("user", results().last().map(|result| result.at().0)));
+                }
+                let in_place = item.exchanges().filter_map(|(exchange, _)| exchange.in_place()).last();
+                results_of = in_place.map(|result| result.at().0);
+            }
+        }
+    }
+    let fits = |(message, (role, _)): (&Value<'_>, &(&str, Option<usize>))| {
+        message.get("role").is_some_and(|given| given.is_str(role))
+    };
+    if expected.len() == messages.len() && messages.iter().zip(&expected).all(fits) {
+        expected.into_iter().map(|(_, source)| source).collect()
+    } else {
+        vec![None; messages.len()]
+    }
+}
+
+/// A transcript as it is written.
+struct Transcript<'w> {
+    session: &'w Session,
+    writing: &'w Writing<'w>,
+    text: String,
+    /// The id of the session that the file is.
+    id: String,
+    folder: String,
+    version: String,
+    model: String,
+    /// The last line.
+    parent: Option<String>,
+    responses: usize,
+}
+
+/// One line of a transcript.
+struct Outgoing<'o> {
+    kind: &'static str,
+    message: &'o str,
+    marks: &'o [&'static str],
+    time: String,
+}
+
+impl<'w> Transcript<'w> {
+    fn new(session: &'w Session, writing: &'w Writing<'w>) -> Self {
+        let first = |name: &str| session.messages.iter().find_map(|message| source_field(message, &[name]));
+        Self {
+            session,
+            writing,
+            text: String::new(),
+            id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
+            folder: first("cwd").unwrap_or_else(|| writing.directory.to_owned()),
+            version: first("version").unwrap_or_else(|| VERSION.to_owned()),
+            model: session.context.model().unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
+            parent: None,
+            responses: 0,
+        }
+    }
+
+    /// A system prompt has no place of its own: it is the first thing that is said.
+    fn system(&mut self, system: Value<'_>) {
+        let wrapped = |text: &str| format!("<system>{text}</system>");
+        let content = match system.as_str() {
+            Some(text) => render::literal(&wrapped(&text)),
+            None => {
+                let texts = system.items().filter_map(|block| block.get("text")?.as_str());
+                let blocks: Vec<String> = texts.map(|text| render::text_block(&wrapped(&text))).collect();
+                let mut content = String::new();
+                render::array(&mut content, blocks.iter().map(String::as_str));
+                content
+            }
+        };
+        let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
+        let time = self.time(Some(0));
+        self.line(&Outgoing { kind: "user", message: &message, marks: &[META], time });
+    }
+
+    fn message(&mut self, message: Value<'_>, source: Option<usize>) {
+        let Some(content) = message.get("content") else { return };
+        let time = self.time(source);
+        let native = source.and_then(|index| self.session.messages.get(index));
+        if message.get("role").is_some_and(|role| role.is_str("assistant")) {
+            let model = native.and_then(|native| source_field(native, &["message", "model"]));
+            let model = model.unwrap_or_else(|| self.model.clone());
+            return self.response(content, &model, &time);
+        }
+        let mut marks = native.map(|native| marks_of(native)).unwrap_or_default();
+        if self.parent.is_some() {
+            // A summary counts for what comes after it, and hides what stands before it.
+            marks.retain(|mark| *mark == META);
+        }
+        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content));
+        self.line(&Outgoing { kind: "user", message: &message, marks: &marks, time });
+    }
+
+    /// What a model said: a line for each block, all of one response.
+    fn response(&mut self, content: Value<'_>, model: &str, time: &str) {
+        self.responses += 1;
+        let id = format!("msg_{}", short_name(&format!("{} {}", self.id, self.responses), 24));
+        let blocks: Vec<Cow<'_, str>> = match content.as_str() {
+            Some(text) => vec![render::text_block(&text).into()],
+            None => content.items().map(plain_block).collect(),
+        };
+        for block in blocks {
+            let mut message = String::from("{\"id\":");
+            write::string(&mut message, &id);
+            message.push_str(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+            write::string(&mut message, model);
+            message.push_str(",\"content\":[");
+            message.push_str(&block);
+            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,");
+            message.push_str("\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}");
+            let time = time.to_owned();
+            self.line(&Outgoing { kind: "assistant", message: &message, marks: &[], time });
+        }
+    }
+
+    fn line(&mut self, line: &Outgoing<'_>) {
+        let own = self.parent.as_deref().unwrap_or(&self.id);
+        let uuid = EntryId::derive(&self.session.id, own, line.message).to_string();
+        let out = &mut self.text;
+        out.push('{');
+        write::key(out, "parentUuid");
+        match &self.parent {
+            Some(parent) => write::string(out, parent),
+            None => out.push_str("null"),
+        }
+        out.push_str(",\"isSidechain\":false,\"userType\":\"external\"");
+        let text = |out: &mut String, name, value: &str| {
+            write::key(out, name);
+            write::string(out, value);
+        };
+        text(out, "cwd", &self.folder);
+        text(out, "sessionId", &self.id);
+        text(out, "version", &self.version);
+        text(out, "gitBranch", "");
+        text(out, "type", line.kind);
+        write::key(out, "message");
+        out.push_str(line.message);
+        for mark in line.marks {
+            write::key(out, mark);
+            out.push_str("true");
+        }
+        text(out, "uuid", &uuid);
+        text(out, "timestamp", &line.time);
+        out.push_str("}\n");
+        self.parent = Some(uuid);
+    }
+
+    fn title(&mut self) {
+        let Some(title) = self.session.title() else { return };
+        self.text.push_str("{\"type\":\"custom-title\",\"customTitle\":");
+        write::string(&mut self.text, title);
+        write::key(&mut self.text, "sessionId");
+        write::string(&mut self.text, &self.id);
+        self.text.push_str("}\n");
+    }
+
+    /// When it was said, if the source tells in a way that can be read.
+    fn time(&self, source: Option<usize>) -> String {
+        let detail = source.and_then(|index| self.session.details.get(index));
+        let given = detail.and_then(|detail| detail.time.as_ref());
+        let time = given.and_then(|time| time.parse::<Timestamp>().ok()).unwrap_or(self.writing.now);
+        format!("{time:.3}")
+    }
+}
+
+/// A text that the source's own line has for a message, by the names that lead to it.
+fn source_field(message: &Message, names: &[&str]) -> Option<String> {
+    with_source_line(message, |root| {
+        let value = names.iter().try_fold(root, |value, name| value.get(name))?;
+        value.as_str().filter(|text| !text.is_empty()).map(Cow::into_owned)
+    })
+}
+
+fn marks_of(message: &Message) -> Vec<&'static str> {
+    let marks = with_source_line(message, |root| {
+        Some(MARKS.into_iter().filter(|mark| is_true(root.get(mark))).collect())
+    });
+    marks.unwrap_or_default()
+}
+
+/// Looks into the first line that a message of a transcript was read from.
+fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option<T>) -> Option<T> {
+    let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
+    let (doc, _) = Doc::parse_prefix(native.raw.as_str());
+    look(doc.root().filter(|root| root.kind() == Kind::Object)?)
+}
+
+/// A content as a line holds it: our own spelling around blocks that keep theirs, so that writing it again changes nothing.
+fn plain_content(content: Value<'_>) -> String {
+    if let Some(text) = content.as_str() {
+        return render::literal(&text);
+    }
+    let blocks: Vec<Cow<'_, str>> = content.items().map(plain_block).collect();
+    let mut out = String::new();
+    render::array(&mut out, blocks.iter().map(|block| &**block));
+    out
+}
+
+/// A block on one line and without marks for a cache, on it and on what stands inside a result.
+fn plain_block(block: Value<'_>) -> Cow<'_, str> {
+    if block.kind() != Kind::Object || !block.raw().contains(MARK) {
+        return one_line(block.raw());
+    }
+    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let mut out = String::from("{");
+    for (key, value) in block.fields().filter(|(key, _)| !key.is_str("cache_control")) {
+        write::key(&mut out, &key.as_str().unwrap_or_default());
+        if result && key.is_str("content") && value.kind() == Kind::Array {
+            let inside: Vec<String> = value.items().map(without_mark).collect();
+            render::array(&mut out, inside.iter().map(String::as_str));
+        } else {
+            out.push_str(&one_line(value.raw()));
+        }
+    }
+    out.push('}');
+    out.into()
+}
+
+/// A block inside a result, without its own mark.
+fn without_mark(block: Value<'_>) -> String {
+    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
+    let mut out = String::from("{");
+    for (key, value) in fields {
+        write::key(&mut out, &key.as_str().unwrap_or_default());
+        out.push_str(&one_line(value.raw()));
+    }
+    out.push('}');
+    out
+}
+
+/// JSON on one line. Strings hold no line breaks, so these stand between values.
+fn one_line(json: &str) -> Cow<'_, str> {
+    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
+}
