@@ -3,6 +3,7 @@
 use rejoin_record::{
     Raw, Text,
     json::{Doc, Kind, Value, write},
+    limits,
 };
 
 use crate::wire::{registry::Dialect, render::opaque_label};
@@ -312,6 +313,9 @@ fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclara
     let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
         .iter()
         .find_map(|name| body.given(name));
+    // Nesting that no dialect is sure to take does not go out.
+    let deep = schema.is_some_and(|schema| schema.is_deeper_than(limits::NESTING));
+    let schema = schema.filter(|_| !deep);
     let kind = match value.given("type").and_then(Value::as_str).as_deref() {
         None | Some("function") => ToolKind::Function,
         // OpenAI means free text by it, Anthropic an ordinary tool.
@@ -335,7 +339,10 @@ fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclara
     let outer = value.fields().map(|(key, _)| key);
     let inner = if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
     let more = outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));
-    let more = more.filter(|name| !held.contains(&name.as_str())).collect();
+    let mut more: Vec<String> = more.filter(|name| !held.contains(&name.as_str())).collect();
+    if deep {
+        more.push(String::from("schema"));
+    }
     Some(ToolDeclaration {
         kind,
         more,

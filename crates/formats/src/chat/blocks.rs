@@ -171,7 +171,7 @@ impl BlockReader<'_> {
             && !item.is_deeper_than(limits::NESTING)
             && match self.style {
                 Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind),
-                Style::OpenAi => kind == "input_audio" && under == Under::Role(&Role::User),
+                Style::OpenAi => under == Under::Role(&Role::User) && is_audio(item, kind),
             };
         let opaque = Opaque { kind: Text::new(kind), raw: self.raw(item), fits };
         let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
@@ -418,6 +418,14 @@ fn anthropic_opaque_fits(kind: &str, under: Under<'_>) -> bool {
         }
         Under::Role(_) => false,
     }
+}
+
+/// Whether a part is a sound that OpenAI takes.
+fn is_audio(item: Value<'_>, kind: &str) -> bool {
+    let audio = item.get("input_audio");
+    let text =
+        |name| audio.is_some_and(|audio| audio.get(name).is_some_and(|text| text.kind() == Kind::String));
+    kind == "input_audio" && text("data") && text("format")
 }
 
 /// Whether a block of Anthropic's own has what the API asks of it.

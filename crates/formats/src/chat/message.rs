@@ -226,6 +226,8 @@ impl MessageReader {
             let own = self.style == Style::OpenAi && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
         }
+        let refused = item.given("refusal").is_some_and(|refusal| refusal.kind() == Kind::String);
+        regular &= refused || item.given("refusal").is_none();
         let before_calls = all.len();
         let calls = self.calls(item, blocks);
         // Some agents write a call twice: as a block of the content, and beside it.
@@ -248,8 +250,7 @@ impl MessageReader {
                 Form::Text => true,
                 Form::Parts => content_is_filled(item),
                 Form::Null | Form::Absent => {
-                    role == Role::Assistant
-                        && (called || item.given("audio").is_some() || item.given("refusal").is_some())
+                    role == Role::Assistant && (called || item.given("audio").is_some() || refused)
                 }
             },
             Style::Anthropic => {

@@ -443,9 +443,16 @@ impl Reader<'_> {
             .collect();
         let sealed =
             item.given("encrypted_content").and_then(Value::as_str).is_some_and(|blob| !blob.is_empty());
-        let listed =
-            |field: &str, needed: bool| item.given(field).map_or(!needed, |list| list.kind() == Kind::Array);
-        let regular = sealed && listed("summary", true) && listed("content", false);
+        let texts_fit = |list: Value<'_>, kind: &str| {
+            let fits = |part: Value<'_>| {
+                part.get("type").is_some_and(|given| given.is_str(kind))
+                    && part.get("text").is_some_and(|text| text.kind() == Kind::String)
+            };
+            list.kind() == Kind::Array && list.items().all(fits)
+        };
+        let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
+        let told = item.given("content").is_none_or(|list| texts_fit(list, "reasoning_text"));
+        let regular = sealed && summed && told;
         let origin = Origin {
             dialect: Some(Text::new(FORMAT)),
             model: self.model.cloned(),

@@ -1,9 +1,9 @@
 //! What the codecs have in common: pieces of a message, labels, and whether the prefix is still what it was.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
-    chat::{Style, more_fields},
+    chat::{Style, blocks::is_base64, more_fields},
     context::{ToolDeclaration, ToolKind},
 };
 use rejoin_record::{
@@ -91,13 +91,15 @@ pub struct Ledger {
     pub findings: Vec<Finding>,
     intact: bool,
     first_change: Option<sound::FirstChange>,
+    /// Names of tools that were translated.
+    declared: HashSet<String>,
 }
 
 impl Ledger {
     /// A fresh ledger for a view.
     #[must_use]
     pub fn new(view: &SoundView, intact: bool) -> Self {
-        Self { findings: Vec::new(), intact, first_change: view.first_change() }
+        Self { findings: Vec::new(), intact, first_change: view.first_change(), declared: HashSet::new() }
     }
 
     /// Whether nothing before this piece was changed, here or by the repair pass.
@@ -139,10 +141,15 @@ impl Ledger {
         }
     }
 
-    /// Notes what becomes of a tool declaration. False if another dialect has nothing like it.
+    /// Notes what becomes of a tool declaration. False if another dialect has nothing like it, or has it already.
     pub fn declares(&mut self, tool: &ToolDeclaration, wire_name: &str, same: bool) -> bool {
         let about =
             |rule, action, subject: String| Finding::new(rule, Position::default(), action).about(subject);
+        if !same && !self.declared.insert(wire_name.to_owned()) {
+            let finding = about(Rule::ForeignField, Action::LeftOut, format!("tool {}", tool.name));
+            self.note(finding.because("it is declared twice"));
+            return false;
+        }
         if *wire_name != *tool.name {
             self.note(about(Rule::IllegalName, Action::Renamed, tool.name.to_string()));
         }
@@ -258,8 +265,10 @@ pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {
 pub fn image_url(media: &Media) -> Option<String> {
     match &media.source {
         MediaSource::Url(url) => Some(url.to_string()),
-        MediaSource::Base64(data) => Some(format!("data:{};base64,{data}", image_type(media, data))),
-        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => None,
+        MediaSource::Base64(data) if is_base64(data) => {
+            Some(format!("data:{};base64,{data}", image_type(media, data)))
+        }
+        _ => None,
     }
 }
 

@@ -314,7 +314,8 @@ impl Parser<'_> {
                 }
                 None => {
                     self.faults.push((at as u32, Fault::BadEscape));
-                    at += 2;
+                    // What follows is looked at by itself: it may be a control character.
+                    at += 1;
                 }
             }
         }

@@ -98,7 +98,7 @@ impl<'l> Tree<'l> {
             let first = line.uuid.as_deref().map_or(index, |uuid| *by_uuid.entry(uuid).or_insert(index));
             kept[index] = first == index;
             if first != index && !says_the_same(&lines[first], line) {
-                let at = Position { message: Some(line.place.index), block: None, line: line.place.line };
+                let at = Position { line: line.place.line, ..Position::default() };
                 let finding = Finding::new(Rule::BrokenChain, at, Action::SetAside);
                 let finding = finding.about(line.uuid.as_deref().unwrap_or_default());
                 let finding = finding.because("an earlier line has the same id and says something else");
@@ -282,7 +282,7 @@ impl<'l> Tree<'l> {
     fn report(&mut self, index: usize, above: &Above) {
         let Some(broken) = above.broken else { return };
         let line = &self.lines[broken];
-        let at = Position { message: Some(line.place.index), block: None, line: line.place.line };
+        let at = Position { line: line.place.line, ..Position::default() };
         let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
         let finding = match &line.parent {
             Parent::Named(parent) => finding.about(&**parent),

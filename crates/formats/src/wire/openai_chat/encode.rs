@@ -19,7 +19,10 @@ use super::super::{
     registry::Dialect,
     render::{self, Content, Ledger, Outgoing},
 };
-use crate::{chat::REASONING_FIELDS, convert::Target};
+use crate::{
+    chat::{REASONING_FIELDS, blocks::is_base64},
+    convert::Target,
+};
 
 const ID_LENGTH: usize = 40;
 pub(super) const NAME_LENGTH: usize = 64;
@@ -482,7 +485,7 @@ fn image_part(media: &Media) -> Option<String> {
 fn file_part(media: &Media, same: bool) -> Option<String> {
     let mut out = String::from("{\"type\":\"file\",\"file\":{");
     match &media.source {
-        MediaSource::Base64(data) => {
+        MediaSource::Base64(data) if is_base64(data) => {
             let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));

@@ -20,6 +20,7 @@ use super::super::{
     render::{self, Ledger, Outgoing},
 };
 use crate::{
+    chat::blocks::is_base64,
     convert::Target,
     responses::{Call, FORMAT},
 };
@@ -538,6 +539,7 @@ impl Encoder<'_> {
         if let (Some(only), None, true) = (alone.next(), alone.next(), self.same)
             && let Some(native) = &only.message().native
             && native.raw.as_str().starts_with('"')
+            && Doc::parse(native.raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(Value::is_clean))
             && only.is_complete()
             && self.target.context.whole_body
         {
@@ -625,14 +627,16 @@ fn without_id(raw: &str) -> String {
 fn image_part(media: &Media, same: bool) -> Option<String> {
     let url = match &media.source {
         MediaSource::Url(url) => url.to_string(),
-        MediaSource::Base64(data) => format!("data:{};base64,{data}", render::image_type(media, data)),
+        MediaSource::Base64(data) if is_base64(data) => {
+            format!("data:{};base64,{data}", render::image_type(media, data))
+        }
         MediaSource::ProviderFile(id) if same => {
             return Some(format!(
                 "{{\"type\":\"input_image\",\"detail\":\"auto\",\"file_id\":{}}}",
                 render::literal(id)
             ));
         }
-        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
+        _ => return None,
     };
     let url = render::literal(&url);
     Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":{url}}}"))
@@ -641,7 +645,7 @@ fn image_part(media: &Media, same: bool) -> Option<String> {
 fn file_part(media: &Media, same: bool) -> Option<String> {
     let mut out = String::from("{\"type\":\"input_file\"");
     match &media.source {
-        MediaSource::Base64(data) => {
+        MediaSource::Base64(data) if is_base64(data) => {
             let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
