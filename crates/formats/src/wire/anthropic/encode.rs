@@ -259,7 +259,13 @@ impl<'t> Encoder<'t> {
             // Another dialect's way to say that there is no text.
             (BlockKind::Text(text), _) if text.is_empty() && !self.same => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
-                self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+                let finding = Finding::new(Rule::EmptyMessage, at, Action::LeftOut);
+                // The agent did not send it either: nothing changes for the model.
+                if is_transcript(message) {
+                    self.ledger.note(finding)
+                } else {
+                    self.ledger.change(finding)
+                }
                 return None;
             }
             (BlockKind::Reasoning(_), _) => {
@@ -578,4 +584,9 @@ fn only_text(message: &Message) -> Option<&Text> {
         [block] => block.as_text().filter(|_| message.form == rejoin_record::Form::Text),
         _ => None,
     }
+}
+
+/// Whether a message was read from an agent's transcript, which is not what the agent sent, line for line.
+pub(super) fn is_transcript(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| &*native.format != FORMAT)
 }

@@ -6,7 +6,7 @@ use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
 use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
 
 use super::super::render::{self, Piece};
-use super::encode::Encoder;
+use super::encode::{Encoder, is_transcript};
 
 /// A message of results that is being put together.
 pub(in super::super) struct Pending {
@@ -55,7 +55,8 @@ impl Encoder<'_> {
                     let (index, block) = result.at();
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
-                        if self.same {
+                        // A transcript has a line for each result; the agent itself joins them before it sends them.
+                        if self.same && !is_transcript(result.message()) {
                             let finding =
                                 Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                             self.ledger.change(finding.because("results of one batch go in one message"));
