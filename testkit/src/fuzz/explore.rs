@@ -8,7 +8,9 @@ use std::{
 };
 
 use super::{
-    Broken, Signs, Target, guarded,
+    Broken, Signs, Target,
+    clock::measured,
+    guarded,
     minimise::minimise,
     mutate::{Material, mutate, stretched},
     random::Random,
@@ -25,16 +27,16 @@ const MOST_FAILURES: usize = 20;
 const MINIMISING: Duration = Duration::from_secs(4);
 
 /// Every so many runs, an input is stretched to see how time grows.
-const PROBE_EVERY: u64 = 400;
+const PROBE_EVERY: u64 = 1_000;
 
 /// The two lengths whose times are compared, in bytes.
-const PROBED: (usize, usize) = (16 * 1024, 128 * 1024);
+const PROBED: (usize, usize) = (64 * 1024, 512 * 1024);
 
 /// A stretched input that takes so many times longer than its length says is worth a look.
 const TOO_STEEP: f64 = 3.0;
 
-/// Below this, times are noise.
-const NOTICEABLE: Duration = Duration::from_millis(60);
+/// Below these, times are noise: of the short input and of the long one.
+const NOTICEABLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
@@ -170,6 +172,7 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         let start = Instant::now();
         let result = guarded(self.target, input, &mut signs);
         if self.limits.probes {
+            // What went by is more than what was worked, and costs less to know.
             self.is_slow(input, start.elapsed());
         }
         if let Err(broken) = result {
@@ -198,19 +201,15 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         self.failures.insert(broken.law.clone(), Failure { broken, input: small });
     }
 
-    /// A generous bound for one input, checks included. What exceeds it is run again, for a machine may be busy.
-    fn is_slow(&mut self, input: &[u8], mut took: Duration) {
+    /// A generous bound for one input, checks included.
+    fn is_slow(&mut self, input: &[u8], took: Duration) {
         let bound = Duration::from_millis(300) + Duration::from_micros(60) * input.len() as u32;
-        for _ in 0..2 {
-            if took <= bound || self.slow.len() >= MOST_FAILURES {
-                return;
-            }
-            let start = Instant::now();
-            let _ = guarded(self.target, input, &mut Signs::default());
-            took = took.min(start.elapsed());
+        if took <= bound || self.slow.len() >= MOST_FAILURES {
+            return;
         }
-        if took > bound {
-            let times = format!("{} bytes take {took:.1?} with all checks", input.len());
+        let (_, again) = measured(|| guarded(self.target, input, &mut Signs::default()));
+        if again > bound {
+            let times = format!("{} bytes take {:.1?} with all checks", input.len(), again.min(took));
             self.slow.push(Slow { input: input.to_vec(), times });
         }
     }
@@ -225,31 +224,23 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         let short = stretched(&mut self.probing, &base, PROBED.0);
         let long = stretched(&mut same, &base, PROBED.1);
         (self.before)(&long);
-        let measure = |input: &[u8]| {
-            let start = Instant::now();
-            watched(|| self.target.work(input)).map(|()| start.elapsed())
+        let time = |input: &[u8]| {
+            let (done, took) = measured(|| watched(|| self.target.work(input)));
+            done.map(|()| took)
         };
-        let times =
-            |input: &[u8], times: u32| (0..times).map(|_| measure(input)).collect::<Result<Vec<_>, _>>();
         let allowed = TOO_STEEP * long.len() as f64 / short.len().max(1) as f64;
-        let steep = |short: Duration, long: Duration| {
-            long > NOTICEABLE && long.as_secs_f64() > allowed * short.as_secs_f64().max(1e-4)
+        let times = || {
+            let (one, other) = (time(&short)?, time(&long)?);
+            let steep = other > NOTICEABLE.1 && other > one.max(NOTICEABLE.0).mul_f64(allowed);
+            Ok(steep.then_some((one, other)))
         };
-        let measured = times(&short, 1).and_then(|shorts| {
-            let longs = times(&long, 1)?;
-            if !steep(shorts[0], longs[0]) {
-                return Ok(None);
-            }
-            let (shorts, longs) = (times(&short, 5)?, times(&long, 3)?);
-            let best = |times: Vec<Duration>| times.into_iter().min().unwrap_or_default();
-            Ok(Some((best(shorts), best(longs))))
-        });
-        match measured {
-            Ok(Some((one, other))) if steep(one, other) => {
+        // What is steep twice is steep.
+        match times().and_then(|first| if first.is_some() { times() } else { Ok(None) }) {
+            Ok(Some((one, other))) => {
                 let times = format!("{} bytes take {one:.1?}, {} bytes {other:.1?}", short.len(), long.len());
                 self.slow.push(Slow { input: long, times });
             }
-            Ok(_) => {}
+            Ok(None) => {}
             Err(broken) => self.failed(broken, &long),
         }
     }

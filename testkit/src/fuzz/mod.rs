@@ -5,6 +5,7 @@
 //! new, `minimise.rs` makes a failing input small. The first inputs are files in `testkit/fuzz/<target>/`. Targets come
 //! from the registries, so a new format or dialect is fuzzed without a line here.
 
+mod clock;
 mod conversation;
 pub mod driver;
 pub mod explore;
