@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod coverage;
 mod docs;
+mod fuzz;
 mod laws;
 mod peers;
 mod rows;
@@ -18,6 +19,7 @@ const HELP: &str = "cargo xtask COMMAND
 
   ci                  everything that must pass: format, lints, tests, docs, tidy, rows
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
+  fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
   sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
@@ -35,6 +37,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("ci") => ci::ci(),
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
+        Some("fuzz") => fuzz::fuzz(rest),
         Some("sabotage") => sabotage::sabotage(),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
             rows::Listing::Missing

@@ -1,0 +1,374 @@
+//! What must hold of every conversation, wherever it was read from: the record takes it and gives it back, every dialect
+//! takes it, nothing that was said is missing, and what was written can be read.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+
+use rejoin_formats::{
+    ConvertError, Dialect, Input, Session, Target, convert,
+    sessions::{self, FORMATS, Format, Writing},
+    wire::Violation,
+};
+use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
+use rejoin_view::{Finding, OnBroken, Policy, repair};
+
+use super::{Broken, Signs, mutate::values};
+
+/// The time of every import and of everything that is written: a result must not depend on when it was run.
+pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
+
+/// Looking for every text in a body costs their product; beyond this, a body is not searched.
+const SEARCHED_BYTES: usize = 64 * 1024;
+
+/// How much of a body is shown when something is wrong with it.
+const SHOWN_CHARS: usize = 3_000;
+
+/// Everything that must hold of a conversation.
+pub fn holds(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
+    look(session, signs);
+    recorded(session)?;
+    repaired(session, signs)?;
+    for dialect in Dialect::all() {
+        let mut before = None;
+        for policy in POLICIES {
+            let body = converted(session, dialect, policy, signs)?;
+            // What was sound under both policies need not be read again.
+            if let Some(body) = body.filter(|body| before.as_ref() != Some(body)) {
+                converted_again(&body, dialect, policy)?;
+                before = Some(body);
+            }
+        }
+    }
+    FORMATS.iter().try_for_each(|format| written(session, format))
+}
+
+/// What the product itself does with a conversation, for measuring: no check of anything.
+pub fn work(session: &Session) {
+    let _ = session.to_entries(NOW).len();
+    for policy in POLICIES {
+        for dialect in Dialect::all() {
+            let _ = convert(session, dialect, None, policy).map(|converted| converted.body.len());
+        }
+    }
+    for format in FORMATS.iter().filter(|format| format.write.is_some()) {
+        let _ = sessions::write(session, format, OnBroken::Keep, &WRITING).map(|file| file.body.len());
+    }
+}
+
+const WRITING: Writing<'static> = Writing { model: None, now: NOW, directory: "/w" };
+
+/// Notes what kinds of things a conversation is made of.
+fn look(session: &Session, signs: &mut Signs) {
+    signs.see((
+        "conversation",
+        session.format,
+        session.messages.len().min(4),
+        session.context.fields.len().min(4),
+    ));
+    let mut before = "";
+    for message in &session.messages {
+        let role = message.role.as_str();
+        let known = if matches!(message.role, rejoin_record::Role::Other(_)) { "?" } else { role };
+        signs.see(("role", before, known, message.form.as_str()));
+        before = ["system", "developer", "user", "assistant", "tool", "?"]
+            .into_iter()
+            .find(|name| *name == known)
+            .unwrap_or_default();
+        for block in &message.blocks {
+            let arguments = block.as_call().map(|call| format!("{:?}", call.arguments.class()));
+            signs.see(("block", known, kind(block), block.span.is_some(), arguments));
+            for part in block.as_result().into_iter().flat_map(|result| &result.content) {
+                signs.see(("part", kind(part), part.span.is_some()));
+            }
+        }
+        let native =
+            message.native.as_ref().map(|native| (native.regular, native.more, native.items.len().min(3)));
+        signs.see(("native", known, native));
+    }
+    for item in &session.set_aside {
+        signs.see(("aside", std::mem::discriminant(&item.what)));
+    }
+    found("read", &session.findings, signs);
+}
+
+fn kind(block: &rejoin_record::Block) -> &'static str {
+    use rejoin_record::BlockKind;
+    match &block.kind {
+        BlockKind::Text(text) if text.is_blank() => "blank",
+        BlockKind::Text(_) => "text",
+        BlockKind::Reasoning(reasoning) if reasoning.sealed => "sealed reasoning",
+        BlockKind::Reasoning(_) => "reasoning",
+        BlockKind::ToolCall(_) => "call",
+        BlockKind::ToolResult(_) => "result",
+        BlockKind::Image(_) => "image",
+        BlockKind::Document(_) => "document",
+        BlockKind::Opaque(_) => "opaque",
+    }
+}
+
+fn found(stage: &str, findings: &[Finding], signs: &mut Signs) {
+    for finding in findings {
+        signs.see((stage, finding.rule.name(), finding.action.name()));
+    }
+}
+
+/// The record: it verifies, every line can be read again, and every message comes back.
+fn recorded(session: &Session) -> Result<(), Broken> {
+    let entries = session.to_entries(NOW);
+    if let Some(discrepancy) = verify(&entries).first() {
+        let law = format!("verify {}", words(&discrepancy.to_string()));
+        return Err(Broken::new(law, discrepancy.to_string()));
+    }
+    for entry in &entries {
+        let line = entry.to_line();
+        match Entry::from_line(&line) {
+            Ok(again) if again == *entry && !line.contains('\n') => {}
+            Ok(_) => return Err(Broken::new("record line", format!("another entry was read from {line}"))),
+            Err(error) => return Err(Broken::new("record line", format!("{error}: {line}"))),
+        }
+    }
+    let mut stored = entries.iter().filter_map(|entry| match Content::of(entry) {
+        Content::Message(message) => Some(Ok(message)),
+        Content::Unreadable(_) => Some(Err(Broken::new(
+            format!("record unreadable {}", entry.envelope().kind.as_str()),
+            entry.to_line(),
+        ))),
+        _ => None,
+    });
+    let hidden =
+        session.set_aside.iter().any(|item| matches!(item.what, rejoin_formats::session::Aside::Hidden(..)));
+    if hidden {
+        return stored.try_for_each(|message| message.map(drop));
+    }
+    for message in &session.messages {
+        match stored.next() {
+            Some(Ok(again)) if said(&again) == said(message) => {}
+            Some(Err(broken)) => return Err(broken),
+            Some(Ok(again)) => {
+                return Err(Broken::new("record message", format!("{message:?}\nis kept as\n{again:?}")));
+            }
+            None => return Err(Broken::new("record message", "a message is missing")),
+        }
+    }
+    Ok(())
+}
+
+/// A message without what the record may spell in another way: line breaks between the tokens of a native item.
+fn said(message: &Message) -> String {
+    format!(
+        "{:?} {:?} {:?}",
+        message.role,
+        message.form,
+        message.blocks.iter().map(|b| &b.kind).collect::<Vec<_>>()
+    )
+    .replace(['\n', '\r'], " ")
+}
+
+/// A sentence without what differs from one input to the next: ids and numbers.
+fn words(sentence: &str) -> String {
+    let plain = |word: &&str| !word.chars().any(|c| c.is_ascii_digit());
+    sentence.split_whitespace().filter(plain).take(8).collect::<Vec<_>>().join(" ")
+}
+
+/// The view: the pairing law holds in it, and it needs no more repair.
+fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
+    for policy in [Policy::Keep, Policy::Drop] {
+        let once = repair(&session.history(), policy);
+        found("repair", &once.findings, signs);
+        let messages = once.view.to_messages();
+        if let Some(problem) = unpaired(&messages) {
+            return Err(Broken::new(
+                format!("sound view: {}", words(&problem)),
+                format!("{problem}\n{messages:#?}"),
+            ));
+        }
+        let again = repair(&messages.iter().cloned().collect(), policy);
+        if let Some(problem) = again.findings.iter().find(|finding| finding.is_problem()) {
+            return Err(Broken::new(
+                format!("repair again {}", problem.rule),
+                format!("{problem:?}\n{messages:#?}"),
+            ));
+        }
+        let shape = |messages: &[Message]| messages.iter().map(said).collect::<Vec<_>>();
+        let (first, second) = (shape(&messages), shape(&again.view.to_messages()));
+        if first != second {
+            return Err(Broken::new("repair again", format!("{first:#?}\nbecame\n{second:#?}")));
+        }
+    }
+    Ok(())
+}
+
+/// What in a list of messages breaks the pairing law.
+fn unpaired(messages: &[Message]) -> Option<String> {
+    let mut ids = HashSet::new();
+    let mut awaited: VecDeque<String> = VecDeque::new();
+    for (index, message) in messages.iter().enumerate() {
+        let results: Vec<_> = message.tool_results().collect();
+        if !awaited.is_empty() && results.len() != message.blocks.len() {
+            return Some(format!("something stands between a call and its result (message {index})"));
+        }
+        for result in results {
+            let id = result.call_id.as_ref().map(|id| id.as_str().to_owned());
+            if awaited.pop_front() != id || id.is_none() {
+                return Some(format!("a result stands where it does not belong (message {index})"));
+            }
+        }
+        for call in message.tool_calls() {
+            if call.arguments.class() != ArgumentsClass::Object {
+                return Some(format!("arguments are no object (message {index})"));
+            }
+            if !ids.insert(call.id.clone()) {
+                return Some(format!("an id is used twice (message {index})"));
+            }
+            awaited.push_back(call.id.as_str().to_owned());
+        }
+    }
+    (!awaited.is_empty()).then(|| "a call has no result".to_owned())
+}
+
+/// The body in a dialect: its checker takes it, and it holds what was said. Nothing if it is too large.
+fn converted(
+    session: &Session,
+    dialect: Dialect,
+    policy: OnBroken,
+    signs: &mut Signs,
+) -> Result<Option<String>, Broken> {
+    let converted = match convert(session, dialect, None, policy) {
+        Ok(converted) => converted,
+        Err(ConvertError::TooLarge(error)) => {
+            signs.see(("too large", dialect.name(), error.rule));
+            return Ok(None);
+        }
+        Err(error) => return Err(Broken::new(format!("convert {dialect}"), error.to_string())),
+    };
+    found(dialect.name(), &converted.findings, signs);
+    let mut violations = dialect.wire().check(converted.body.as_bytes());
+    if !violations.is_empty() {
+        violations.retain(|violation| !stood_around(session, dialect, violation));
+    }
+    if let Some(first) = violations.first() {
+        let all: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+        let detail = format!("{policy:?}: {}\n{}", all.join("\n"), shown(&converted.body));
+        // One rule may be broken in many places: the place tells mistakes apart, its numbers do not.
+        let place: String = first.path.chars().filter(|c| !c.is_ascii_digit()).collect();
+        return Err(Broken::new(format!("sound {dialect} {} {place}", first.rule), detail));
+    }
+    if let Some(missing) = missing(session, &converted.body, policy) {
+        let detail = format!("{policy:?}: {missing:?} is not in\n{}", shown(&converted.body));
+        return Err(Broken::new(format!("conserving {dialect}"), detail));
+    }
+    Ok(Some(converted.body))
+}
+
+/// Whether a violation is not the history's: within one dialect, what surrounds the messages comes back unchanged, so what
+/// was wrong with it stays wrong. It then shows around any other history, too.
+fn stood_around(session: &Session, dialect: Dialect, violation: &Violation) -> bool {
+    if session.context.dialect != Some(dialect) {
+        return false;
+    }
+    let plain = repair(&[Message::user("u")].into_iter().collect(), Policy::Keep);
+    let body = dialect.wire().encode(&plain.view, &Target::of(&session.context));
+    let around = body.map(|encoded| dialect.wire().check(encoded.body.as_bytes())).unwrap_or_default();
+    around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
+}
+
+/// Converting a converted body gives the same bytes, without a problem, where the dialect can be read.
+fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
+    let Some(format) = sessions::named(dialect.name()).filter(|format| format.read.is_some()) else {
+        return Ok(());
+    };
+    let broken = |what: &str, detail: String| {
+        Err(Broken::new(
+            format!("idempotent {dialect}: {what}"),
+            format!("{policy:?}: {detail}\n{}", shown(body)),
+        ))
+    };
+    let read = Input::new("body.json", body.as_bytes())
+        .map_err(Into::into)
+        .and_then(|input| sessions::read(&input, Some(format)));
+    let sessions = match read {
+        Ok(sessions) => sessions,
+        Err(error) => return broken("not read", error.to_string()),
+    };
+    let [session] = &sessions[..] else { return broken("not one conversation", sessions.len().to_string()) };
+    for second in POLICIES {
+        match convert(session, dialect, None, second) {
+            Ok(again) if again.body != body => {
+                let rules: BTreeSet<_> = again.findings.iter().map(|finding| finding.rule.name()).collect();
+                let what = format!("another body {rules:?}");
+                return broken(&what, format!("then {second:?}:\n{}\n----", shown(&again.body)));
+            }
+            Ok(again) => {
+                if let Some(problem) = again.findings.iter().find(|finding| finding.is_problem()) {
+                    return broken(problem.rule.name(), format!("then {second:?}: {problem:?}"));
+                }
+            }
+            Err(error) => return broken("not converted", error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Something that was said and is not in a body. Results are looked for under `keep` only.
+fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
+    if body.len() > SEARCHED_BYTES {
+        return None;
+    }
+    let mut texts = String::new();
+    for literal in values(body.as_bytes()).into_iter().filter(|range| body.as_bytes()[range.start] == b'"') {
+        texts.push_str(&serde_json::from_str::<String>(&body[literal]).unwrap_or_default());
+        // No text reaches over it.
+        texts.push('\u{10ffff}');
+    }
+    let blank = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+    let kept = |text: &str| {
+        let text = text.trim_matches(blank);
+        // A result that is JSON may stand in the body as such.
+        texts.contains(text) || body.contains(text)
+    };
+    for block in session.messages.iter().flat_map(|message| &message.blocks) {
+        let results = block.as_result().filter(|_| policy == OnBroken::Keep);
+        let parts = results.into_iter().flat_map(|result| &result.content);
+        for text in parts.chain(std::iter::once(block)).filter_map(|block| block.as_text()) {
+            if !kept(text) {
+                return Some(text.to_string());
+            }
+        }
+    }
+    None
+}
+
+/// A session file: it can be written, and what was written can be read and recorded.
+fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
+    if format.write.is_none() {
+        return Ok(());
+    }
+    for policy in POLICIES {
+        let text = match sessions::write(session, format, policy, &WRITING) {
+            Ok(written) => written.body,
+            Err(ConvertError::TooLarge(_)) => continue,
+            Err(error) => return Err(Broken::new(format!("write {}", format.name), error.to_string())),
+        };
+        if format.read.is_none() || text.trim().is_empty() {
+            continue;
+        }
+        let read = Input::new("written.jsonl", text.as_bytes())
+            .map_err(Into::into)
+            .and_then(|input| sessions::read(&input, Some(format)));
+        match read {
+            Ok(sessions) => sessions.iter().try_for_each(recorded)?,
+            Err(error) => {
+                return Err(Broken::new(
+                    format!("write {}: not read", format.name),
+                    format!("{error}\n{text}"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown(body: &str) -> String {
+    body.chars().take(SHOWN_CHARS).collect()
+}

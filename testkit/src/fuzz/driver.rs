@@ -1,0 +1,165 @@
+//! Driving many targets: threads, time, files for what was found.
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    io::{self, Seek as _, Write as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Target,
+    explore::{Limits, Outcome, explore},
+    hash,
+};
+
+/// As much as a thread has where nobody asks for more: recursion on the depth of an input must show.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
+
+/// An input that runs for so long will not come back.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the numbers come from.
+    pub seed: u64,
+    /// For how long, all targets together.
+    pub time: Duration,
+    /// How many threads.
+    pub threads: usize,
+    /// Where findings go: a folder for each target.
+    pub folder: PathBuf,
+}
+
+/// What happened in one target.
+#[derive(Debug)]
+pub enum Event {
+    /// It was explored.
+    Explored {
+        /// The target's name.
+        target: String,
+        /// What was found.
+        outcome: Outcome,
+        /// How long it took.
+        took: Duration,
+        /// Where each failure was put, and then each slow input.
+        files: Vec<PathBuf>,
+    },
+    /// An input runs and runs. Nothing more will come of this target.
+    Hangs {
+        /// Where the input is.
+        file: PathBuf,
+    },
+}
+
+/// What runs where, since when.
+type Running = Arc<Vec<Mutex<Option<(Instant, PathBuf)>>>>;
+
+/// Explores the targets, each in one thread, several at a time, and tells what was found as it is found. Every target
+/// gets the same share of the time. A single target is explored from as many seeds as there are threads.
+///
+/// # Errors
+/// If the folder cannot be written to.
+pub fn drive(targets: &[Target], settings: &Settings, mut tell: impl FnMut(Event)) -> io::Result<()> {
+    let lanes = settings.threads.div_ceil(targets.len().max(1)).max(1);
+    let jobs: VecDeque<(Target, u64)> =
+        (0..lanes as u64).flat_map(|lane| targets.iter().map(move |target| (*target, lane))).collect();
+    let time = settings.time.mul_f64(settings.threads as f64 / jobs.len().max(1) as f64).min(settings.time);
+    let jobs = Arc::new(Mutex::new(jobs));
+    let running: Running = Arc::new((0..settings.threads).map(|_| Mutex::new(None)).collect());
+    let (sender, receiver) = mpsc::channel();
+    for number in 0..settings.threads {
+        let worker = Worker {
+            settings: settings.clone(),
+            time,
+            jobs: Arc::clone(&jobs),
+            running: Arc::clone(&running),
+            number,
+            sender: sender.clone(),
+        };
+        thread::Builder::new().stack_size(STACK_BYTES).spawn(move || worker.work())?;
+    }
+    drop(sender);
+    loop {
+        match receiver.recv_timeout(Duration::from_secs(1)) {
+            Ok(event) => tell(event?),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                for slot in running.iter() {
+                    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some((_, file)) = slot.take_if(|(since, _)| since.elapsed() > HANGS) {
+                        let kept = file.with_file_name("hangs");
+                        fs::copy(&file, &kept)?;
+                        tell(Event::Hangs { file: kept });
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Worker {
+    settings: Settings,
+    time: Duration,
+    jobs: Arc<Mutex<VecDeque<(Target, u64)>>>,
+    running: Running,
+    number: usize,
+    sender: mpsc::Sender<io::Result<Event>>,
+}
+
+impl Worker {
+    fn work(self) {
+        loop {
+            let job = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some((target, lane)) = job else { return };
+            // Nobody listens any more: then nothing more is to be found.
+            if self.sender.send(self.explore(&target, lane)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn explore(&self, target: &Target, lane: u64) -> io::Result<Event> {
+        let folder = self.settings.folder.join(target.name());
+        fs::create_dir_all(&folder)?;
+        // An input that takes the whole program down with it lies here afterwards.
+        let path = folder.join(format!("running-{lane}"));
+        let mut file = File::create(&path)?;
+        let slot = &self.running[self.number];
+        let limits = Limits { time: Some(self.time), runs: None, probes: true };
+        let start = Instant::now();
+        let outcome = explore(target, self.settings.seed.wrapping_add(lane), limits, |input| {
+            // Whoever cannot write it down can still run it.
+            let _ = file
+                .rewind()
+                .and_then(|()| file.write_all(input))
+                .and_then(|()| file.set_len(input.len() as u64));
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), path.clone()));
+        });
+        let took = start.elapsed();
+        slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(file);
+        fs::remove_file(&path)?;
+        let mut files = Vec::new();
+        for failure in &outcome.failures {
+            let what = format!("{}\n\n{}\n", failure.broken.law, failure.broken.detail);
+            files.push(keep(&folder, "crash", &failure.input, &what)?);
+        }
+        for slow in &outcome.slow {
+            files.push(keep(&folder, "slow", &slow.input, &slow.times)?);
+        }
+        Ok(Event::Explored { target: target.name(), outcome, took, files })
+    }
+}
+
+/// Writes an input and what is to be said of it.
+fn keep(folder: &Path, kind: &str, input: &[u8], what: &str) -> io::Result<PathBuf> {
+    let path = folder.join(format!("{kind}-{:016x}", hash(input)));
+    fs::write(&path, input)?;
+    fs::write(path.with_extension("txt"), what)?;
+    Ok(path)
+}

@@ -1,0 +1,247 @@
+//! Exploring one target: what shows something new joins the pool that new inputs are made of.
+//!
+//! The same seed gives the same inputs in the same order. Nothing that is measured decides what comes next.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Broken, Signs, Target,
+    clock::measured,
+    guarded,
+    minimise::minimise,
+    mutate::{Material, mutate, stretched},
+    random::Random,
+    seeds, watched,
+};
+
+/// How many inputs are kept that show only known things in a new combination.
+const MOST_COMBINATIONS: usize = 1_000;
+
+/// How many mistakes of one target are told in one go. More are mostly the same one in other words.
+const MOST_FAILURES: usize = 20;
+
+/// What a failing input may take to become small.
+const MINIMISING: Duration = Duration::from_secs(4);
+
+/// Every so many runs, an input is stretched to see how time grows.
+const PROBE_EVERY: u64 = 1_000;
+
+/// The two lengths whose times are compared, in bytes.
+const PROBED: (usize, usize) = (64 * 1024, 512 * 1024);
+
+/// A stretched input that takes so many times longer than its length says is worth a look.
+const TOO_STEEP: f64 = 3.0;
+
+/// Below these, times are noise: of the short input and of the long one.
+const NOTICEABLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// When to stop.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// After so long.
+    pub time: Option<Duration>,
+    /// After so many runs.
+    pub runs: Option<u64>,
+    /// Whether times are measured.
+    pub probes: bool,
+}
+
+/// An input that breaks a law.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The law, and how it is broken.
+    pub broken: Broken,
+    /// The input, as small as it became.
+    pub input: Vec<u8>,
+}
+
+/// An input that takes longer than it should.
+#[derive(Debug, Clone)]
+pub struct Slow {
+    /// The input.
+    pub input: Vec<u8>,
+    /// What was measured.
+    pub times: String,
+}
+
+/// What was found in a target.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// How many inputs were run.
+    pub runs: u64,
+    /// How many different things they showed.
+    pub signs: usize,
+    /// How many inputs showed something new.
+    pub pool: usize,
+    /// What is broken.
+    pub failures: Vec<Failure>,
+    /// What is slow.
+    pub slow: Vec<Slow>,
+}
+
+/// Explores a target. `before` is told of every input before it is run.
+#[must_use]
+pub fn explore(target: &Target, seed: u64, limits: Limits, before: impl FnMut(&[u8])) -> Outcome {
+    let name = target.name();
+    let explorer = Explorer {
+        target,
+        limits,
+        before,
+        random: Random::new(seed, &name),
+        probing: Random::new(seed, "probe"),
+        words: seeds::words(),
+        rare: Vec::new(),
+        combinations: Vec::new(),
+        signs: HashSet::new(),
+        seen: HashSet::new(),
+        failures: BTreeMap::new(),
+        slow: Vec::new(),
+        runs: 0,
+        until: limits.time.map(|time| Instant::now() + time),
+    };
+    explorer.run()
+}
+
+struct Explorer<'t, B> {
+    target: &'t Target,
+    limits: Limits,
+    before: B,
+    random: Random,
+    probing: Random,
+    words: Vec<Vec<u8>>,
+    /// Inputs that showed something for the first time, and the first inputs.
+    rare: Vec<Vec<u8>>,
+    /// Inputs that showed known things together for the first time.
+    combinations: Vec<Vec<u8>>,
+    signs: HashSet<u64>,
+    seen: HashSet<u64>,
+    failures: BTreeMap<String, Failure>,
+    slow: Vec<Slow>,
+    runs: u64,
+    until: Option<Instant>,
+}
+
+impl<B: FnMut(&[u8])> Explorer<'_, B> {
+    fn run(mut self) -> Outcome {
+        for input in seeds::all(self.target) {
+            if !self.is_over() {
+                self.one(&input);
+            }
+            self.rare.push(input);
+        }
+        while !self.is_over() {
+            let base = self.base();
+            let material = Material { pool: &self.rare, words: &self.words };
+            let input = mutate(&mut self.random, &base, &material);
+            self.one(&input);
+            if self.limits.probes && self.runs.is_multiple_of(PROBE_EVERY) {
+                self.probe();
+            }
+        }
+        Outcome {
+            runs: self.runs,
+            signs: self.signs.len(),
+            pool: self.rare.len(),
+            failures: self.failures.into_values().collect(),
+            slow: self.slow,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.limits.runs.is_some_and(|runs| self.runs >= runs)
+            || self.until.is_some_and(|until| Instant::now() >= until)
+            || self.failures.len() >= MOST_FAILURES
+    }
+
+    /// An input to begin with: mostly one that showed something new, the later the likelier.
+    fn base(&mut self) -> Vec<u8> {
+        if !self.combinations.is_empty() && self.random.once_in(4) {
+            return self.random.pick(&self.combinations).clone();
+        }
+        let place = self.random.below(self.rare.len()).max(self.random.below(self.rare.len()));
+        self.rare.get(place).cloned().unwrap_or_default()
+    }
+
+    fn one(&mut self, input: &[u8]) {
+        self.runs += 1;
+        (self.before)(input);
+        let mut signs = Signs::default();
+        let start = Instant::now();
+        let result = guarded(self.target, input, &mut signs);
+        if self.limits.probes {
+            // What went by is more than what was worked, and costs less to know.
+            self.is_slow(input, start.elapsed());
+        }
+        if let Err(broken) = result {
+            self.failed(broken, input);
+            return;
+        }
+        let new = signs.iter().filter(|sign| self.signs.insert(*sign)).count() > 0;
+        let combined = self.seen.insert(signs.together());
+        if new {
+            self.rare.push(input.to_vec());
+        } else if combined && self.combinations.len() < MOST_COMBINATIONS {
+            self.combinations.push(input.to_vec());
+        } else if combined {
+            let place = self.random.below(MOST_COMBINATIONS);
+            self.combinations[place] = input.to_vec();
+        }
+    }
+
+    fn failed(&mut self, broken: Broken, input: &[u8]) {
+        if self.failures.contains_key(&broken.law) {
+            return;
+        }
+        let small = minimise(self.target, input, &broken.law, MINIMISING);
+        // What is said of the small one is easier to read.
+        let broken = guarded(self.target, &small, &mut Signs::default()).err().unwrap_or(broken);
+        self.failures.insert(broken.law.clone(), Failure { broken, input: small });
+    }
+
+    /// A generous bound for one input, checks included.
+    fn is_slow(&mut self, input: &[u8], took: Duration) {
+        let bound = Duration::from_millis(300) + Duration::from_micros(60) * input.len() as u32;
+        if took <= bound || self.slow.len() >= MOST_FAILURES {
+            return;
+        }
+        let (_, again) = measured(|| guarded(self.target, input, &mut Signs::default()));
+        if again > bound {
+            let times = format!("{} bytes take {:.1?} with all checks", input.len(), again.min(took));
+            self.slow.push(Slow { input: input.to_vec(), times });
+        }
+    }
+
+    /// Makes an input long in two lengths and compares the times.
+    fn probe(&mut self) {
+        if self.rare.is_empty() || self.slow.len() >= MOST_FAILURES {
+            return;
+        }
+        let base = self.probing.pick(&self.rare).clone();
+        let mut same = self.probing.clone();
+        let short = stretched(&mut self.probing, &base, PROBED.0);
+        let long = stretched(&mut same, &base, PROBED.1);
+        (self.before)(&long);
+        let time = |input: &[u8]| {
+            let (done, took) = measured(|| watched(|| self.target.work(input)));
+            done.map(|()| took)
+        };
+        let allowed = TOO_STEEP * long.len() as f64 / short.len().max(1) as f64;
+        let times = || {
+            let (one, other) = (time(&short)?, time(&long)?);
+            let steep = other > NOTICEABLE.1 && other > one.max(NOTICEABLE.0).mul_f64(allowed);
+            Ok(steep.then_some((one, other)))
+        };
+        // What is steep twice is steep.
+        match times().and_then(|first| if first.is_some() { times() } else { Ok(None) }) {
+            Ok(Some((one, other))) => {
+                let times = format!("{} bytes take {one:.1?}, {} bytes {other:.1?}", short.len(), long.len());
+                self.slow.push(Slow { input: long, times });
+            }
+            Ok(None) => {}
+            Err(broken) => self.failed(broken, &long),
+        }
+    }
+}
