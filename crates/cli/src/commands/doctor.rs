@@ -8,12 +8,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{
-    Dialect, Finding, Policy, Rule, Session,
-    record::{json::write, limits},
-    repair,
-    sessions::FORMATS,
-};
+use rejoin::{Dialect, Finding, Policy, Rule, Session, record::json::write, repair, sessions::FORMATS};
 
 use crate::{
     args::DoctorArguments,
@@ -179,17 +174,12 @@ fn check(session: &Session) -> Checked {
     {
         *problems.entry(finding.rule).or_default() += 1;
     }
-    Checked { id: session.id.to_string(), title: title(session), messages: session.messages.len(), problems }
-}
-
-/// The source's own title, or the first line of the first word of a person.
-fn title(session: &Session) -> String {
-    let said = || {
-        let users = session.messages.iter().filter(|message| message.role == rejoin::Role::User);
-        users.filter_map(|message| message.content()).find(|text| !text.trim_start().starts_with('<'))
-    };
-    let title = session.title().map(|title| title.to_string()).or_else(said).unwrap_or_default();
-    harmless(title.trim().lines().next().unwrap_or_default()).chars().take(limits::TITLE_CHARS).collect()
+    Checked {
+        id: session.id.to_string(),
+        title: harmless(&session.headline()),
+        messages: session.messages.len(),
+        problems,
+    }
 }
 
 /// Counts of one agent's sessions.

@@ -341,7 +341,11 @@ impl BlockReader<'_> {
             !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
         // Pictures of other kinds cannot be processed.
         let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
-        let kind_taken = !image || &*kind != "base64" || media_type.as_deref().is_none_or(is_image_type);
+        let kind_taken = !image
+            || match &*kind {
+                "base64" => media_type.as_deref().is_none_or(is_image_type),
+                other => other != "text",
+            };
         let source_kind = source_kind.filter(|_| kind_taken);
         let usable = source_kind.is_some() && typed;
         let title = item.given("title").and_then(|title| self.text(title));

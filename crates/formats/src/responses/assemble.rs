@@ -312,24 +312,34 @@ fn is_answer(item: Value<'_>) -> bool {
     }
 }
 
-/// Whether a message is a person's word: not what Codex put before it, and not an earlier summary.
+/// Whether a message is a person's word: not what an agent put before it, and not an earlier summary.
 #[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
-    if message.role != Role::User {
-        return false;
-    }
-    let text = message.content().unwrap_or_default();
-    let text = text.trim_start();
-    let put_there = [
+    // A summary has no item of its own.
+    message.role == Role::User
+        && message.native.is_some()
+        && !message.content().is_some_and(|text| is_put_there(&text))
+}
+
+/// Whether a user's text was put there by an agent.
+#[must_use]
+pub fn is_put_there(text: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
         "<environment_context>",
         "<user_instructions>",
         "<turn_aborted>",
         "<user_shell_command>",
         "# AGENTS.md instructions",
         "<INSTRUCTIONS>",
+        "<command-name>",
+        "<command-message>",
+        "<local-command-stdout>",
+        "<local-command-caveat>",
+        "<system-reminder>",
+        "<system>",
         "Another language model started to solve this problem",
         "You were originally given instructions from a user over one or more turns",
     ];
-    // A summary has no item of its own.
-    message.native.is_some() && !put_there.iter().any(|beginning| text.starts_with(beginning))
+    let text = text.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }

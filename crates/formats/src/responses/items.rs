@@ -338,7 +338,8 @@ impl Reader<'_> {
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
-        let whole = source != MediaSource::Unusable && holder.is_none_or(|url| url.kind() == Kind::String);
+        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
+        let whole = source != MediaSource::Unusable && ["image_url", "file_id", "detail"].iter().all(spelled);
         let block = Block::new(BlockKind::Image(Box::new(Media { media_type, source, name: None })));
         Some(if whole { block.at(self.blocks.span(part)) } else { block })
     }
@@ -358,7 +359,9 @@ impl Reader<'_> {
             (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None, None) => (None, MediaSource::Unusable),
         };
-        let usable = source != MediaSource::Unusable;
+        let texts = ["filename", "file_data", "file_url", "file_id", "detail"];
+        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
+        let usable = source != MediaSource::Unusable && texts.iter().all(spelled);
         let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
         Some(if usable { block.at(self.blocks.span(part)) } else { block })
     }
@@ -452,7 +455,7 @@ impl Reader<'_> {
         };
         let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
         let told = item.given("content").is_none_or(|list| texts_fit(list, "reasoning_text"));
-        let regular = sealed && summed && told;
+        let regular = sealed && summed && told && status_fits(item, false);
         let origin = Origin {
             dialect: Some(Text::new(FORMAT)),
             model: self.model.cloned(),

@@ -91,6 +91,8 @@ pub struct Ledger {
     pub findings: Vec<Finding>,
     intact: bool,
     first_change: Option<sound::FirstChange>,
+    /// The message whose fields were looked at last.
+    fields_of: Option<usize>,
     /// Names of tools that were translated.
     declared: HashSet<String>,
 }
@@ -99,7 +101,13 @@ impl Ledger {
     /// A fresh ledger for a view.
     #[must_use]
     pub fn new(view: &SoundView, intact: bool) -> Self {
-        Self { findings: Vec::new(), intact, first_change: view.first_change(), declared: HashSet::new() }
+        Self {
+            findings: Vec::new(),
+            intact,
+            first_change: view.first_change(),
+            fields_of: None,
+            declared: HashSet::new(),
+        }
     }
 
     /// Whether nothing before this piece was changed, here or by the repair pass.
@@ -122,9 +130,8 @@ impl Ledger {
     /// Notes fields of a message of another dialect that have no counterpart.
     pub fn left_out_fields(&mut self, message: &Message, index: usize) {
         let Some(native) = message.native.as_ref().filter(|native| native.more) else { return };
-        let said =
-            |finding: &Finding| finding.rule == Rule::UnknownField && finding.at.message == Some(index);
-        if self.findings.last().is_some_and(said) {
+        // A message may be shown in many pieces.
+        if self.fields_of.replace(index) == Some(index) {
             return;
         }
         let style = if &*native.format == "anthropic" { Style::Anthropic } else { Style::OpenAi };

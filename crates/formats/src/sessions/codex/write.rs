@@ -102,7 +102,7 @@ impl Rollout {
             ("id", id.as_str()),
             ("session_id", id.as_str()),
             ("timestamp", self.now.as_str()),
-            ("cwd", own("cwd").as_deref().unwrap_or(writing.directory)),
+            ("cwd", session.directory().as_deref().unwrap_or(writing.directory)),
             ("originator", "rejoin"),
             ("cli_version", own("cli_version").as_deref().unwrap_or(VERSION)),
             ("model_provider", own("model_provider").as_deref().unwrap_or("openai")),
