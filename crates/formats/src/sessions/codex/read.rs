@@ -184,7 +184,8 @@ impl<'c> Rollout<'c> {
     fn inherit(&mut self, line: &Line, base: Value<'_>) {
         let mut prefixes: Vec<Vec<u8>> = Vec::new();
         let mut wanted = base_of(base);
-        let mut missing = None;
+        let mut missing =
+            wanted.is_none().then(|| text_of(base, "thread_id").unwrap_or_else(|| Text::new("?")));
         while let Some((id, end)) = wanted.take() {
             let found =
                 self.companions.filter(|_| prefixes.len() < FORKS).and_then(|beside| beside.open(&id));
@@ -192,6 +193,9 @@ impl<'c> Rollout<'c> {
                 missing = Some(id);
                 break;
             };
+            if bytes.len() < end {
+                missing = Some(id.clone());
+            }
             bytes.truncate(end);
             let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let first = String::from_utf8_lossy(first);
