@@ -85,6 +85,9 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
                 line = rest;
                 place.offset += 3;
             }
+            // The line is the value and nothing else: spans count from its first byte.
+            place.offset += line.len() - line.trim_ascii_start().len();
+            line = line.trim_ascii_start();
             if !line.is_empty() {
                 anything = true;
                 let text = match std::str::from_utf8(line) {
