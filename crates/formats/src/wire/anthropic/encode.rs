@@ -114,7 +114,7 @@ impl<'t> Encoder<'t> {
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading;
+        let leading = item.index() == self.leading && self.messages.is_empty();
         self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let mut texts = Vec::new();
