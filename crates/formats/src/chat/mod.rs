@@ -11,7 +11,7 @@ pub mod list;
 mod message;
 
 pub use blocks::is_image_type;
-pub use message::{MessageReader, REASONING_FIELDS, more_fields};
+pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 
 /// Which of the two shapes a list is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
