@@ -17,9 +17,12 @@ pub struct Found {
 pub fn tokens(body: &str) -> Vec<Found> {
     let body: Value = parse(body);
     let mut found = Vec::new();
-    if let Some(system) = body.get("system") {
+    for system in
+        ["system", "systemInstruction", "system_instruction"].iter().filter_map(|name| body.get(name))
+    {
         collect(system, "system", None, &mut found);
     }
+    contents(&body, &mut found);
     for message in body["messages"].as_array().into_iter().flatten() {
         let role = message["role"].as_str().unwrap_or("?").to_owned();
         let own = message["tool_call_id"].as_str();
@@ -38,6 +41,27 @@ pub fn tokens(body: &str) -> Vec<Found> {
         }
     }
     found
+}
+
+/// The tokens of contents, whose calls and results belong together by their order.
+fn contents(body: &Value, found: &mut Vec<Found>) {
+    let mut batch = 0;
+    for (place, content) in body["contents"].as_array().into_iter().flatten().enumerate() {
+        let role = if content["role"] == "model" { "assistant" } else { "user" };
+        let (mut calls, mut results) = (0, 0);
+        for part in content["parts"].as_array().into_iter().flatten() {
+            let id = if part.get("functionCall").is_some() {
+                (batch, calls) = (place, calls + 1);
+                Some(format!("{batch}.{calls}"))
+            } else if part.get("functionResponse").is_some() {
+                results += 1;
+                Some(format!("{batch}.{results}"))
+            } else {
+                None
+            };
+            collect(part, role, id.as_deref(), found);
+        }
+    }
 }
 
 /// Parses a body of any depth and with numbers of any size.

@@ -10,6 +10,7 @@
 mod chat;
 pub mod context;
 pub mod convert;
+mod gemini;
 pub mod input;
 pub mod session;
 pub mod sessions;

@@ -232,7 +232,8 @@ fn encode_blocks(running: &Repairer, to: Dialect, base: &Session) -> Vec<(String
     let target = Target::of(&base.context);
     let encoded = to.wire().encode(&running.view().view, &target).unwrap();
     let body = scan::parse(&encoded.body);
-    let mut list = body["messages"].as_array().unwrap().clone();
+    let list = if to == Dialect::Gemini { &body["contents"] } else { &body["messages"] };
+    let mut list = list.as_array().unwrap().clone();
     let closing = |f: &Finding| {
         f.rule == Rule::RoleOrder
             && f.detail
@@ -246,7 +247,8 @@ fn encode_blocks(running: &Repairer, to: Dialect, base: &Session) -> Vec<(String
     let mut blocks = Vec::new();
     for message in list {
         let role = message["role"].as_str().unwrap().to_owned();
-        match &message["content"] {
+        let content = message.get("parts").unwrap_or(&message["content"]);
+        match content {
             serde_json::Value::Array(parts) => {
                 for part in parts {
                     let mut part = part.clone();

@@ -446,7 +446,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
 }
 
 /// A document's bytes: text is read, anything else stays base64.
-fn document_source(media_type: &str, data: &str) -> MediaSource {
+pub(crate) fn document_source(media_type: &str, data: &str) -> MediaSource {
     if !is_base64(data) {
         return MediaSource::Unusable;
     }
@@ -479,7 +479,7 @@ fn decode_base64(data: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether a text can be base64: its alphabet, and padding at the end only.
-fn is_base64(data: &str) -> bool {
+pub(crate) fn is_base64(data: &str) -> bool {
     let data = data.trim_end_matches('=');
     let legal =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');

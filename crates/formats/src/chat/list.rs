@@ -15,6 +15,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::{MessageReader, ReadMessage, Style, detect};
 use crate::{
     context::{Context, Field, surrounding_names},
+    gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
     wire::registry::Dialect,
@@ -122,7 +123,8 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     let messages: Vec<_> = messages.collect();
     // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
-    let found = not_begun || messages.iter().any(|message| looks_like_message(*message));
+    let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::is_content(*message);
+    let found = not_begun || messages.iter().any(ours);
     found.then(|| detect::score(body, &messages))
 }
 

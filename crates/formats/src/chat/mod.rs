@@ -11,6 +11,8 @@ pub mod list;
 mod message;
 
 pub use blocks::is_image_type;
+pub(crate) use blocks::{document_source, is_base64};
+pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 
 /// Which of the two shapes a list is written in.

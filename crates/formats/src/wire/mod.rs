@@ -7,6 +7,7 @@
 pub mod anthropic;
 pub(crate) mod body;
 pub mod encoded;
+pub mod gemini;
 pub(crate) mod names;
 pub mod openai_chat;
 pub mod registry;

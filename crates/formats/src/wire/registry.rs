@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, openai_chat};
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, gemini, openai_chat};
 use crate::convert::Target;
 
 /// What a dialect can do.
@@ -48,8 +48,11 @@ pub enum Dialect {
     Bedrock,
 }
 
-const REGISTRY: &[(Dialect, &dyn Wire)] =
-    &[(Dialect::OpenAiChat, &openai_chat::OpenAiChat), (Dialect::Anthropic, &anthropic::Anthropic)];
+const REGISTRY: &[(Dialect, &dyn Wire)] = &[
+    (Dialect::OpenAiChat, &openai_chat::OpenAiChat),
+    (Dialect::Anthropic, &anthropic::Anthropic),
+    (Dialect::Gemini, &gemini::Gemini),
+];
 
 impl Dialect {
     /// Every dialect.

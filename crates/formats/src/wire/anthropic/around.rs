@@ -13,10 +13,6 @@ use super::{
 };
 use crate::context::{Field, SystemPiece, ToolChoice, ToolDeclaration, ToolKind};
 
-/// What a tool takes that is called with free text: calls of it carry the text in this field.
-const FREE_TEXT_SCHEMA: &str =
-    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
-
 impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
@@ -165,7 +161,7 @@ impl Encoder<'_> {
         }
         write::key(&mut out, "input_schema");
         match tool.kind {
-            ToolKind::FreeText => out.push_str(FREE_TEXT_SCHEMA),
+            ToolKind::FreeText => out.push_str(render::FREE_TEXT_SCHEMA),
             _ => out.push_str(&object_schema(tool.schema.as_ref())),
         }
         out.push('}');
