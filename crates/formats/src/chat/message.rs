@@ -39,7 +39,7 @@ pub struct ReadMessage {
 }
 
 /// Nesting of a whole message: what arguments may have, and what stands around them.
-const DEEPEST: usize = limits::NESTING + 8;
+pub(crate) const DEEPEST: usize = limits::NESTING + 8;
 
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.
 pub const REASONING_FIELDS: &[(&str, bool)] =

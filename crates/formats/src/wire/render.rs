@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use crate::{
     chat::{Style, blocks::is_base64, more_fields},
     context::{ToolDeclaration, ToolKind},
+    gemini,
 };
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Raw, Text, ToolResult,
@@ -18,6 +19,10 @@ pub const OPENING: &str = "[conversation resumed]";
 pub const CLOSING: &str = "Continue.";
 /// Stands for a user message, or a result, with nothing in it.
 pub const EMPTY: &str = "(empty)";
+
+/// What a tool takes that is called with free text: calls of it carry the text in this field.
+pub const FREE_TEXT_SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 /// Whether blocks of a format are a dialect's own items: those of the dialect, and of tools that store what it says.
 #[must_use]
@@ -134,14 +139,15 @@ impl Ledger {
         if self.fields_of.replace(index) == Some(index) {
             return;
         }
-        let style = if &*native.format == "anthropic" { Style::Anthropic } else { Style::OpenAi };
         let doc = Doc::parse(native.raw.as_str());
-        let root = doc.as_ref().ok().and_then(Doc::root);
-        let names: Vec<String> = root
-            .into_iter()
-            .flat_map(|root| more_fields(root, style))
-            .filter_map(|key| Some(key.as_str()?.into_owned()))
-            .collect();
+        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return };
+        let chat =
+            |style| more_fields(root, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect();
+        let names: Vec<String> = match &*native.format {
+            "anthropic" => chat(Style::Anthropic),
+            gemini::FORMAT => gemini::more_fields(root),
+            _ => chat(Style::OpenAi),
+        };
         if !names.is_empty() {
             let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
             self.note(finding.about(names.join(", ")));
