@@ -350,7 +350,11 @@ fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclara
     Some(ToolDeclaration {
         kind,
         more,
-        name: text("name")?,
+        // What the provider runs may have no name but its type.
+        name: text("name").or_else(|| {
+            let own = kind == ToolKind::Provider && dialect == Some(Dialect::OpenAiResponses);
+            value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
+        })?,
         description: text("description"),
         schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| match dialect {
             Some(Dialect::Gemini) => Raw::new(gemini::json_schema(schema)),

@@ -11,7 +11,7 @@ use rejoin_record::{
 
 use crate::chat::{
     Style,
-    blocks::{BlockReader, Under, document_source, irregular, is_base64, split_data_url},
+    blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
 };
 
 /// The dialect's name.
@@ -332,7 +332,7 @@ impl Reader<'_> {
                 Some((media_type, data)) => {
                     (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
                 }
-                None if url.is_blank() => (None, MediaSource::Unusable),
+                None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
                 None => (None, MediaSource::Url(url)),
             },
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
@@ -351,7 +351,10 @@ impl Reader<'_> {
         let name = field("filename");
         let (media_type, source) = match (field("file_data"), field("file_url"), field("file_id")) {
             (Some(data), ..) => match split_data_url(&data) {
-                Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+                Some((media_type, data)) => {
+                    let source = document_source(&media_type, data);
+                    (Some(Text::from(media_type)), source)
+                }
                 None if is_base64(&data) => (None, MediaSource::Base64(data)),
                 None => (None, MediaSource::Unusable),
             },

@@ -360,7 +360,11 @@ impl Units {
                 let fits = |unit: &usize| {
                     let first = tree.said(units.all[*unit][0]);
                     let size = sizes[*unit] + tree.lines[index].text.len();
-                    first.is_some_and(|first| is_one_response(first, said)) && size < limits::BODY_BYTES
+                    let (here, there) = (&tree.lines[index], &tree.lines[units.all[*unit][0]]);
+                    let one_speaker = here.sidechain == there.sidechain && here.agent == there.agent;
+                    one_speaker
+                        && first.is_some_and(|first| is_one_response(first, said))
+                        && size < limits::BODY_BYTES
                 };
                 unit = response.filter(fits).or_else(|| sibling.filter(fits));
             }
