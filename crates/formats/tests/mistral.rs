@@ -326,7 +326,7 @@ fn media_in_results() {
          tool shot#2: nothing / assistant: Understood. / \
          user: [from the result of call call0000A] | <image_url data:image/png;base64,iVBORw0KGgo=> / user: nice"
     );
-    assert_eq!(out.rules(), ["foreign-field", "moved-media", "role-order"]);
+    assert_eq!(out.rules(), ["foreign-field", "moved-media", "irregular-content", "role-order"]);
     assert_eq!(out.about("foreign-field"), ["is_error"]);
 }
 
