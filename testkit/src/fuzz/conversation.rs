@@ -200,7 +200,7 @@ fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
 }
 
 /// What in a list of messages breaks the pairing law.
-fn unpaired(messages: &[Message]) -> Option<String> {
+pub(super) fn unpaired(messages: &[Message]) -> Option<String> {
     let mut ids = HashSet::new();
     let mut awaited: VecDeque<String> = VecDeque::new();
     for (index, message) in messages.iter().enumerate() {
@@ -311,7 +311,7 @@ fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(),
 }
 
 /// Something that was said and is not in a body. Results are looked for under `keep` only.
-fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
+pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
     if body.len() > SEARCHED_BYTES {
         return None;
     }

@@ -43,7 +43,7 @@ const NOTICEABLE: (Duration, Duration) = (Duration::from_millis(5), Duration::fr
 pub struct Limits {
     /// After so long.
     pub time: Option<Duration>,
-    /// After so many runs.
+    /// After so many mutations.
     pub runs: Option<u64>,
     /// Whether times are measured.
     pub probes: bool,
@@ -70,7 +70,7 @@ pub struct Slow {
 /// What was found in a target.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// How many inputs were run.
+    /// How many mutations were run.
     pub runs: u64,
     /// How many different things they showed.
     pub signs: usize,
@@ -82,9 +82,15 @@ pub struct Outcome {
     pub slow: Vec<Slow>,
 }
 
-/// Explores a target. `before` is told of every input before it is run.
+/// Explores a target from these inputs. `before` is told of every input before it is run.
 #[must_use]
-pub fn explore(target: &Target, seed: u64, limits: Limits, before: impl FnMut(&[u8])) -> Outcome {
+pub fn explore(
+    target: &Target,
+    inputs: Vec<Vec<u8>>,
+    seed: u64,
+    limits: Limits,
+    before: impl FnMut(&[u8]),
+) -> Outcome {
     let name = target.name();
     let explorer = Explorer {
         target,
@@ -102,7 +108,7 @@ pub fn explore(target: &Target, seed: u64, limits: Limits, before: impl FnMut(&[
         runs: 0,
         until: limits.time.map(|time| Instant::now() + time),
     };
-    explorer.run()
+    explorer.run(inputs)
 }
 
 struct Explorer<'t, B> {
@@ -125,13 +131,13 @@ struct Explorer<'t, B> {
 }
 
 impl<B: FnMut(&[u8])> Explorer<'_, B> {
-    fn run(mut self) -> Outcome {
-        for input in seeds::all(self.target) {
-            if !self.is_over() {
-                self.one(&input);
-            }
+    fn run(mut self, inputs: Vec<Vec<u8>>) -> Outcome {
+        for input in inputs {
+            self.one(&input);
             self.rare.push(input);
         }
+        // They do not count as runs.
+        self.runs = 0;
         while !self.is_over() {
             let base = self.base();
             let material = Material { pool: &self.rare, words: &self.words };
@@ -195,7 +201,10 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         if self.failures.contains_key(&broken.law) {
             return;
         }
-        let small = minimise(self.target, input, &broken.law, MINIMISING);
+        let fails = |input: &[u8]| {
+            guarded(self.target, input, &mut Signs::default()).is_err_and(|other| other.law == broken.law)
+        };
+        let small = minimise(input, MINIMISING, fails);
         // What is said of the small one is easier to read.
         let broken = guarded(self.target, &small, &mut Signs::default()).err().unwrap_or(broken);
         self.failures.insert(broken.law.clone(), Failure { broken, input: small });

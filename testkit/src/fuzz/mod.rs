@@ -71,3 +71,6 @@ pub fn hash(value: impl Hash) -> u64 {
     value.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;
