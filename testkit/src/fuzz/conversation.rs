@@ -390,7 +390,8 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         let [again] = &sessions[..] else {
             return broken("not one conversation", sessions.len().to_string());
         };
-        recorded(again)?;
+        recorded(again)
+            .map_err(|broken| Broken { law: format!("write {}: {}", format.name, broken.law), ..broken })?;
         let body = elsewhere(again, &text, format.name)?;
         if let Some(missing) = body.and_then(|body| missing(session, &body, policy)) {
             return broken("something is missing", format!("{missing:?}"));

@@ -138,7 +138,9 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
     fn run(mut self, inputs: Vec<Vec<u8>>) -> Outcome {
         for input in inputs {
             self.one(&input);
-            self.rare.push(input);
+            if self.rare.last() != Some(&input) {
+                self.rare.push(input);
+            }
         }
         // They do not count as runs.
         self.runs = 0;
