@@ -11,7 +11,7 @@ use rejoin_formats::{
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
 use rejoin_view::{Finding, OnBroken, Policy, repair};
 
-use super::{Broken, Signs, mutate::values};
+use super::{Broken, Signs, hash, mutate::values};
 
 /// The time of every import and of everything that is written: a result must not depend on when it was run.
 pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -200,7 +200,7 @@ fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
 }
 
 /// What in a list of messages breaks the pairing law.
-fn unpaired(messages: &[Message]) -> Option<String> {
+pub(super) fn unpaired(messages: &[Message]) -> Option<String> {
     let mut ids = HashSet::new();
     let mut awaited: VecDeque<String> = VecDeque::new();
     for (index, message) in messages.iter().enumerate() {
@@ -234,6 +234,7 @@ fn converted(
     policy: OnBroken,
     signs: &mut Signs,
 ) -> Result<Option<String>, Broken> {
+    another_model(session, dialect, policy)?;
     let converted = match convert(session, dialect, None, policy) {
         Ok(converted) => converted,
         Err(ConvertError::TooLarge(error)) => {
@@ -259,6 +260,19 @@ fn converted(
         return Err(Broken::new(format!("conserving {dialect}"), detail));
     }
     Ok(Some(converted.body))
+}
+
+/// Where the request goes to a model that the source does not name, the checker takes it as well.
+fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
+    let Ok(converted) = convert(session, dialect, Some("another"), policy) else { return Ok(()) };
+    let violations = dialect.wire().check(converted.body.as_bytes());
+    match violations.iter().find(|violation| !stood_around(session, dialect, violation)) {
+        Some(violation) => {
+            let law = format!("another model: sound {dialect} {}", violation.rule);
+            Err(Broken::new(law, format!("{policy:?}: {violation}\n{}", shown(&converted.body))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether a violation is not the history's: within one dialect, what surrounds the messages comes back unchanged, so what
@@ -307,11 +321,20 @@ fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(),
             Err(error) => return broken("not converted", error.to_string()),
         }
     }
-    Ok(())
+    elsewhere(session, body, dialect.name()).map(drop)
+}
+
+/// What was read from something that we wrote goes on to any other dialect, too. One of them, the same every time, is
+/// enough: there will be other inputs.
+fn elsewhere(session: &Session, written: &str, from: &str) -> Result<Option<String>, Broken> {
+    let dialects: Vec<Dialect> = Dialect::all().collect();
+    let dialect = dialects[hash(written) as usize % dialects.len()];
+    converted(session, dialect, OnBroken::Keep, &mut Signs::default())
+        .map_err(|broken| Broken { law: format!("from {from}: {}", broken.law), ..broken })
 }
 
 /// Something that was said and is not in a body. Results are looked for under `keep` only.
-fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
+pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
     if body.len() > SEARCHED_BYTES {
         return None;
     }
@@ -339,7 +362,7 @@ fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
     None
 }
 
-/// A session file: it can be written, and what was written can be read and recorded.
+/// A session file: it can be written, and what was written can be read and recorded, with all that was said.
 fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
     if format.write.is_none() {
         return Ok(());
@@ -353,17 +376,25 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         if format.read.is_none() || text.trim().is_empty() {
             continue;
         }
+        let broken = |what: &str, detail: String| {
+            let law = format!("write {}: {what}", format.name);
+            Err(Broken::new(law, format!("{policy:?}: {detail}\n{}", shown(&text))))
+        };
         let read = Input::new("written.jsonl", text.as_bytes())
             .map_err(Into::into)
             .and_then(|input| sessions::read(&input, Some(format)));
-        match read {
-            Ok(sessions) => sessions.iter().try_for_each(recorded)?,
-            Err(error) => {
-                return Err(Broken::new(
-                    format!("write {}: not read", format.name),
-                    format!("{error}\n{text}"),
-                ));
-            }
+        let sessions = match read {
+            Ok(sessions) => sessions,
+            Err(error) => return broken("not read", error.to_string()),
+        };
+        let [again] = &sessions[..] else {
+            return broken("not one conversation", sessions.len().to_string());
+        };
+        recorded(again)
+            .map_err(|broken| Broken { law: format!("write {}: {}", format.name, broken.law), ..broken })?;
+        let body = elsewhere(again, &text, format.name)?;
+        if let Some(missing) = body.and_then(|body| missing(session, &body, policy)) {
+            return broken("something is missing", format!("{missing:?}"));
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::{
 use super::{
     Target,
     explore::{Limits, Outcome, explore},
-    hash,
+    hash, seeds,
 };
 
 /// As much as a thread has where nobody asks for more: recursion on the depth of an input must show.
@@ -132,7 +132,8 @@ impl Worker {
         let slot = &self.running[self.number];
         let limits = Limits { time: Some(self.time), runs: None, probes: true };
         let start = Instant::now();
-        let outcome = explore(target, self.settings.seed.wrapping_add(lane), limits, |input| {
+        let seed = self.settings.seed.wrapping_add(lane);
+        let outcome = explore(target, seeds::all(target), seed, limits, |input| {
             // Whoever cannot write it down can still run it.
             let _ = file
                 .rewind()

@@ -29,21 +29,25 @@ const MINIMISING: Duration = Duration::from_secs(4);
 /// Every so many runs, an input is stretched to see how time grows.
 const PROBE_EVERY: u64 = 1_000;
 
-/// The two lengths whose times are compared, in bytes.
-const PROBED: (usize, usize) = (64 * 1024, 512 * 1024);
+/// The lengths whose times are compared with that of the first, in bytes. One after the other, so that what is steep is
+/// noticed before it takes minutes.
+const PROBED: [usize; 4] = [64 * 1024, 128 * 1024, 256 * 1024, 512 * 1024];
 
 /// A stretched input that takes so many times longer than its length says is worth a look.
 const TOO_STEEP: f64 = 3.0;
 
-/// Below these, times are noise: of the short input and of the long one.
+/// Below these, times are noise: of the first length and of any other.
 const NOTICEABLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// No input of the first length may take longer.
+const TOO_LONG: Duration = Duration::from_secs(5);
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// After so long.
     pub time: Option<Duration>,
-    /// After so many runs.
+    /// After so many mutations.
     pub runs: Option<u64>,
     /// Whether times are measured.
     pub probes: bool,
@@ -70,7 +74,7 @@ pub struct Slow {
 /// What was found in a target.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// How many inputs were run.
+    /// How many mutations were run.
     pub runs: u64,
     /// How many different things they showed.
     pub signs: usize,
@@ -82,9 +86,15 @@ pub struct Outcome {
     pub slow: Vec<Slow>,
 }
 
-/// Explores a target. `before` is told of every input before it is run.
+/// Explores a target from these inputs. `before` is told of every input before it is run.
 #[must_use]
-pub fn explore(target: &Target, seed: u64, limits: Limits, before: impl FnMut(&[u8])) -> Outcome {
+pub fn explore(
+    target: &Target,
+    inputs: Vec<Vec<u8>>,
+    seed: u64,
+    limits: Limits,
+    before: impl FnMut(&[u8]),
+) -> Outcome {
     let name = target.name();
     let explorer = Explorer {
         target,
@@ -102,7 +112,7 @@ pub fn explore(target: &Target, seed: u64, limits: Limits, before: impl FnMut(&[
         runs: 0,
         until: limits.time.map(|time| Instant::now() + time),
     };
-    explorer.run()
+    explorer.run(inputs)
 }
 
 struct Explorer<'t, B> {
@@ -125,13 +135,15 @@ struct Explorer<'t, B> {
 }
 
 impl<B: FnMut(&[u8])> Explorer<'_, B> {
-    fn run(mut self) -> Outcome {
-        for input in seeds::all(self.target) {
-            if !self.is_over() {
-                self.one(&input);
+    fn run(mut self, inputs: Vec<Vec<u8>>) -> Outcome {
+        for input in inputs {
+            self.one(&input);
+            if self.rare.last() != Some(&input) {
+                self.rare.push(input);
             }
-            self.rare.push(input);
         }
+        // They do not count as runs.
+        self.runs = 0;
         while !self.is_over() {
             let base = self.base();
             let material = Material { pool: &self.rare, words: &self.words };
@@ -195,7 +207,10 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         if self.failures.contains_key(&broken.law) {
             return;
         }
-        let small = minimise(self.target, input, &broken.law, MINIMISING);
+        let fails = |input: &[u8]| {
+            guarded(self.target, input, &mut Signs::default()).is_err_and(|other| other.law == broken.law)
+        };
+        let small = minimise(input, MINIMISING, fails);
         // What is said of the small one is easier to read.
         let broken = guarded(self.target, &small, &mut Signs::default()).err().unwrap_or(broken);
         self.failures.insert(broken.law.clone(), Failure { broken, input: small });
@@ -214,34 +229,38 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         }
     }
 
-    /// Makes an input long in two lengths and compares the times.
+    /// Makes an input longer and longer, and compares the times.
     fn probe(&mut self) {
         if self.rare.is_empty() || self.slow.len() >= MOST_FAILURES {
             return;
         }
         let base = self.probing.pick(&self.rare).clone();
-        let mut same = self.probing.clone();
-        let short = stretched(&mut self.probing, &base, PROBED.0);
-        let long = stretched(&mut same, &base, PROBED.1);
-        (self.before)(&long);
-        let time = |input: &[u8]| {
-            let (done, took) = measured(|| watched(|| self.target.work(input)));
-            done.map(|()| took)
-        };
-        let allowed = TOO_STEEP * long.len() as f64 / short.len().max(1) as f64;
-        let times = || {
-            let (one, other) = (time(&short)?, time(&long)?);
-            let steep = other > NOTICEABLE.1 && other > one.max(NOTICEABLE.0).mul_f64(allowed);
-            Ok(steep.then_some((one, other)))
-        };
-        // What is steep twice is steep.
-        match times().and_then(|first| if first.is_some() { times() } else { Ok(None) }) {
-            Ok(Some((one, other))) => {
-                let times = format!("{} bytes take {one:.1?}, {} bytes {other:.1?}", short.len(), long.len());
-                self.slow.push(Slow { input: long, times });
+        let same = self.probing.clone();
+        let mut first = None;
+        for length in PROBED {
+            // The same stretch of the same input each time.
+            self.probing = same.clone();
+            let input = stretched(&mut self.probing, &base, length);
+            let took = match self.time(&input) {
+                Ok(took) => took,
+                Err(broken) => return self.failed(broken, &input),
+            };
+            let (short, shortest) = *first.get_or_insert((input.len(), took));
+            let allowed = TOO_STEEP * input.len() as f64 / short.max(1) as f64;
+            let bound = shortest.max(NOTICEABLE.0).mul_f64(allowed).max(NOTICEABLE.1).min(TOO_LONG);
+            // What is too long twice is too long.
+            if took > bound && self.time(&input).is_ok_and(|again| again > bound) {
+                let times = format!("{short} bytes take {shortest:.1?}, {} bytes {took:.1?}", input.len());
+                self.slow.push(Slow { input, times });
+                return;
             }
-            Ok(None) => {}
-            Err(broken) => self.failed(broken, &long),
         }
+    }
+
+    /// How long the product works on an input.
+    fn time(&mut self, input: &[u8]) -> Result<Duration, Broken> {
+        (self.before)(input);
+        let (done, took) = measured(|| watched(|| self.target.work(input)));
+        done.map(|()| took)
     }
 }

@@ -120,7 +120,8 @@ fn copies(text: &str) -> Result<(), Broken> {
     }
 }
 
-fn same(ours: Value<'_>, theirs: &serde_json::Value) -> Result<(), Broken> {
+/// Whether a value that we read is what `serde_json` read.
+pub(super) fn same(ours: Value<'_>, theirs: &serde_json::Value) -> Result<(), Broken> {
     use serde_json::Value as Theirs;
     let mut open = vec![(ours, theirs)];
     while let Some((ours, theirs)) = open.pop() {

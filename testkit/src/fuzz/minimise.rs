@@ -1,26 +1,23 @@
-//! Making a failing input small: lines, values and stretches are taken out as long as the same law stays broken.
+//! Making a failing input small: values, fields and stretches are taken out as long as it still fails.
 
 use std::{
+    collections::HashMap,
     ops::Range,
     time::{Duration, Instant},
 };
 
-use super::{
-    Signs, Target, guarded,
-    mutate::{values, with_comma},
-};
+use super::mutate::{values, with_comma};
 
-/// A smaller input that breaks the same law, as far as one is found in that time.
+/// A smaller input that still fails, as far as one is found in that time.
 #[must_use]
-pub fn minimise(target: &Target, input: &[u8], law: &str, time: Duration) -> Vec<u8> {
+pub fn minimise(input: &[u8], time: Duration, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let until = Instant::now() + time;
-    let fails = |candidate: &[u8]| {
-        guarded(target, candidate, &mut Signs::default()).is_err_and(|broken| broken.law == law)
-    };
     let mut small = input.to_vec();
     let mut before = usize::MAX;
     while small.len() < before && Instant::now() < until {
         before = small.len();
+        // What is well formed first: it says more than what is left of a cut through the middle.
+        take_out(&mut small, fields_and_values, &fails, until);
         let mut size = small.len().div_ceil(2);
         while size > 0 {
             let blocks = |bytes: &[u8]| {
@@ -29,14 +26,21 @@ pub fn minimise(target: &Target, input: &[u8], law: &str, time: Duration) -> Vec
             take_out(&mut small, blocks, &fails, until);
             size /= 2;
         }
-        take_out(
-            &mut small,
-            |bytes| values(bytes).into_iter().map(|range| with_comma(bytes, range)).collect(),
-            &fails,
-            until,
-        );
     }
     small
+}
+
+/// The values of an input with their commas, those of an object together with their names.
+fn fields_and_values(bytes: &[u8]) -> Vec<Range<usize>> {
+    let found = values(bytes);
+    let ends: HashMap<usize, usize> = found.iter().map(|range| (range.end, range.start)).collect();
+    let with_name = |range: Range<usize>| {
+        let before = bytes[..range.start].trim_ascii_end();
+        let name = before.strip_suffix(b":").map(<[u8]>::trim_ascii_end);
+        let start = name.and_then(|name| ends.get(&name.len())).copied();
+        start.unwrap_or(range.start)..range.end
+    };
+    found.into_iter().map(|range| with_comma(bytes, with_name(range))).collect()
 }
 
 /// Tries to do without each of the pieces, the last one first: what stands before it stays where it was.
@@ -52,6 +56,7 @@ fn take_out(
         if Instant::now() >= until {
             return;
         }
+        // Something inside it may be gone already.
         if range.end > small.len() || range.is_empty() {
             continue;
         }

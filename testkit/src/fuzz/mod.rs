@@ -1,9 +1,10 @@
 //! Fuzzing on a stable compiler: arbitrary bytes go into every reader and decoder, and what must always hold is checked.
 //!
 //! A [`Target`] is one way in, with what must hold there (`targets.rs`; of every conversation that was read,
-//! `conversation.rs`). `mutate.rs` makes new inputs of old ones, `driver.rs` runs them and keeps what shows something
-//! new, `minimise.rs` makes a failing input small. The first inputs are files in `testkit/fuzz/<target>/`. Targets come
-//! from the registries, so a new format or dialect is fuzzed without a line here.
+//! `conversation.rs`). `mutate.rs` makes new inputs of old ones, `explore.rs` runs them and keeps what shows something
+//! new, `minimise.rs` makes a failing input small, `driver.rs` does that for many targets at once. The first inputs are
+//! files in `testkit/fuzz/<target>/` (`seeds.rs`). Targets come from the registries, so a new format or dialect is fuzzed
+//! without a line here.
 
 mod clock;
 mod conversation;
@@ -71,3 +72,6 @@ pub fn hash(value: impl Hash) -> u64 {
     value.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

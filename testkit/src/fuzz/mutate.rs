@@ -147,6 +147,7 @@ fn value(random: &mut Random, input: &[u8]) -> Option<Range<usize>> {
     (!found.is_empty()).then(|| random.pick(&found).clone())
 }
 
+#[expect(clippy::ptr_arg, reason = "a change like any other")]
 fn flip(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     let at = random.below(input.len());
     if let Some(byte) = input.get_mut(at) {
@@ -154,6 +155,7 @@ fn flip(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "a change like any other")]
 fn set_bytes(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     for at in random.stretch(input.len(), 4) {
         input[at] =
@@ -163,7 +165,7 @@ fn set_bytes(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
 
 fn insert_bytes(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     let at = random.below(input.len() + 1);
-    let bytes: Vec<u8> = (0..=random.below(4)).map(|_| random.next() as u8).collect();
+    let bytes: Vec<u8> = (0..=random.below(4)).map(|_| random.bits() as u8).collect();
     replace(input, at..at, bytes);
 }
 

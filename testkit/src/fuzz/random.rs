@@ -10,13 +10,13 @@ impl Random {
     pub fn new(seed: u64, purpose: &str) -> Self {
         let mut random = Self(seed);
         for byte in purpose.bytes() {
-            random.0 = random.next() ^ u64::from(byte);
+            random.0 = random.bits() ^ u64::from(byte);
         }
         random
     }
 
-    /// The next number: a counter in large odd steps, its bits then mixed until every one depends on every other.
-    pub fn next(&mut self) -> u64 {
+    /// The next 64 bits: a counter in large odd steps, its bits then mixed until every one depends on every other.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +27,7 @@ impl Random {
     /// A number below a limit; 0 where the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         // The remainder favours small numbers by less than one in a billion here.
-        (self.next() % (limit.max(1) as u64)) as usize
+        (self.bits() % (limit.max(1) as u64)) as usize
     }
 
     /// Whether something happens that happens once in so many times.

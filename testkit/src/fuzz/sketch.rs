@@ -23,7 +23,7 @@ use rejoin_record::{
 use rejoin_view::{Fate, KnownCall};
 
 /// More messages say nothing new, and cost time.
-const MOST_MESSAGES: usize = 200;
+const MOST_MESSAGES: usize = 60;
 
 /// What a sketch holds.
 #[derive(Debug, Default)]

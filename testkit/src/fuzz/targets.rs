@@ -236,7 +236,8 @@ fn answered(dialect: Dialect, message: Message) -> Session {
     session(sketch, Context { dialect: Some(dialect), ..Context::default() })
 }
 
-fn session(sketch: Sketch, context: Context) -> Session {
+/// A session of drawn messages, as a reader would give it.
+pub(super) fn session(sketch: Sketch, context: Context) -> Session {
     let places = (0..sketch.messages.len()).map(|index| Place { index, offset: 0, line: None }).collect();
     Session {
         format: "fuzz",
