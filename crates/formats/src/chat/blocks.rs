@@ -415,7 +415,10 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
 }
 
-pub(crate) fn irregular(block: Block) -> Block {
+pub(crate) fn irregular(mut block: Block) -> Block {
+    if let BlockKind::ToolResult(result) = &mut block.kind {
+        result.content.iter_mut().for_each(|inner| inner.span = None);
+    }
     Block { span: None, ..block }
 }
 

@@ -69,6 +69,11 @@ impl<'d> Fields<'d> {
         self.list.iter().any(|(field, _)| field == name)
     }
 
+    /// The names of all of them, in order. The API refuses one that it does not know, whatever it says.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|(name, _)| &**name)
+    }
+
     /// All of them that say something, in order.
     pub fn all(&self) -> impl Iterator<Item = (&str, Value<'d>)> {
         self.list.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (&**name, *value))

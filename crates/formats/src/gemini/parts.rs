@@ -253,7 +253,7 @@ impl PartReader<'_> {
 
 /// Fields of a part that the API does not know.
 pub(super) fn unknown_fields<'f>(part: &'f Fields<'_>) -> impl Iterator<Item = &'f str> {
-    part.all().map(|(name, _)| name).filter(|name| !HELD.contains(name) && !ABOUT.contains(name))
+    part.names().filter(|name| !HELD.contains(name) && !ABOUT.contains(name))
 }
 
 /// Whether what a part says about itself has the types that the API asks for.

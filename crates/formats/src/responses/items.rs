@@ -173,7 +173,7 @@ impl ItemReader {
                 && !text.ends_with(['_', '-']));
         // Some shells repeat the id of the call in its output.
         let repeated = kind == "local_shell_call_output";
-        !text.is_empty() && (self.ids.insert(text.into_owned()) || repeated) && fits
+        !text.is_empty() && (repeated || self.ids.insert(text.into_owned())) && fits
     }
 }
 
@@ -276,13 +276,22 @@ impl Reader<'_> {
     }
 
     fn content(&self, content: Option<Value<'_>>, role: &Role) -> (Vec<Block>, Form, bool) {
+        self.content_under(content, role, Under::Role(role))
+    }
+
+    fn content_under(
+        &self,
+        content: Option<Value<'_>>,
+        role: &Role,
+        under: Under<'_>,
+    ) -> (Vec<Block>, Form, bool) {
         match content {
             Some(list) if list.kind() == Kind::Array => {
                 let mut regular = true;
                 let blocks: Vec<Block> = list
                     .items()
                     .map(|part| {
-                        let (block, legal) = self.part(part, role);
+                        let (block, legal) = self.part_under(part, role, under);
                         regular &= legal && block.span.is_some();
                         block
                     })
@@ -292,7 +301,7 @@ impl Reader<'_> {
                 (blocks, Form::Parts, regular && filled)
             }
             other => {
-                let read = self.blocks.content(other, Under::Role(role));
+                let read = self.blocks.content(other, under);
                 (read.blocks, read.form, read.regular && read.form == Form::Text)
             }
         }
@@ -300,6 +309,10 @@ impl Reader<'_> {
 
     /// A content part, and whether it may stand under that role.
     fn part(&self, part: Value<'_>, role: &Role) -> (Block, bool) {
+        self.part_under(part, role, Under::Role(role))
+    }
+
+    fn part_under(&self, part: Value<'_>, role: &Role, under: Under<'_>) -> (Block, bool) {
         let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
         let answer = *role == Role::Assistant;
         let (block, legal) = match &*kind {
@@ -318,7 +331,7 @@ impl Reader<'_> {
         match block {
             Some(block) if legal && part.is_clean() => (block, true),
             Some(block) => (irregular(block), false),
-            None => (irregular(self.blocks.block(part, Under::Role(role))), false),
+            None => (irregular(self.blocks.block(part, under)), false),
         }
     }
 
@@ -412,7 +425,8 @@ impl Reader<'_> {
         let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
         let (content, form, regular) = match output {
             Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") => {
-                self.content(output, &Role::User)
+                // No call, and no other result, stands inside a result.
+                self.content_under(output, &Role::User, Under::Result)
             }
             // The screen of a computer, the streams of a shell: kept as they are, shown as JSON.
             Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {

@@ -259,6 +259,12 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
     }
 }
 
+/// The media type of something, if anybody says.
+#[must_use]
+pub fn media_type(media: &Media) -> Option<&str> {
+    media.media_type.as_deref().filter(|media_type| !media_type.trim().is_empty())
+}
+
 /// The media type of an image, told by its first bytes where nobody says.
 #[must_use]
 pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {

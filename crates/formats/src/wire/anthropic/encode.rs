@@ -71,6 +71,8 @@ pub(super) struct Encoder<'t> {
     pub(super) user_spoke: bool,
     /// Cache marks beyond what the API takes.
     pub(super) surplus_marks: usize,
+    /// The message whose own item was looked at last.
+    looked_at: Option<usize>,
 }
 
 impl<'t> Encoder<'t> {
@@ -95,6 +97,7 @@ impl<'t> Encoder<'t> {
             tool_loop: None,
             user_spoke: false,
             surplus_marks: marks.saturating_sub(CACHE_MARKS),
+            looked_at: None,
         }
     }
 
@@ -210,7 +213,10 @@ impl<'t> Encoder<'t> {
         else {
             return;
         };
-        if self.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
+        // A message may be shown in many pieces; its own item is looked at once.
+        let looked_at = self.looked_at.replace(index) == Some(index);
+        let said = |finding: &Finding| finding.at.message == Some(index);
+        if looked_at || self.ledger.findings.last().is_some_and(said) {
             return;
         }
         let extra = Doc::parse(native.raw.as_str()).ok().and_then(|doc| {

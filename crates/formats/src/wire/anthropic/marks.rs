@@ -24,7 +24,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
             let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if raw.contains(MARK) && seen.insert(index) {
+            if seen.insert(index) && raw.contains(MARK) {
                 messages += marks_of(raw, Some("content"));
             }
         }

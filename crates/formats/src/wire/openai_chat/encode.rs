@@ -508,7 +508,7 @@ fn file_part(media: &Media, same: bool) -> Option<String> {
     let mut out = String::from("{\"type\":\"file\",\"file\":{");
     match &media.source {
         MediaSource::Base64(data) if is_base64(data) => {
-            let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
+            let media_type = render::media_type(media).unwrap_or("application/pdf");
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
             write::key(&mut out, "file_data");

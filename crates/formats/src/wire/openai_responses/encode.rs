@@ -339,10 +339,11 @@ impl Encoder<'_> {
         let mut index = 0;
         while index < pieces.len() {
             let piece = &pieces[index];
+            // Each native item is looked at once.
+            let run = pieces[index..].iter().take_while(|next| next.native == piece.native);
+            let shown: Vec<&Piece> = run.collect();
             let whole = piece.native.zip(native).and_then(|(number, native)| {
                 let range = &ranges[number];
-                let run = pieces[index..].iter().take_while(|next| next.native == piece.native);
-                let shown: Vec<&Piece> = run.collect();
                 let all = shown.iter().map(|piece| piece.block).eq(range.clone());
                 (all && shown.iter().all(|piece| piece.exact)).then(|| {
                     let span = native.items[number].span;
@@ -364,8 +365,10 @@ impl Encoder<'_> {
                 }
                 // An item that is refused as it stands, or that was taken apart.
                 None => {
-                    self.push(Outgoing::New(piece.json.clone()));
-                    index += 1;
+                    for piece in &shown {
+                        self.push(Outgoing::New(piece.json.clone()));
+                    }
+                    index += shown.len();
                 }
             }
         }
@@ -697,7 +700,7 @@ fn file_part(media: &Media, same: bool) -> Option<String> {
     let mut out = String::from("{\"type\":\"input_file\"");
     match &media.source {
         MediaSource::Base64(data) if is_base64(data) => {
-            let media_type = media.media_type.as_deref().unwrap_or("application/pdf");
+            let media_type = render::media_type(media).unwrap_or("application/pdf");
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
             write::key(&mut out, "file_data");
