@@ -30,7 +30,7 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
         |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
     let format = from.and_then(sessions::named);
     let beside = (path != "-").then(|| Beside::new(Path::new(path)));
-    let mut source = io::BufReader::new(source);
+    let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let mut bytes = Vec::new();
     (&mut source).take(LOOK_AT).read_to_end(&mut bytes).map_err(stopped)?;
     // The beginning tells whether it is a file of lines: such a file need not be one text to be read.
@@ -59,6 +59,9 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
     let read = sessions::read(&input, format).map_err(unreadable)?;
     Ok((input, read))
 }
+
+/// How much is read at once.
+const READ_AT_ONCE: usize = 256 * 1024;
 
 /// How much of an input tells its format.
 const LOOK_AT: u64 = 1024 * 1024;

@@ -8,6 +8,10 @@ use crate::output::{self, harmless, paint};
 
 /// Gives findings of a session their lines in the input.
 pub fn with_lines(input: &Input, session: &Session, findings: Vec<Finding>) -> Vec<Finding> {
+    // Most readers know the lines; a large session is not gone through for nothing.
+    if findings.iter().all(|finding| finding.at.line.is_some() || finding.at.message.is_none()) {
+        return findings;
+    }
     let places = session.source_places();
     let mut lines = Lines { input, known: vec![(0, 1)], cache: HashMap::new() };
     findings
