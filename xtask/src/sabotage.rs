@@ -24,8 +24,8 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "sound",
         file: "crates/formats/src/wire/anthropic/encode.rs",
-        from: "} else if let Some(last) = self.ends_with_assistant {",
-        to: "} else if let Some(last) = self.ends_with_assistant.filter(|_| false) {",
+        from: "self.ends_with_assistant.filter(|_| self.target.closes) {",
+        to: "self.ends_with_assistant.filter(|_| false) {",
     },
     Sabotage {
         law: "sound",
@@ -34,6 +34,15 @@ const SABOTAGES: &[Sabotage] = &[
         file: "crates/view/src/repair/emit.rs",
         from: "if !reused && !self.state.derived.contains_key(id) {",
         to: "if !(reused && self.state.derived.contains_key(id)) {",
+    },
+    Sabotage {
+        law: "sound",
+        package: "rejoin-formats",
+        test: "sound",
+        file: "crates/formats/src/wire/openai_responses/encode.rs",
+        // Reasoning goes out without what the model did next.
+        from: "            if !follows {",
+        to: "            if !follows && false {",
     },
     Sabotage {
         law: "identity",
@@ -48,8 +57,8 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "idempotent",
         file: "crates/formats/src/wire/names.rs",
-        from: "if name.len() <= max && name.chars().all(legal) {",
-        to: "if name.len() <= max && name.chars().all(legal) && !name.contains('_') {",
+        from: "if begun && name.len() <= max && name.chars().all(legal) {",
+        to: "if begun && name.len() <= max && name.chars().all(legal) && !name.contains('_') {",
     },
     Sabotage {
         law: "conserving",
@@ -64,7 +73,7 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "conserving",
         file: "crates/formats/src/wire/anthropic/encode.rs",
-        from: "let leading = item.index() == self.leading;",
+        from: "let leading = item.index() == self.leading && self.messages.is_empty() && self.pending.is_none();",
         to: "let leading = true;",
     },
     Sabotage {
@@ -103,6 +112,15 @@ const SABOTAGES: &[Sabotage] = &[
         to: "        let _ = (match extra {",
     },
 ];
+
+/// Sabotages that have nothing to break any more: the code has moved on.
+pub fn stale() -> Vec<String> {
+    let gone = |sabotage: &&Sabotage| {
+        !fs::read_to_string(sabotage.file).is_ok_and(|source| source.contains(sabotage.from))
+    };
+    let stale = SABOTAGES.iter().filter(gone);
+    stale.map(|sabotage| format!("{}: sabotage has no `{}` to break", sabotage.file, sabotage.from)).collect()
+}
 
 pub fn sabotage() -> Result<()> {
     let copy = Path::new("target/sabotage");

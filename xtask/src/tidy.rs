@@ -27,6 +27,7 @@ pub fn tidy() -> Result<()> {
     headers(&mut problems)?;
     registered(&mut problems)?;
     documents(&mut problems)?;
+    problems.extend(crate::sabotage::stale());
     let locked = fs::read_to_string("Cargo.lock")?.matches("[[package]]").count();
     if locked > LOCKED_PACKAGES {
         problems.push(format!("Cargo.lock has {locked} packages, the ceiling is {LOCKED_PACKAGES}"));

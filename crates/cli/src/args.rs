@@ -52,7 +52,7 @@ pub enum Command {
     /// Find the sessions of every agent on this machine and check them all
     ///
     /// Looks where Codex and Claude Code keep their sessions, and at the paths given. Nothing is changed.
-    /// Exit code 0: all can be resumed. 1: some cannot. 2: nothing was there to read.
+    /// Exit code 0: all can be resumed. 1: some cannot. 2: no path that was given is there.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
     /// Explain a finding, or list all of them

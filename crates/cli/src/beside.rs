@@ -23,7 +23,8 @@ pub struct Beside {
 impl Beside {
     /// What lies beside this file.
     pub fn new(session: &Path) -> Self {
-        Self { session: session.to_owned() }
+        // However it is spelled, it lies where it lies.
+        Self { session: fs::canonicalize(session).unwrap_or_else(|_| session.to_owned()) }
     }
 
     /// A tool's output that a transcript names by its path: in the folder that belongs to the session, whatever path it is.

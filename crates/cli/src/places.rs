@@ -54,7 +54,9 @@ impl Agent {
     /// Whether a file of that name is one of its sessions.
     pub fn owns(&self, path: &Path) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        name.starts_with(self.names.0) && name.ends_with(self.names.1)
+        // What cannot be read, or was compressed, is still the agent's.
+        path.is_dir()
+            || (name.starts_with(self.names.0) && name.trim_end_matches(".zst").ends_with(self.names.1))
     }
 
     /// Its format.
@@ -63,13 +65,14 @@ impl Agent {
     }
 }
 
-/// The files under a path, in order; a file is itself. Links to folders are not followed.
+/// The files under a path, in order; a file is itself. Links to folders are not followed. A folder that cannot be read is
+/// given as it is, so that somebody says so.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {
-            if folder.is_file() {
+            if folder.exists() {
                 found.push(folder);
             }
             continue;

@@ -403,3 +403,141 @@ fn too_large_for_the_provider_is_an_error_with_a_hint() {
     assert_eq!((code(&output), out(&output)), (1, String::new()));
     assert!(err(&output).contains("ANT-28") && err(&output).contains("hint: "), "{}", err(&output));
 }
+
+const ROLLOUT: &str = concat!(
+    r#"{"timestamp":"t","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","timestamp":"t","cwd":"/p","originator":"x","cli_version":"0"}}"#,
+    "\n",
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}"#,
+    "\n",
+);
+const CALL: &str = r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call","name":"ls","arguments":"{}","call_id":"c1"}}"#;
+
+/// The home of somebody who uses Codex and Claude Code: one sound session, one broken one, one empty, one cut to nothing.
+fn home_with_sessions() -> Home {
+    let home = Home::new();
+    let day = home.path(".codex/sessions/2026/11/15");
+    let project = home.path(".claude/projects/-p");
+    fs::create_dir_all(&day).unwrap();
+    fs::create_dir_all(&project).unwrap();
+    fs::write(day.join("rollout-2026-11-15T12-00-00-0199aaaa-0000-7000-8000-000000000001.jsonl"), ROLLOUT)
+        .unwrap();
+    fs::write(
+        day.join("rollout-2026-11-15T12-00-01-0199aaaa-0000-7000-8000-000000000002.jsonl"),
+        format!("{ROLLOUT}{CALL}\n"),
+    )
+    .unwrap();
+    fs::write(day.join("rollout-2026-11-15T12-00-02-0199aaaa-0000-7000-8000-000000000003.jsonl"), "")
+        .unwrap();
+    let line = r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s","type":"user","message":{"role":"user","content":"hi"},"uuid":"u1","timestamp":"t"}"#;
+    fs::write(project.join("s.jsonl"), format!("{line}\n")).unwrap();
+    fs::write(home.path(".claude/history.jsonl"), "{}\n").unwrap();
+    home
+}
+
+fn doctor(home: &Home, arguments: &[&str]) -> Output {
+    let mut all = vec!["doctor"];
+    all.extend(arguments);
+    let mut command = command(&all);
+    command.env("HOME", home.folder.path()).env_remove("CODEX_HOME").env_remove("CLAUDE_CONFIG_DIR");
+    command.output().unwrap()
+}
+
+/// Every file below a folder, with its bytes and when it was written.
+fn snapshot(folder: &std::path::Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(snapshot(&path));
+        } else {
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            found.push((path.clone(), fs::read(&path).unwrap(), modified));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn doctor_finds_every_session_and_changes_nothing() {
+    let home = home_with_sessions();
+    let before = snapshot(home.folder.path());
+    let told = doctor(&home, &[]);
+    assert_eq!(code(&told), 1, "{}", err(&told));
+    let text = out(&told);
+    for words in ["Codex", "Claude Code", "unanswered-call", "2 of 4 could not be resumed", "rejoin convert"]
+    {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let json: Value = serde_json::from_str(&out(&doctor(&home, &["--json"]))).unwrap();
+    assert_eq!((&json["sessions"], &json["broken"], &json["unreadable"]), (&4.into(), &1.into(), &1.into()));
+    let broken: Vec<_> =
+        json["found"].as_array().unwrap().iter().filter(|found| found["resumable"] == false).collect();
+    assert_eq!(broken.len(), 2);
+    assert!(broken.iter().any(|found| found["problems"]["unanswered-call"] == 1));
+    assert_eq!(snapshot(home.folder.path()), before);
+    // A folder of one's own is looked at too.
+    let more = Home::new();
+    let sound = more.file("one.json", SOUND);
+    let json: Value = serde_json::from_str(&out(&doctor(&home, &["--json", &sound]))).unwrap();
+    assert_eq!(json["sessions"], 5);
+}
+
+#[test]
+fn doctor_in_an_empty_home() {
+    let home = Home::new();
+    let told = doctor(&home, &[]);
+    assert_eq!(code(&told), 0);
+    assert!(out(&told).contains("No sessions found"));
+    assert_eq!(code(&doctor(&home, &["/nowhere/at/all"])), 2);
+    let about = doctor(&home, &["--self"]);
+    assert_eq!(code(&about), 0);
+    assert!(out(&about).contains("claude-code"), "{}", out(&about));
+}
+
+/// A mended copy is a session of its own; the source stays.
+#[test]
+fn convert_writes_session_files() {
+    let home = Home::new();
+    let source = home.file("rollout.jsonl", format!("{ROLLOUT}{CALL}\n"));
+    for format in ["codex", "claude-code", "turns", "jsonl", "markdown"] {
+        let done = rejoin(&["convert", &source, "--to", format]);
+        assert_eq!(code(&done), 0, "{format} {}", err(&done));
+        assert!(out(&done).contains("go"), "{format}");
+        if format == "markdown" {
+            continue;
+        }
+        let copy = home.file(&format!("copy.{format}"), out(&done));
+        let checked = rejoin(&["check", "--json", &copy]);
+        let json: Value = serde_json::from_str(&out(&checked)).unwrap();
+        assert_eq!(json["format"], format);
+        // Our own record keeps what is broken, as it was; the others are mended.
+        assert_eq!(json["sound"], format != "jsonl", "{json}");
+        assert_eq!(json["calls"], 1);
+    }
+    assert_eq!(fs::read_to_string(&source).unwrap(), format!("{ROLLOUT}{CALL}\n"));
+    let wrong = rejoin(&["convert", &source, "--to", "nothing"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(err(&wrong).contains("claude-code"), "{}", err(&wrong));
+}
+
+/// A fork is read with what lies beside it; a path in a transcript opens nothing else.
+#[test]
+fn a_fork_finds_its_parent() {
+    let home = home_with_sessions();
+    let day = home.path(".codex/sessions/2026/11/15");
+    let meta = format!(
+        r#"{{"timestamp":"t","ordinal":2,"type":"session_meta","payload":{{"id":"0199bbbb-0000-7000-8000-00000000000b","timestamp":"t","cwd":"/p","originator":"x","cli_version":"0","history_mode":"paginated","history_base":{{"thread_id":"0199aaaa-0000-7000-8000-000000000001","end_ordinal_exclusive":2,"end_byte_offset":{}}}}}}}"#,
+        ROLLOUT.len()
+    );
+    let path = day.join("rollout-2026-11-15T13-00-00-0199bbbb-0000-7000-8000-00000000000b.jsonl");
+    fs::write(&path, format!("{meta}\n")).unwrap();
+    let json: Value =
+        serde_json::from_str(&out(&rejoin(&["check", "--json", path.to_str().unwrap()]))).unwrap();
+    assert_eq!((&json["messages"], &json["sound"]), (&1.into(), &true.into()));
+    let other = meta.replace("0199aaaa-0000-7000-8000-000000000001", "../../../secret");
+    fs::write(&path, format!("{other}\n")).unwrap();
+    let json: Value =
+        serde_json::from_str(&out(&rejoin(&["check", "--json", path.to_str().unwrap()]))).unwrap();
+    assert_eq!(json["findings"][0]["rule"], "broken-chain");
+}

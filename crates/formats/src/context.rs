@@ -6,7 +6,10 @@ use rejoin_record::{
     limits,
 };
 
-use crate::wire::{registry::Dialect, render::opaque_label};
+use crate::{
+    gemini,
+    wire::{registry::Dialect, render::opaque_label},
+};
 
 /// One top-level field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,6 +191,7 @@ impl Context {
         let root = root.get("parts").filter(|_| self.dialect == Some(Dialect::Gemini)).unwrap_or(root);
         match root.kind() {
             Kind::Array => root.items().map(system_piece).collect(),
+            Kind::Object if root.fields().next().is_none() => Vec::new(),
             _ => vec![system_piece(root)],
         }
     }
@@ -346,9 +350,16 @@ fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclara
     Some(ToolDeclaration {
         kind,
         more,
-        name: text("name")?,
+        // What the provider runs may have no name but its type.
+        name: text("name").or_else(|| {
+            let own = kind == ToolKind::Provider && dialect == Some(Dialect::OpenAiResponses);
+            value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
+        })?,
         description: text("description"),
-        schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| Raw::new(schema.raw())),
+        schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| match dialect {
+            Some(Dialect::Gemini) => Raw::new(gemini::json_schema(schema)),
+            _ => Raw::new(schema.raw()),
+        }),
         raw: Raw::new(value.raw()),
     })
 }

@@ -10,6 +10,7 @@
 mod chat;
 pub mod context;
 pub mod convert;
+mod gemini;
 pub mod input;
 mod responses;
 pub mod session;

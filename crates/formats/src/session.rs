@@ -3,13 +3,16 @@
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Salt, Text, Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Native, Raw, Role, Salt, Text,
+    Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
+    json::Doc,
+    limits,
 };
 use rejoin_view::{Finding, History, KnownCall, Position};
 
-use crate::{context::Context, input::InputError};
+use crate::{context::Context, input::InputError, responses::is_put_there};
 
 /// Where a message came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,6 +185,37 @@ impl Session {
             Aside::Title(title) => Some(title),
             _ => None,
         })
+    }
+
+    /// What to call it: the source's own title, or the first line of the first word of a person.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let said = || {
+            let users = self.messages.iter().filter(|message| message.role == Role::User);
+            let mut texts = users.filter_map(|message| message.content());
+            texts.find(|text| !text.trim().is_empty() && !is_put_there(text))
+        };
+        let title = self.title().map(|title| title.to_string()).or_else(said).unwrap_or_default();
+        title.trim().lines().next().unwrap_or_default().chars().take(limits::TITLE_CHARS).collect()
+    }
+
+    /// The folder that the source says it belongs to.
+    #[must_use]
+    pub fn directory(&self) -> Option<String> {
+        let cwd = |json: &str| {
+            let doc = Doc::parse(json).ok()?;
+            let root = doc.root()?;
+            let holder = root.given("payload").unwrap_or(root);
+            holder.given("cwd")?.as_str().map(std::borrow::Cow::into_owned)
+        };
+        let lines = self.set_aside.iter().filter_map(SetAside::raw).filter(|line| line.contains("\"cwd\""));
+        let natives = self.messages.iter().take(1).filter_map(|message| message.native.as_ref());
+        // Of several lines of a message, the first.
+        let first = |native: &Native| {
+            let span = native.items.first().map(|item| item.span);
+            cwd(span.map_or(Some(native.raw.as_str()), |span| span.of(native.raw.as_str()))?)
+        };
+        natives.filter_map(first).next().or_else(|| lines.into_iter().find_map(|line| cwd(line)))
     }
 
     /// The conversation as entries of the record. The same source gives the same ids, and a grown one keeps the ids of

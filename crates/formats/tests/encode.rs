@@ -208,6 +208,13 @@ fn system_texts_stay_in_their_place() {
         texts[1].contains("<system>two</system>") && texts[3].contains("<system>three</system>"),
         "{texts:?}"
     );
+    // A call stands between them, though both come first: the second one is not moved past it.
+    let call = json!({"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}});
+    let out = to_anthropic(
+        &json!([{"role":"system","content":"one","tool_calls":[call]},{"role":"system","content":"two"},{"role":"user","content":"a"}]),
+    );
+    assert_eq!(out["system"], "one");
+    assert!(out["messages"].to_string().contains("<system>two</system>"), "{out}");
     let back = to_openai(
         &json!({"system":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"messages":[{"role":"user","content":"a"}]}),
     );

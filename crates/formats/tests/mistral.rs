@@ -144,7 +144,7 @@ fn broken_states() {
             ),
             (
                 "two results",
-                "user: go / assistant:  + read#1{} / tool read#1: one | two / assistant: Understood. / user: next",
+                "user: go / assistant:  + read#1{} / tool read#1: one\n\ntwo / assistant: Understood. / user: next",
                 "user: go / assistant:  + read#1{} / tool read#1: one / assistant: Understood. / user: next",
             ),
             (
@@ -322,11 +322,11 @@ fn media_in_results() {
     let out = from_anthropic(&list, TO);
     assert_eq!(
         sketch(&out.body),
-        "user: shoot / assistant:  + shot#1{} + shot#2{} / tool shot#1: done | [image, shown in the next user message] / \
+        "user: shoot / assistant:  + shot#1{} + shot#2{} / tool shot#1: done\n\n[image, shown in the next user message] / \
          tool shot#2: nothing / assistant: Understood. / \
          user: [from the result of call call0000A] | <image_url data:image/png;base64,iVBORw0KGgo=> / user: nice"
     );
-    assert_eq!(out.rules(), ["foreign-field", "moved-media", "role-order"]);
+    assert_eq!(out.rules(), ["foreign-field", "moved-media", "irregular-content", "role-order"]);
     assert_eq!(out.about("foreign-field"), ["is_error"]);
 }
 

@@ -1,6 +1,6 @@
 //! The tree of entries: who follows whom, where the head is, and the way from the root to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{entry::Entry, ids::EntryId};
 
@@ -28,10 +28,9 @@ impl<'e> Tree<'e> {
     pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
         by_seq.sort_by_key(|entry| entry.envelope().seq);
-        let mut index = HashMap::with_capacity(by_seq.len());
-        for (place, entry) in by_seq.iter().enumerate() {
-            index.entry(entry.id()).or_insert(place);
-        }
+        let mut known = HashSet::with_capacity(by_seq.len());
+        by_seq.retain(|entry| known.insert(entry.id()));
+        let index = by_seq.iter().enumerate().map(|(place, entry)| (entry.id(), place)).collect();
         Self { by_seq, index }
     }
 

@@ -31,6 +31,7 @@ pub use mend::{MendError, Mended, mend};
 pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
     input::{Companions, InputError, Stream},
+    session::Aside,
     sessions, wire,
 };
 pub use rejoin_record::{

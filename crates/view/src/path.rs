@@ -25,6 +25,8 @@ pub struct Path {
     pub entries: Vec<EntryId>,
     /// What was found on the way.
     pub findings: Vec<Finding>,
+    /// The entry that each of them is about.
+    pub found_at: Vec<EntryId>,
 }
 
 /// The history that leads to the head of the tree, and what was found on the way.
@@ -38,7 +40,7 @@ pub fn path(tree: &Tree<'_>) -> Path {
         if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
             let at = Position::message(walk.messages.len());
             let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
-            walk.findings.push(finding.about(link.parent.to_string()));
+            walk.found(entry.id(), finding.about(link.parent.to_string()));
         }
         match Content::of(entry) {
             Content::Message(message) => walk.message(entry.id(), message),
@@ -75,13 +77,13 @@ pub fn path(tree: &Tree<'_>) -> Path {
             Content::Unreadable(_) => {
                 let at = Position::message(walk.messages.len());
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-                walk.findings.push(finding.about(entry.id().to_string()));
+                walk.found(entry.id(), finding.about(entry.id().to_string()));
             }
             _ => {}
         }
     }
     let history = History::with(walk.messages, walk.calls.into_fates(), walk.sent);
-    Path { history, entries: walk.entries, findings: walk.findings }
+    Path { history, entries: walk.entries, findings: walk.findings, found_at: walk.found_at }
 }
 
 /// The path, as far as it was walked.
@@ -92,9 +94,15 @@ struct Walk {
     calls: Calls,
     sent: Vec<usize>,
     findings: Vec<Finding>,
+    found_at: Vec<EntryId>,
 }
 
 impl Walk {
+    fn found(&mut self, entry: EntryId, finding: Finding) {
+        self.findings.push(finding);
+        self.found_at.push(entry);
+    }
+
     fn message(&mut self, entry: EntryId, message: Message) {
         self.calls.places.insert(entry, self.messages.len());
         self.messages.push(Arc::new(message));

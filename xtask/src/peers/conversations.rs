@@ -32,13 +32,19 @@ pub struct Said {
     pub text: String,
 }
 
-/// The fixtures of every dialect, the example, and those below.
+/// Dialects whose bodies rejoin writes and does not read.
+const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
+
+/// The fixtures of every dialect that is read, the example, and those below.
 pub fn all() -> Result<Vec<Conversation>> {
     let mut all = Vec::new();
     for path in files(Path::new("crates/formats/fixtures"), ".json")? {
         // The folder bears the dialect's name.
         let folder = path.parent().and_then(Path::file_name).context("a fixture lies in a folder")?;
         let format = folder.to_string_lossy().into_owned();
+        if ONLY_WRITTEN.contains(&&*format) {
+            continue;
+        }
         let name = format!("{format} {}", path.file_stem().unwrap_or_default().to_string_lossy());
         all.push(Conversation { name, format, text: fs::read_to_string(&path)? });
     }

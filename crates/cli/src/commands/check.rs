@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    Action, ConvertError, Dialect, Finding, Input, OnBroken, Policy, Rule, Session, Severity, convert,
-    record::json::write, repair,
+    Action, Aside, ConvertError, Dialect, Finding, Input, OnBroken, Policy, Rule, Session, Severity, convert,
+    record::json::write, repair, sessions,
 };
 
 use super::report;
@@ -123,8 +123,12 @@ fn for_people(
 /// One line of counts, and what to do.
 fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String {
     let (messages, calls, results) = counts(session);
-    let counted =
+    let mut counted =
         format!("{}, {}, {}", plural(messages, "message"), plural(calls, "call"), plural(results, "result"));
+    let hidden = session.set_aside.iter().filter(|item| matches!(item.what, Aside::Hidden(..))).count();
+    if hidden > 0 {
+        counted.push_str(&format!(", {hidden} more hidden by a compaction or on other branches"));
+    }
     let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
     for finding in findings {
         *by_severity.entry(finding.severity).or_default() += 1;
@@ -134,6 +138,8 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
     if findings.iter().any(Finding::is_problem) {
         let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
             String::from("leave out what is no longer needed; the file can keep it")
+        } else if sessions::named(session.format).is_some_and(|format| format.write.is_some()) {
+            format!("`rejoin convert … --to {}` writes a mended copy; nothing is lost", session.format)
         } else {
             format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost")
         };

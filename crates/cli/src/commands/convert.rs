@@ -2,7 +2,6 @@
 
 use rejoin::{
     ConvertError, Finding, Input, OnBroken, Session, convert,
-    record::limits,
     sessions::{self, Writing},
 };
 
@@ -69,11 +68,7 @@ fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Res
             .ok_or_else(|| Failure::NoSuch { name: path.to_owned(), wanted, count: all.len() }),
         (all, None) => {
             for (number, session) in all.iter().enumerate() {
-                let first = session.messages.iter().find_map(|message| message.content()).unwrap_or_default();
-                let title: String = harmless(first.lines().next().unwrap_or_default())
-                    .chars()
-                    .take(limits::TITLE_CHARS)
-                    .collect();
+                let title = harmless(&session.headline());
                 output::talk(&format!("{:>4}  {} messages  {title}", number + 1, session.messages.len()));
             }
             Err(Failure::Many { name: path.to_owned(), count: all.len() })

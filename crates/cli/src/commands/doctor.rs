@@ -8,12 +8,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{
-    Dialect, Finding, Policy, Rule, Session,
-    record::{json::write, limits},
-    repair,
-    sessions::FORMATS,
-};
+use rejoin::{Dialect, Finding, Policy, Rule, Session, record::json::write, repair, sessions::FORMATS};
 
 use crate::{
     args::DoctorArguments,
@@ -113,7 +108,7 @@ fn candidates(paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
         let named = path.is_file();
         for file in places::files(&path) {
             let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
-            if (named || likely) && seen.insert(file.clone()) {
+            if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
                 all.push(Candidate { path: file, agent: None });
             }
         }
@@ -152,6 +147,17 @@ fn examine_all(candidates: &[Candidate]) -> Vec<Examined> {
 
 fn examine(candidate: &Candidate) -> Examined {
     let path = candidate.path.to_string_lossy().into_owned();
+    let owner = candidate.agent.map_or("", |agent| agent.name);
+    let unreadable = |why: &str| {
+        let state = State::Unreadable(format!("cannot read {path}: {why}"));
+        Examined { path: candidate.path.clone(), agent: owner, state }
+    };
+    if candidate.path.is_dir() {
+        return unreadable("the folder may not be read");
+    }
+    if candidate.path.extension().is_some_and(|kind| kind == "zst") {
+        return unreadable("it is compressed; unpack it with `zstd -d`");
+    }
     // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
     let read = source::read(&path, None).or_else(|failure| {
         let format = candidate.agent.and_then(Agent::reads);
@@ -179,17 +185,12 @@ fn check(session: &Session) -> Checked {
     {
         *problems.entry(finding.rule).or_default() += 1;
     }
-    Checked { id: session.id.to_string(), title: title(session), messages: session.messages.len(), problems }
-}
-
-/// The source's own title, or the first line of the first word of a person.
-fn title(session: &Session) -> String {
-    let said = || {
-        let users = session.messages.iter().filter(|message| message.role == rejoin::Role::User);
-        users.filter_map(|message| message.content()).find(|text| !text.trim_start().starts_with('<'))
-    };
-    let title = session.title().map(|title| title.to_string()).or_else(said).unwrap_or_default();
-    harmless(title.trim().lines().next().unwrap_or_default()).chars().take(limits::TITLE_CHARS).collect()
+    Checked {
+        id: session.id.to_string(),
+        title: harmless(&session.headline()),
+        messages: session.messages.len(),
+        problems,
+    }
 }
 
 /// Counts of one agent's sessions.
@@ -249,10 +250,13 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
         return output::data(&format!("{} all {total} can be resumed.", paint("sound:", output::GOOD)));
     }
     output::data(&format!(
-        "{} {broken} of {total} could not be resumed. Nothing was changed, and nothing is lost:",
+        "{} {broken} of {total} could not be resumed. Nothing was changed:",
         paint("broken:", output::ERROR)
     ))?;
     output::data("  rejoin check PATH                               says what is wrong and where")?;
+    if counts.values().all(|counts| counts.broken == 0) {
+        return Ok(());
+    }
     output::data(
         "  rejoin convert PATH --to codex > mended.jsonl   writes a mended copy (or `--to claude-code`)",
     )

@@ -277,7 +277,9 @@ impl BlockReader<'_> {
                 source: MediaSource::Base64(Text::new(data)),
                 name: None,
             },
-            None if text.is_blank() => Media { media_type: None, source: MediaSource::Unusable, name: None },
+            None if text.is_blank() || is_data_url(&text) => {
+                Media { media_type: None, source: MediaSource::Unusable, name: None }
+            }
             None => Media { media_type: None, source: MediaSource::Url(text), name: None },
         };
         let block = Block::new(BlockKind::Image(Box::new(media)));
@@ -291,7 +293,10 @@ impl BlockReader<'_> {
         let id = file.given("file_id").and_then(|id| self.text(id));
         let (media_type, source) = match (data, id) {
             (Some(data), _) => match split_data_url(&data) {
-                Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+                Some((media_type, data)) => {
+                    let source = document_source(&media_type, data);
+                    (Some(Text::from(media_type)), source)
+                }
                 None if is_base64(&data) => (None, MediaSource::Base64(data)),
                 None => (None, MediaSource::Unusable),
             },
@@ -307,8 +312,11 @@ impl BlockReader<'_> {
         let url = self.text(item.get("document_url")?)?;
         let name = item.given("document_name").and_then(|name| self.text(name));
         let (media_type, source) = match split_data_url(&url) {
-            Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
-            None if url.is_blank() => (None, MediaSource::Unusable),
+            Some((media_type, data)) => {
+                let source = document_source(&media_type, data);
+                (Some(Text::from(media_type)), source)
+            }
+            None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
             None => (None, MediaSource::Url(url)),
         };
         Some(Block::new(BlockKind::Document(Box::new(Media { media_type, source, name }))))
@@ -341,7 +349,11 @@ impl BlockReader<'_> {
             !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
         // Pictures of other kinds cannot be processed.
         let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
-        let kind_taken = !image || &*kind != "base64" || media_type.as_deref().is_none_or(is_image_type);
+        let kind_taken = !image
+            || match &*kind {
+                "base64" => media_type.as_deref().is_none_or(is_image_type),
+                other => other != "text",
+            };
         let source_kind = source_kind.filter(|_| kind_taken);
         let usable = source_kind.is_some() && typed;
         let title = item.given("title").and_then(|title| self.text(title));
@@ -523,9 +535,18 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Media type and base64 data of a `data:` address.
-pub(crate) fn split_data_url(url: &str) -> Option<(&str, &str)> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let media_type = head.strip_suffix(";base64")?;
-    (!data.is_empty() && !media_type.is_empty()).then_some((media_type, data))
+/// Whether an address holds what it is the address of.
+pub(crate) fn is_data_url(url: &str) -> bool {
+    url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+}
+
+/// Media type and base64 data of a `data:` address. Parameters say nothing that matters here.
+pub(crate) fn split_data_url(url: &str) -> Option<(String, &str)> {
+    let (head, data) = url.get(5..).filter(|_| is_data_url(url))?.split_once(',')?;
+    let mut words = head.split(';').map(str::trim);
+    let media_type = words.next()?.to_ascii_lowercase();
+    let encoded = words.any(|word| word.eq_ignore_ascii_case("base64"));
+    // A spelling that people use and that no provider takes.
+    let media_type = if media_type == "image/jpg" { String::from("image/jpeg") } else { media_type };
+    (encoded && !data.is_empty() && !media_type.is_empty()).then_some((media_type, data))
 }

@@ -12,16 +12,84 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{MessageReader, Style, detect, within};
+use super::{MessageReader, ReadMessage, Style, detect, within};
 use crate::{
-    context::{Context, Field},
+    context::{Context, Field, surrounding_names},
+    gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
     wire::{registry::Dialect, render},
 };
 
 /// How much of a text is looked at to tell its shape.
-const SNIFF_BYTES: usize = 1024 * 1024;
+pub(crate) const SNIFF_BYTES: usize = 1024 * 1024;
+
+/// A shape of message lists: where the list stands, what its messages look like, and who reads them.
+pub(crate) trait Shape: Copy {
+    /// Reads one message after the other.
+    type Reader: ReadItem;
+    /// The name of the format.
+    fn format(self) -> &'static str;
+    /// The dialect whose bodies hold such lists.
+    fn dialect(self) -> Dialect;
+    /// A reader of one list.
+    fn reader(self, model: Option<Text>) -> Self::Reader;
+    /// The list, and the body around it if there is one.
+    fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)>;
+    /// Whether a value looks like a message of the list.
+    fn is_message(self, value: Value<'_>) -> bool;
+}
+
+/// Reads the messages of one list, in order.
+pub(crate) trait ReadItem {
+    /// Reads the `index`-th message, an item of the text in `buffer`. `None` if it is no message at all.
+    fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, index: usize) -> Option<ReadMessage>;
+}
+
+impl Shape for Style {
+    type Reader = MessageReader;
+
+    fn format(self) -> &'static str {
+        Style::format(self)
+    }
+
+    fn dialect(self) -> Dialect {
+        match self {
+            Self::OpenAi => Dialect::OpenAiChat,
+            Self::Anthropic => Dialect::Anthropic,
+        }
+    }
+
+    fn reader(self, model: Option<Text>) -> MessageReader {
+        MessageReader::new(self, model)
+    }
+
+    fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)> {
+        match root.kind() {
+            Kind::Array => Some((None, root)),
+            _ => {
+                let list = root.get("messages").filter(|list| list.kind() == Kind::Array)?;
+                Some((Some(root), list))
+            }
+        }
+    }
+
+    fn is_message(self, value: Value<'_>) -> bool {
+        looks_like_message(value)
+    }
+}
+
+impl ReadItem for MessageReader {
+    fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, index: usize) -> Option<ReadMessage> {
+        Self::read(self, item, buffer, index)
+    }
+}
+
+/// The messages of a list; some programs write a single one without its brackets.
+pub(crate) fn items<'d>(list: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+    let single = (list.kind() != Kind::Array).then_some(list);
+    list.items().chain(single)
+}
 
 /// Whether a text looks like chat messages, and in which shape.
 #[must_use]
@@ -59,7 +127,8 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     let messages: Vec<_> = messages.collect();
     // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
-    let found = not_begun || messages.iter().any(|message| looks_like_message(*message));
+    let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::is_content(*message);
+    let found = not_begun || messages.iter().any(ours);
     found.then(|| detect::score(body, &messages))
 }
 
@@ -89,7 +158,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
 ///
 /// # Errors
 /// If there is none: not JSON from the beginning, or nothing that looks like messages.
-pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
+pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = Doc::parse_prefix(&input.text);
     let not_json = |error: rejoin_record::json::SyntaxError| ReadError::NotJson {
         reason: error.reason,
@@ -99,10 +168,11 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
-    let inside = if error.is_none() { within::conversations(root) } else { Vec::new() };
+    let chat = shape.dialect() != Dialect::Gemini;
+    let inside = if error.is_none() && chat { within::conversations(root) } else { Vec::new() };
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
-            let mut builder = Builder::new(&format!("{}#{number}", input.name), style, None);
+            let mut builder = Builder::new(&format!("{}#{number}", input.name), shape, None);
             // What stands around the list is no part of a request.
             let around = render::with_field(holder.raw(), name, "[]");
             let place = Place { index: 0, offset: holder.start(), line: None };
@@ -118,40 +188,32 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
     if lines
         || (error.is_none()
             && root.kind() == Kind::Object
-            && root.get("messages").is_none()
-            && looks_like_message(root))
+            && shape.find(root).is_none()
+            && shape.is_message(root))
     {
-        return read_lines(input, style);
+        return read_lines(input, shape);
     }
-    let found = match root.kind() {
-        Kind::Array => Some((None, root)),
-        Kind::Object => {
-            root.get("messages").filter(|list| list.kind() == Kind::Array).map(|list| (Some(root), list))
-        }
-        _ => None,
-    };
-    let Some((body, list)) = found else {
+    let Some((body, list)) = shape.find(root) else {
         // The first line may be the damaged one.
-        if let (Some(_), Ok(sessions)) = (error, read_lines(input, style)) {
+        if let (Some(_), Ok(sessions)) = (error, read_lines(input, shape)) {
             return Ok(sessions);
         }
         return Err(error.map_or(ReadError::NoConversation("it has no list of messages"), not_json));
     };
-    let first = list.items().next();
-    if body.is_none() && error.is_none() && first.is_some() && !list.items().any(looks_like_message) {
+    let first = items(list).next();
+    if body.is_none() && error.is_none() && first.is_some() && !items(list).any(|item| shape.is_message(item))
+    {
         return Err(ReadError::NoConversation("the list holds no messages"));
     }
-    if let Some(error) =
-        error.filter(|_| !list.items().any(|item| looks_like_message(item) && !item.is_cut()))
-    {
+    if let Some(error) = error.filter(|_| !items(list).any(|item| shape.is_message(item) && !item.is_cut())) {
         return Err(not_json(error));
     }
-    let mut builder = Builder::new(&input.name, style, body.map(|body| (body, &input.text)));
+    let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
     if let Some(at) = input.replaced_at {
         let at = Position { line: Some(input.line_of(at)), ..Position::default() };
         builder.session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
     }
-    for item in list.items() {
+    for item in items(list) {
         if item.is_cut() {
             builder.set_aside(&input.text[item.start()..], item.start());
         } else {
@@ -159,7 +221,7 @@ pub fn read(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
         }
     }
     if let Some(error) = error {
-        let cut = list.items().last().is_some_and(Value::is_cut);
+        let cut = items(list).last().is_some_and(Value::is_cut);
         let message = Some(builder.next - usize::from(cut));
         if !cut {
             builder.set_aside(&input.text[error.offset..], error.offset);
@@ -179,8 +241,8 @@ fn is_container(value: Value<'_>) -> bool {
 }
 
 /// One JSON value a line: messages of one conversation, or a conversation each.
-fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
-    let mut lines = Lines::new(&input.name, style);
+fn read_lines<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadError> {
+    let mut lines = Lines::new(&input.name, shape);
     for line in input.text.split_inclusive('\n') {
         lines.add(line);
     }
@@ -197,8 +259,11 @@ fn read_lines(input: &Input, style: Style) -> Result<Vec<Session>, ReadError> {
 ///
 /// # Errors
 /// If there is no message in it, or it cannot be read.
-pub fn read_stream(style: Style, Stream { name, source, .. }: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut lines = Lines::new(name, style);
+pub(crate) fn read_stream<S: Shape>(
+    shape: S,
+    Stream { name, source, .. }: Stream<'_>,
+) -> Result<Vec<Session>, ReadError> {
+    let mut lines = Lines::new(name, shape);
     let mut bytes = Vec::new();
     let mut too_large = None;
     loop {
@@ -227,24 +292,24 @@ pub fn read_stream(style: Style, Stream { name, source, .. }: Stream<'_>) -> Res
 }
 
 /// Lines as they come.
-struct Lines<'n> {
+struct Lines<'n, S: Shape> {
     name: &'n str,
-    style: Style,
+    shape: S,
     /// Where the next line begins, and its number from 0.
     offset: usize,
     number: usize,
-    single: Option<Builder>,
+    single: Option<Builder<S>>,
     sessions: Vec<Session>,
     damage: Vec<Finding>,
 }
 
-impl<'n> Lines<'n> {
-    fn new(name: &'n str, style: Style) -> Self {
-        Self { name, style, offset: 0, number: 0, single: None, sessions: Vec::new(), damage: Vec::new() }
+impl<'n, S: Shape> Lines<'n, S> {
+    fn new(name: &'n str, shape: S) -> Self {
+        Self { name, shape, offset: 0, number: 0, single: None, sessions: Vec::new(), damage: Vec::new() }
     }
 
-    fn builder(&mut self) -> &mut Builder {
-        self.single.get_or_insert_with(|| Builder::new(self.name, self.style, None))
+    fn builder(&mut self) -> &mut Builder<S> {
+        self.single.get_or_insert_with(|| Builder::new(self.name, self.shape, None))
     }
 
     fn add(&mut self, line: &str) {
@@ -260,9 +325,7 @@ impl<'n> Lines<'n> {
                 self.damaged(Some(message), None);
                 break;
             };
-            let body = root.kind() == Kind::Array
-                || root.get("messages").is_some_and(|list| list.kind() == Kind::Array);
-            if body {
+            if self.shape.find(root).is_some() {
                 self.body(root, start + at);
             } else {
                 // Spans count from the message, so a line can be a buffer of its own.
@@ -280,7 +343,7 @@ impl<'n> Lines<'n> {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
         let own = Input { name, text: Arc::from(root.raw()), replaced_at: None, companions: None };
-        for mut session in read(&own, self.style).unwrap_or_default() {
+        for mut session in read(&own, self.shape).unwrap_or_default() {
             let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
             for place in session.places.iter_mut().chain(aside) {
                 place.offset += start + root.start();
@@ -335,10 +398,10 @@ impl<'n> Lines<'n> {
 }
 
 /// Puts a session together.
-struct Builder {
+struct Builder<S: Shape> {
     name: String,
-    style: Style,
-    reader: MessageReader,
+    shape: S,
+    reader: S::Reader,
     session: Session,
     own_id: Option<String>,
     first: Option<Raw>,
@@ -346,20 +409,18 @@ struct Builder {
     next: usize,
 }
 
-impl Builder {
+impl<S: Shape> Builder<S> {
     /// A session of that name; the body around its messages stands in a text.
-    fn new(name: &str, style: Style, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
-        let dialect = match style {
-            Style::OpenAi => Dialect::OpenAiChat,
-            Style::Anthropic => Dialect::Anthropic,
-        };
+    fn new(name: &str, shape: S, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
+        let dialect = shape.dialect();
+        let list = surrounding_names(dialect).0;
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
         if let Some((body, text)) = body {
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
-                if name == "messages" {
+                if name == list {
                     context.before_messages = context.fields.len();
                     continue;
                 }
@@ -375,8 +436,8 @@ impl Builder {
         }
         let model = context.model().map(Text::from);
         let session = Session {
-            format: style.format(),
-            id: derive_id(style.format(), None, name, None),
+            format: shape.format(),
+            id: derive_id(shape.format(), None, name, None),
             context,
             messages: Vec::new(),
             places: Vec::new(),
@@ -386,8 +447,8 @@ impl Builder {
             findings: Vec::new(),
             set_aside: Vec::new(),
         };
-        let reader = MessageReader::new(style, model);
-        Self { name: name.to_owned(), style, reader, session, own_id, first: None, next: 0 }
+        let reader = shape.reader(model);
+        Self { name: name.to_owned(), shape, reader, session, own_id, first: None, next: 0 }
     }
 
     /// Adds an item of the text in `buffer`, which starts at `shift` of the input, on a line if that is known.
@@ -425,7 +486,7 @@ impl Builder {
 
     fn finish(mut self) -> Session {
         self.session.id =
-            derive_id(self.style.format(), self.own_id.as_deref(), &self.name, self.first.as_ref());
+            derive_id(self.shape.format(), self.own_id.as_deref(), &self.name, self.first.as_ref());
         self.session
     }
 }

@@ -39,7 +39,7 @@ pub struct ReadMessage {
 }
 
 /// Nesting of a whole message: what arguments may have, and what stands around them.
-const DEEPEST: usize = limits::NESTING + 8;
+pub(crate) const DEEPEST: usize = limits::NESTING + 8;
 
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.
 pub const REASONING_FIELDS: &[(&str, bool)] =
@@ -227,7 +227,9 @@ impl MessageReader {
             all.push(if own { block.at(span) } else { block });
         }
         let refused = item.given("refusal").is_some_and(|refusal| refusal.kind() == Kind::String);
+        let sounds = item.given("audio").is_some_and(|audio| audio.kind() == Kind::Object);
         regular &= refused || item.given("refusal").is_none();
+        regular &= sounds || item.given("audio").is_none();
         let before_calls = all.len();
         let calls = self.calls(item, blocks);
         // Some agents write a call twice: as a block of the content, and beside it.
@@ -249,9 +251,7 @@ impl MessageReader {
             Style::OpenAi => match content.form {
                 Form::Text => true,
                 Form::Parts => content_is_filled(item),
-                Form::Null | Form::Absent => {
-                    role == Role::Assistant && (called || item.given("audio").is_some() || refused)
-                }
+                Form::Null | Form::Absent => role == Role::Assistant && (called || sounds || refused),
             },
             Style::Anthropic => {
                 matches!(content.form, Form::Text | Form::Parts)

@@ -12,7 +12,9 @@ mod message;
 mod within;
 
 pub use blocks::is_image_type;
-pub use message::{MessageReader, REASONING_FIELDS, more_fields};
+pub(crate) use blocks::{document_source, is_base64};
+pub(crate) use message::DEEPEST;
+pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 
 /// Which of the two shapes a list is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use rejoin_record::json::{Kind, Value};
 
 use super::list::looks_like_message;
+use crate::gemini;
 
 /// What such a list is called.
 const NAMES: &[&str] = &["messages", "history", "traj", "trajectory", "conversation"];
@@ -43,6 +44,7 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
     }
     NAMES.iter().find_map(|name| {
         let list = holder.get(name).filter(|list| list.kind() == Kind::Array)?;
-        list.items().take(LOOK_AT).any(looks_like_message).then_some((holder, *name, list))
+        let ours = |item: Value<'_>| looks_like_message(item) && !gemini::is_content(item);
+        list.items().take(LOOK_AT).any(ours).then_some((holder, *name, list))
     })
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, ConversationId, Form, Message, Native, NativeItem, Raw, Role, Span, Text, json::Value,
+    Block, BlockKind, ConversationId, Form, Message, Native, NativeItem, Opaque, Raw, Role, Span, Text,
+    json::Value,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -40,6 +41,10 @@ pub struct Assembler {
     pub details: Vec<Detail>,
     pub findings: Vec<Finding>,
     pub set_aside: Vec<SetAside>,
+    /// What compactions hid, in order.
+    hidden: Vec<SetAside>,
+    /// How many messages at the front stayed in sight at the last compaction.
+    stayed: usize,
 }
 
 /// An answer of a model, as far as it was read.
@@ -114,6 +119,8 @@ impl Assembler {
             details: Vec::new(),
             findings: Vec::new(),
             set_aside: Vec::new(),
+            hidden: Vec::new(),
+            stayed: 0,
         }
     }
 
@@ -187,6 +194,20 @@ impl Assembler {
         true
     }
 
+    /// Adds an item that only the provider can make sense of, in its place.
+    pub fn add_as_it_is(&mut self, item: Value<'_>, source: &Source<'_>) {
+        self.flush();
+        let raw = |start, end| Raw::slice(source.buffer, start, end).unwrap_or_else(|| Raw::new(""));
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let opaque = Opaque { kind: Text::new(&*kind), raw: raw(item.start(), item.end()), fits: true };
+        let span = Span::verbatim(item.start() - source.start, item.raw().len());
+        let block = Block::new(BlockKind::Opaque(Box::new(opaque))).at(span);
+        let items = vec![NativeItem { span, blocks: 1, regular: true }];
+        let detail = Detail { time: source.time.clone(), ..Detail::default() };
+        let bytes = raw(source.start, source.end);
+        self.push(Role::User, vec![block], Form::Parts, items, bytes, source.place, detail);
+    }
+
     /// Keeps something that no model would see.
     pub fn aside(&mut self, place: Place, what: Aside) {
         // What an answer is still being put together around comes behind it.
@@ -198,47 +219,57 @@ impl Assembler {
     pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
         self.flush();
         self.items.begin_anew();
-        let mut order: Vec<SetAside> = Vec::with_capacity(self.messages.len() + self.set_aside.len());
+        // What stayed in sight at the last compaction is kept already.
+        let from = if self.stayed <= self.messages.len() { self.stayed } else { 0 };
+        let messages = self.messages.split_off(from);
+        let places = self.places.split_off(from);
+        let details = self.details.split_off(from);
         let mut aside = std::mem::take(&mut self.set_aside).into_iter().peekable();
-        let (mut shown, mut shown_places, mut shown_details) = (Vec::new(), Vec::new(), Vec::new());
-        let messages = std::mem::take(&mut self.messages).into_iter();
-        let places = std::mem::take(&mut self.places).into_iter();
-        let details = std::mem::take(&mut self.details).into_iter();
-        for (number, ((message, place), detail)) in messages.zip(places).zip(details).enumerate() {
-            while let Some(item) = aside.next_if(|item| item.after <= number) {
-                order.push(SetAside { after: 0, ..item });
+        let mut keep = |item: SetAside| self.hidden.push(SetAside { after: 0, ..item });
+        for (number, ((message, place), detail)) in messages.into_iter().zip(places).zip(details).enumerate()
+        {
+            while let Some(item) = aside.next_if(|item| item.after <= from + number) {
+                keep(item);
             }
             if stays(&message) {
-                shown.push(Arc::clone(&message));
-                shown_places.push(place);
-                shown_details.push(detail.clone());
+                self.messages.push(Arc::clone(&message));
+                self.places.push(place);
+                self.details.push(detail.clone());
             }
-            order.push(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
+            keep(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
         }
-        order.extend(aside.map(|item| SetAside { after: 0, ..item }));
-        order.push(SetAside { place, after: 0, what: Aside::Compacted { summary } });
-        self.set_aside = order;
-        (self.messages, self.places, self.details) = (shown, shown_places, shown_details);
+        aside.for_each(&mut keep);
+        keep(SetAside { place, after: 0, what: Aside::Compacted { summary } });
+        self.stayed = self.messages.len();
+    }
+
+    /// Everything so far was replaced, and nothing of it stays.
+    pub fn replace(&mut self, place: Place) {
+        self.compact(place, |_| false, Text::new(""));
+        self.messages.clear();
+        self.places.clear();
+        self.details.clear();
+        self.stayed = 0;
     }
 
     /// The last turns were taken back: they are kept, and hidden. A turn begins with a message that `begins` one.
     pub fn roll_back(&mut self, turns: usize, begins: impl Fn(&Message) -> bool) {
         self.flush();
-        let starts = self.messages.iter().enumerate().filter(|(_, message)| begins(message));
-        let starts: Vec<usize> = starts.map(|(index, _)| index).collect();
-        let Some(from) = turns.checked_sub(1).and_then(|back| {
-            starts.len().checked_sub(1 + back).map_or(starts.first(), |place| starts.get(place)).copied()
-        }) else {
-            return;
-        };
-        self.set_aside.iter_mut().for_each(|item| item.after = item.after.min(from));
+        let starts = self.messages.iter().enumerate().rev().filter(|(_, message)| begins(message));
+        let Some(from) = starts.map(|(index, _)| index).take(turns).last() else { return };
+        // Only the end of the list is touched, whatever came before.
+        let tail = self.set_aside.partition_point(|item| item.after <= from);
+        let mut tail = self.set_aside.split_off(tail);
+        tail.iter_mut().for_each(|item| item.after = from);
         let places = self.places.drain(from..);
         let details = self.details.drain(from..);
         for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
-            self.set_aside.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
+            tail.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
         }
         // In the order of the source, also beside what was set aside between them.
-        self.set_aside.sort_by_key(|item| (item.after, item.place.index));
+        tail.sort_by_key(|item| item.place.index);
+        self.set_aside.extend(tail);
+        self.stayed = self.stayed.min(self.messages.len());
     }
 
     /// Adds a message that stands in the source under no item of its own.
@@ -260,6 +291,7 @@ impl Assembler {
     #[must_use]
     pub fn into_session(mut self, format: &'static str, id: ConversationId, context: Context) -> Session {
         self.flush();
+        self.hidden.append(&mut self.set_aside);
         Session {
             format,
             id,
@@ -270,7 +302,7 @@ impl Assembler {
             known: Vec::new(),
             sent: Vec::new(),
             findings: self.findings,
-            set_aside: self.set_aside,
+            set_aside: self.hidden,
         }
     }
 
@@ -312,24 +344,34 @@ fn is_answer(item: Value<'_>) -> bool {
     }
 }
 
-/// Whether a message is a person's word: not what Codex put before it, and not an earlier summary.
+/// Whether a message is a person's word: not what an agent put before it, and not an earlier summary.
 #[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
-    if message.role != Role::User {
-        return false;
-    }
-    let text = message.content().unwrap_or_default();
-    let text = text.trim_start();
-    let put_there = [
+    // A summary has no item of its own.
+    message.role == Role::User
+        && message.native.is_some()
+        && !message.content().is_some_and(|text| is_put_there(&text))
+}
+
+/// Whether a user's text was put there by an agent.
+#[must_use]
+pub fn is_put_there(text: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
         "<environment_context>",
         "<user_instructions>",
         "<turn_aborted>",
         "<user_shell_command>",
         "# AGENTS.md instructions",
         "<INSTRUCTIONS>",
+        "<command-name>",
+        "<command-message>",
+        "<local-command-stdout>",
+        "<local-command-caveat>",
+        "<system-reminder>",
+        "<system>",
         "Another language model started to solve this problem",
         "You were originally given instructions from a user over one or more turns",
     ];
-    // A summary has no item of its own.
-    message.native.is_some() && !put_there.iter().any(|beginning| text.starts_with(beginning))
+    let text = text.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }

@@ -11,7 +11,7 @@ use rejoin_record::{
 
 use crate::chat::{
     Style,
-    blocks::{BlockReader, Under, document_source, irregular, is_base64, split_data_url},
+    blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
 };
 
 /// The dialect's name.
@@ -332,13 +332,14 @@ impl Reader<'_> {
                 Some((media_type, data)) => {
                     (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
                 }
-                None if url.is_blank() => (None, MediaSource::Unusable),
+                None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
                 None => (None, MediaSource::Url(url)),
             },
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
-        let whole = source != MediaSource::Unusable && holder.is_none_or(|url| url.kind() == Kind::String);
+        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
+        let whole = source != MediaSource::Unusable && ["image_url", "file_id", "detail"].iter().all(spelled);
         let block = Block::new(BlockKind::Image(Box::new(Media { media_type, source, name: None })));
         Some(if whole { block.at(self.blocks.span(part)) } else { block })
     }
@@ -350,7 +351,10 @@ impl Reader<'_> {
         let name = field("filename");
         let (media_type, source) = match (field("file_data"), field("file_url"), field("file_id")) {
             (Some(data), ..) => match split_data_url(&data) {
-                Some((media_type, data)) => (Some(Text::new(media_type)), document_source(media_type, data)),
+                Some((media_type, data)) => {
+                    let source = document_source(&media_type, data);
+                    (Some(Text::from(media_type)), source)
+                }
                 None if is_base64(&data) => (None, MediaSource::Base64(data)),
                 None => (None, MediaSource::Unusable),
             },
@@ -358,7 +362,9 @@ impl Reader<'_> {
             (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None, None) => (None, MediaSource::Unusable),
         };
-        let usable = source != MediaSource::Unusable;
+        let texts = ["filename", "file_data", "file_url", "file_id", "detail"];
+        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
+        let usable = source != MediaSource::Unusable && texts.iter().all(spelled);
         let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
         Some(if usable { block.at(self.blocks.span(part)) } else { block })
     }
@@ -452,7 +458,7 @@ impl Reader<'_> {
         };
         let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
         let told = item.given("content").is_none_or(|list| texts_fit(list, "reasoning_text"));
-        let regular = sealed && summed && told;
+        let regular = sealed && summed && told && status_fits(item, false);
         let origin = Origin {
             dialect: Some(Text::new(FORMAT)),
             model: self.model.cloned(),

@@ -1,6 +1,6 @@
 //! Finding the items in a text: a request body, or just its list.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Raw, Text,
@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{Assembler, FORMAT, Source};
+use super::{Assembler, Call, FORMAT, Source};
 use crate::{
     context::{Context, Field},
     input::{Input, Stream},
@@ -104,6 +104,14 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         let at = Position { line: Some(input.line_of(at)), ..Position::default() };
         assembler.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
     }
+    // A request that goes on from an earlier response may answer calls that stand there.
+    let chained = ["previous_response_id", "conversation"].iter().any(|name| context.get(name).is_some());
+    let called: HashSet<String> = items()
+        .filter(|item| {
+            item.get("type").and_then(Value::as_str).is_some_and(|kind| Call::of_call(&kind).is_some())
+        })
+        .filter_map(|item| Some(item.get("call_id")?.as_str()?.into_owned()))
+        .collect();
     let mut count = 0;
     for (index, item) in items().enumerate() {
         count = index + 1;
@@ -114,6 +122,8 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         } else if list.kind() == Kind::String {
             // The whole input as one text: the first word of a conversation.
             add_text(&mut assembler, item, &source);
+        } else if chained && answers_elsewhere(item, &called) {
+            assembler.add_as_it_is(item, &source);
         } else if !assembler.add(item, &source) {
             assembler.aside(place, Aside::Raw(Text::new(item.raw())));
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
@@ -144,6 +154,14 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
 /// Always.
 pub fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     Err(ReadError::NoConversation("a list of items is read as one text, and this is too large for one"))
+}
+
+/// Whether an item is the result of a call that does not stand in this list.
+fn answers_elsewhere(item: Value<'_>, called: &HashSet<String>) -> bool {
+    let output = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("_output"));
+    let whole = item.get("output").is_some_and(|output| output.kind() == Kind::String) && item.is_clean();
+    let id = item.get("call_id").and_then(Value::as_str);
+    output && whole && id.is_some_and(|id| !id.is_empty() && id.len() <= 64 && !called.contains(&*id))
 }
 
 fn is_text(value: Value<'_>) -> bool {

@@ -8,5 +8,5 @@ mod assemble;
 mod items;
 pub mod list;
 
-pub use assemble::{Assembler, Source, is_said_by_a_person};
+pub use assemble::{Assembler, Source, is_put_there, is_said_by_a_person};
 pub use items::{Call, FORMAT};

@@ -1,11 +1,14 @@
 //! `jsonl`: our own record, one entry a line.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Message, Text, Tree,
     json::{Doc, Value},
-    verify::verify,
+    verify::{Discrepancy, verify},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
 
@@ -94,14 +97,39 @@ impl LineReader for Record {
 }
 
 impl Record {
-    fn finish(mut self, name: &str) -> Session {
-        // What was damaged breaks the chain behind it; that is said once, at the damage.
-        if self.damaged.is_empty() {
-            for discrepancy in verify(&self.entries) {
-                let finding = Finding::new(Rule::DamagedEntry, Position::default(), Action::Kept);
+    /// Sets aside what is not what it was when it was appended, and says what else does not add up.
+    fn verify(&mut self) {
+        let damaged_before = !self.damaged.is_empty();
+        let mut changed: HashSet<EntryId> = HashSet::new();
+        for discrepancy in verify(&self.entries) {
+            let about = match &discrepancy {
+                Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => Some(*id),
+                Discrepancy::Sequence { id, .. } => Some(*id),
+                // The path says so, where it matters.
+                Discrepancy::NoParent { .. } => continue,
+                Discrepancy::NoHeader => self.entries.first().map(Entry::id),
+            };
+            let place = about.and_then(|id| self.places.get(&id).copied());
+            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
+            if let Discrepancy::Changed(id) = discrepancy {
+                changed.insert(id);
+                let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside);
+                self.findings.push(finding.because(discrepancy.to_string()));
+            } else if !damaged_before {
+                // What was damaged breaks the chain behind it; that is said once, at the damage.
+                let finding = Finding::new(Rule::BrokenChain, at(place), Action::Kept);
                 self.findings.push(finding.because(discrepancy.to_string()));
             }
         }
+        for entry in self.entries.extract_if(.., |entry| changed.contains(&entry.id())) {
+            let place = self.places.get(&entry.id()).copied();
+            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
+            self.damaged.push((place, Text::from(entry.to_line())));
+        }
+    }
+
+    fn finish(mut self, name: &str) -> Session {
+        self.verify();
         let tree = Tree::new(&self.entries);
         let walked = path(&tree);
         let place_of = |entry: &EntryId| {
@@ -113,9 +141,9 @@ impl Record {
             time: tree.get(*id).and_then(|entry| entry.envelope().source_time.clone()),
             pieces: Vec::new(),
         });
-        let on_path = |finding: Finding| {
-            let line = finding.at.message.and_then(|message| places.get(message)).or(places.last());
-            Finding { at: Position { line: line.and_then(|place| place.line), ..finding.at }, ..finding }
+        let on_path = |(finding, entry): (Finding, &EntryId)| Finding {
+            at: Position { line: place_of(entry).line, ..Position::default() },
+            ..finding
         };
         let (mut id, mut format, mut context) = (None, None, None);
         let mut set_aside = Vec::new();
@@ -153,7 +181,8 @@ impl Record {
         let first = walked.history.messages().first().and_then(|message| message.native.as_ref());
         let id: ConversationId =
             id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)));
-        let findings = self.findings.into_iter().chain(walked.findings.into_iter().map(on_path)).collect();
+        let walked_findings = walked.findings.into_iter().zip(&walked.found_at).map(on_path);
+        let findings = self.findings.iter().cloned().chain(walked_findings).collect();
         Session {
             format: FORMAT,
             id,

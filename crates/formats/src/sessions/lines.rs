@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Kind, Scratch, Value},
     limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -62,6 +62,7 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
     let mut bytes = Vec::new();
     let mut place = Place { index: 0, offset: 0, line: Some(1) };
     let mut anything = false;
+    let mut scratch = Scratch::default();
     loop {
         bytes.clear();
         let limit = limits::BODY_BYTES;
@@ -84,6 +85,9 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
                 line = rest;
                 place.offset += 3;
             }
+            // The line is the value and nothing else: spans count from its first byte.
+            place.offset += line.len() - line.trim_ascii_start().len();
+            line = line.trim_ascii_start();
             if !line.is_empty() {
                 anything = true;
                 let text = match std::str::from_utf8(line) {
@@ -93,7 +97,8 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
                         Arc::from(String::from_utf8_lossy(line))
                     }
                 };
-                one(&Line { text, place }, ended, reader);
+                let line = Line { text, place };
+                scratch = one(&line, ended, scratch, reader);
             }
         }
         place = Place {
@@ -106,11 +111,20 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
 }
 
 /// One line: usually one value. Two programs, or one that was killed and came back, may have left more on it.
-fn one(line: &Line, ended: bool, reader: &mut impl LineReader) {
+fn one(line: &Line, ended: bool, scratch: Scratch, reader: &mut impl LineReader) -> Scratch {
     let text = &*line.text;
-    if let Ok(doc) = Doc::parse(text) {
-        return doc.root().into_iter().for_each(|root| reader.value(line, root));
+    let (doc, error) = Doc::parse_in(text, scratch);
+    if error.is_none() {
+        doc.root().into_iter().for_each(|root| reader.value(line, root));
+    } else {
+        several(line, ended, reader);
     }
+    doc.into_scratch()
+}
+
+/// A line that is not one value.
+fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
+    let text = &*line.text;
     let mut at_byte = 0;
     while !text[at_byte..].trim_start().is_empty() {
         let rest = &text[at_byte..];

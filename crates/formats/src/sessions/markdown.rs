@@ -15,9 +15,6 @@ use crate::{
 /// The format's name.
 pub const FORMAT: &str = "markdown";
 
-/// How long a title is.
-const TITLE_CHARS: usize = 60;
-
 /// Writes the view of a session for people.
 ///
 /// # Errors
@@ -60,18 +57,9 @@ pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Wri
     Ok(Written { text: out, findings: Vec::new() })
 }
 
-/// The source's own title, or the first line of the first word of a person.
+/// What to call it.
 fn title(session: &Session) -> String {
-    if let Some(title) = session.title() {
-        return one_line(title);
-    }
-    let said = session.messages.iter().filter(|message| message.role == rejoin_record::Role::User);
-    let first = said.filter_map(|message| message.content()).find(|text| !text.trim().is_empty());
-    first.map_or_else(|| session.id.to_string(), |text| one_line(&text))
-}
-
-fn one_line(text: &str) -> String {
-    text.trim().lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect()
+    Some(session.headline()).filter(|title| !title.is_empty()).unwrap_or_else(|| session.id.to_string())
 }
 
 fn heading(out: &mut String, who: &str, time: Option<&Text>) {

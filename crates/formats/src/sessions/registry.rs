@@ -5,6 +5,7 @@ use rejoin_view::{OnBroken, SoundView};
 use crate::{
     chat::{Style, list},
     convert::{ConvertError, Converted, repaired},
+    gemini,
     input::{Input, Stream},
     responses,
     session::{ReadError, Session},
@@ -117,6 +118,17 @@ pub const FORMATS: &[Format] = &[
             sniff: |text| list::sniff(text) == Some(Style::Anthropic),
             read: |input| list::read(input, Style::Anthropic),
             read_stream: |stream| list::read_stream(Style::Anthropic, stream),
+            lines: false,
+        }),
+        write: None,
+    },
+    Format {
+        name: "gemini",
+        about: "a Gemini request body, just its list of contents, or a checkpoint of one",
+        read: Some(Reading {
+            sniff: gemini::sniff,
+            read: |input| list::read(input, gemini::Contents),
+            read_stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
         }),
         write: None,

@@ -16,7 +16,7 @@ use crate::{
     convert::Target,
     input::{Input, Stream},
     responses::{Assembler, Source, is_said_by_a_person},
-    session::{Aside, ReadError, Session, derive_id},
+    session::{Aside, ReadError, Session, derive_id, instant},
     wire::{TooLarge, registry::Dialect, render},
 };
 
@@ -147,6 +147,8 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
+    let known = session.details.iter().rev().filter_map(|detail| instant(detail.time.as_ref()?));
+    let now = known.into_iter().next().unwrap_or(writing.now);
     let mut out = String::new();
     let mut turn: Vec<String> = Vec::new();
     let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
@@ -159,7 +161,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     for item in input.into_iter().flat_map(Value::items) {
         let role = item.get("role").and_then(Value::as_str);
         if role.as_deref() == Some("user") && answered {
-            push_turn(&mut out, &turn, model.as_deref(), writing.now);
+            push_turn(&mut out, &turn, model.as_deref(), now);
             turn.clear();
             answered = false;
         }
@@ -170,7 +172,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
         let text = render::literal(&text);
         turn.push(format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{text}}}"));
     }
-    push_turn(&mut out, &turn, model.as_deref(), writing.now);
+    push_turn(&mut out, &turn, model.as_deref(), now);
     Ok(Written { text: out, findings: encoded.findings })
 }
 

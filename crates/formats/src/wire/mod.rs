@@ -13,6 +13,7 @@ pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
 pub mod encoded;
+pub mod gemini;
 pub mod mistral;
 pub(crate) mod names;
 pub mod ollama;

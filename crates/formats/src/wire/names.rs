@@ -171,15 +171,33 @@ impl NameMap {
 /// same answer everywhere, so declarations, history and choice agree.
 #[must_use]
 pub fn wire_name(name: &str, max: usize) -> Cow<'_, str> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    spelled_name(name, max, word, word)
+}
+
+/// The tool name that goes on the wire of a dialect with an alphabet of its own: what a name may begin with, and what may
+/// stand in it.
+#[must_use]
+pub fn spelled_name(
+    name: &str,
+    max: usize,
+    begins: fn(char) -> bool,
+    legal: fn(char) -> bool,
+) -> Cow<'_, str> {
     if name.is_empty() {
         return Cow::Borrowed("unknown_tool");
     }
-    if name.len() <= max && name.chars().all(legal) {
+    let begun = name.starts_with(begins);
+    if begun && name.len() <= max && name.chars().all(legal) {
         return Cow::Borrowed(name);
     }
     let hash = short_name(name, 8);
-    let head: String = name.chars().map(|c| if legal(c) { c } else { '_' }).take(NAME_LENGTH - 9).collect();
+    let room = NAME_LENGTH - 9;
+    let mut head: String = name.chars().map(|c| if legal(c) { c } else { '_' }).take(room).collect();
+    if !head.starts_with(begins) {
+        head.insert(0, '_');
+        head = head.chars().take(room).collect();
+    }
     Cow::Owned(format!("{head}_{hash}"))
 }
 
@@ -216,5 +234,22 @@ mod tests {
         assert_ne!(wire_name("a.b", 64), wire_name("a:b", 64));
         assert!(wire_name(&"é".repeat(300), 64).len() <= 64);
         assert_eq!(wire_name(&wire_name("a.b", 64), 64), wire_name("a.b", 64));
+    }
+
+    #[test]
+    fn names_of_another_alphabet() {
+        fn spelled(name: &str) -> Cow<'_, str> {
+            let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+            spelled_name(name, 64, |c| c.is_ascii_alphabetic() || c == '_', legal)
+        }
+        assert_eq!(spelled("a.b"), "a.b");
+        let long = format!("1{}", "x".repeat(70));
+        for name in ["1a", ".a", "a-b", "é", &long] {
+            let wire = spelled(name);
+            assert!(wire.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'), "{wire}");
+            assert!(wire.len() <= 64 && *wire != *name);
+            assert_eq!(spelled(&wire), wire);
+        }
+        assert_ne!(spelled("1a"), spelled("_1a"));
     }
 }

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, mistral, ollama, openai_chat,
-    openai_responses,
+    DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, gemini, mistral, ollama,
+    openai_chat, openai_responses,
 };
 use crate::convert::Target;
 
@@ -55,6 +55,7 @@ const REGISTRY: &[(Dialect, &dyn Wire)] = &[
     (Dialect::OpenAiChat, &openai_chat::OpenAiChat),
     (Dialect::OpenAiResponses, &openai_responses::OpenAiResponses),
     (Dialect::Anthropic, &anthropic::Anthropic),
+    (Dialect::Gemini, &gemini::Gemini),
     (Dialect::Ollama, &ollama::Ollama),
     (Dialect::Mistral, &mistral::Mistral),
     (Dialect::Bedrock, &bedrock::Bedrock),

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use crate::{
     chat::{Style, blocks::is_base64, more_fields},
     context::{ToolDeclaration, ToolKind},
+    gemini,
 };
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Raw, Text, ToolResult,
@@ -18,6 +19,10 @@ pub const OPENING: &str = "[conversation resumed]";
 pub const CLOSING: &str = "Continue.";
 /// Stands for a user message, or a result, with nothing in it.
 pub const EMPTY: &str = "(empty)";
+
+/// What a tool takes that is called with free text: calls of it carry the text in this field.
+pub const FREE_TEXT_SCHEMA: &str =
+    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
 /// Whether blocks of a format are a dialect's own items: those of the dialect, and of tools that store what it says.
 #[must_use]
@@ -91,6 +96,8 @@ pub struct Ledger {
     pub findings: Vec<Finding>,
     intact: bool,
     first_change: Option<sound::FirstChange>,
+    /// The message whose fields were looked at last.
+    fields_of: Option<usize>,
     /// Names of tools that were translated.
     declared: HashSet<String>,
 }
@@ -99,7 +106,13 @@ impl Ledger {
     /// A fresh ledger for a view.
     #[must_use]
     pub fn new(view: &SoundView, intact: bool) -> Self {
-        Self { findings: Vec::new(), intact, first_change: view.first_change(), declared: HashSet::new() }
+        Self {
+            findings: Vec::new(),
+            intact,
+            first_change: view.first_change(),
+            fields_of: None,
+            declared: HashSet::new(),
+        }
     }
 
     /// Whether nothing before this piece was changed, here or by the repair pass.
@@ -122,19 +135,19 @@ impl Ledger {
     /// Notes fields of a message of another dialect that have no counterpart.
     pub fn left_out_fields(&mut self, message: &Message, index: usize) {
         let Some(native) = message.native.as_ref().filter(|native| native.more) else { return };
-        let said =
-            |finding: &Finding| finding.rule == Rule::UnknownField && finding.at.message == Some(index);
-        if self.findings.last().is_some_and(said) {
+        // A message may be shown in many pieces.
+        if self.fields_of.replace(index) == Some(index) {
             return;
         }
-        let style = if &*native.format == "anthropic" { Style::Anthropic } else { Style::OpenAi };
         let doc = Doc::parse(native.raw.as_str());
-        let root = doc.as_ref().ok().and_then(Doc::root);
-        let names: Vec<String> = root
-            .into_iter()
-            .flat_map(|root| more_fields(root, style))
-            .filter_map(|key| Some(key.as_str()?.into_owned()))
-            .collect();
+        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return };
+        let chat =
+            |style| more_fields(root, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect();
+        let names: Vec<String> = match &*native.format {
+            "anthropic" => chat(Style::Anthropic),
+            gemini::FORMAT => gemini::more_fields(root),
+            _ => chat(Style::OpenAi),
+        };
         if !names.is_empty() {
             let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
             self.note(finding.about(names.join(", ")));

@@ -69,7 +69,9 @@ fn what_is_no_conversation_stands_aside_and_breaks_no_chain() {
     ];
     let session = read(&lines.concat());
     assert_eq!(sketch(&session), ["u:go", "a:!c1", "u:?c1=one", "a:done"]);
-    assert_eq!(session.findings, []);
+    // What the program put before the model is named, once.
+    assert_eq!(rules(&session.findings), [("foreign-block", Some(9))]);
+    assert_eq!(session.findings[0].severity, Severity::Note);
     let aside: Vec<&str> = [0, 1, 4, 5, 7, 8, 10, 11].iter().map(|index| lines[*index].trim_end()).collect();
     assert_eq!(raw(&session), aside);
     let after: Vec<usize> = session.set_aside.iter().map(|item| item.after).collect();

@@ -13,7 +13,7 @@ pub mod write;
 
 use std::borrow::Cow;
 
-pub use parse::{Fault, SyntaxError};
+pub use parse::{Fault, Scratch, SyntaxError};
 
 use crate::text::{Span, Text};
 
@@ -55,6 +55,8 @@ pub struct Doc<'a> {
     /// Byte offsets of what strict JSON refuses, in order.
     faults: Vec<(u32, Fault)>,
     max_depth: usize,
+    /// Kept for the next document.
+    open: Vec<usize>,
 }
 
 impl<'a> Doc<'a> {
@@ -74,6 +76,19 @@ impl<'a> Doc<'a> {
     #[must_use]
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
         parse::run(text)
+    }
+
+    /// The same as [`Doc::parse_prefix`], in memory that another document is done with: many small texts, one after the
+    /// other, need not ask for new memory each.
+    #[must_use]
+    pub fn parse_in(text: &'a str, scratch: Scratch) -> (Self, Option<SyntaxError>) {
+        parse::run_in(text, scratch)
+    }
+
+    /// Gives its memory to the next one.
+    #[must_use]
+    pub fn into_scratch(self) -> Scratch {
+        Scratch { nodes: self.nodes, open: self.open }
     }
 
     /// The outermost value, unless nothing at all could be read.

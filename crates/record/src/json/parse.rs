@@ -25,6 +25,13 @@ pub struct SyntaxError {
     pub reason: &'static str,
 }
 
+/// Memory of a document that is done with, for the next one.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(super) nodes: Vec<Node>,
+    pub(super) open: Vec<usize>,
+}
+
 /// What the parser is waiting for.
 enum Expect {
     Value,
@@ -45,13 +52,20 @@ struct Parser<'a> {
 }
 
 pub(super) fn run(text: &str) -> (Doc<'_>, Option<SyntaxError>) {
+    // A guess that spares most of the growing, and costs little where only the beginning is read.
+    let nodes = Vec::with_capacity((text.len() / 64 + 4).min(1 << 12));
+    run_in(text, Scratch { nodes, open: Vec::new() })
+}
+
+pub(super) fn run_in(text: &str, mut scratch: Scratch) -> (Doc<'_>, Option<SyntaxError>) {
+    scratch.nodes.clear();
+    scratch.open.clear();
     let mut parser = Parser {
         text,
         bytes: text.as_bytes(),
         at: 0,
-        // A guess that spares most of the growing, and costs little where only the beginning is read.
-        nodes: Vec::with_capacity((text.len() / 64 + 4).min(1 << 12)),
-        open: Vec::new(),
+        nodes: scratch.nodes,
+        open: scratch.open,
         faults: Vec::new(),
         max_depth: 0,
     };
@@ -68,7 +82,8 @@ pub(super) fn run(text: &str) -> (Doc<'_>, Option<SyntaxError>) {
         node.cut = true;
     }
     // Escapes are looked at when a string ends, so a string's faults are in order, and strings are in order.
-    (Doc { text, nodes: parser.nodes, faults: parser.faults, max_depth: parser.max_depth }, error)
+    let Parser { nodes, faults, max_depth, open, .. } = parser;
+    (Doc { text, nodes, faults, max_depth, open }, error)
 }
 
 impl Parser<'_> {

@@ -41,6 +41,8 @@ pub(super) enum Parent {
 pub(super) enum What {
     /// No part of the conversation.
     Aside,
+    /// What the program put before the model in words of its own, and of which kind.
+    Attachment(Box<str>),
     /// What a sub-agent is doing: no part of the conversation either.
     AgentProgress,
     /// A title, how much it counts, and the line whose conversation it names, where it says so.
@@ -205,7 +207,7 @@ fn queued(root: Value<'_>) -> What {
             content: (prompt.start() - root.start(), prompt.end() - root.start()),
             ..Said::default()
         })),
-        _ => What::Aside,
+        _ => What::Attachment(owned(kind).unwrap_or_default()),
     }
 }
 

@@ -1,12 +1,15 @@
 //! From the lines of a transcript to a session: messages with their own bytes, and everything else beside them.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
     json::{Doc, Value, write},
 };
-use rejoin_view::Finding;
+use rejoin_view::{Action, Finding, Rule};
 
 use super::{
     FORMAT,
@@ -79,6 +82,7 @@ impl<'l> Builder<'l> {
         self.set_aside.extend(spilled);
         self.set_aside.sort_by_key(|item| item.after);
         findings.extend(self.shape.findings.iter().cloned());
+        findings.extend(self.attachments());
         Session {
             format: FORMAT,
             id: self.id(name),
@@ -91,6 +95,21 @@ impl<'l> Builder<'l> {
             findings,
             set_aside: self.set_aside,
         }
+    }
+
+    /// What the program put before the model is not in the transcript in the words that the model saw.
+    fn attachments(&self) -> Option<Finding> {
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut first = None;
+        for line in self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain) {
+            if let What::Attachment(kind) = &line.what {
+                *kinds.entry(kind).or_default() += 1;
+                first = first.or(Some(lines::at(line.place)));
+            }
+        }
+        let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+        let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about("attachment");
+        Some(finding.because(format!("{}: the model saw it in other words", named.join(", "))))
     }
 
     /// The conversation's own id is the session's; a sub-agent's is its own within that.

@@ -69,7 +69,7 @@ pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     let mut above = tree.above();
     tree.relink(&mut above);
     let units = Units::new(&tree, &above);
-    let leaf = tree.leaf(&units)?;
+    let leaf = tree.leaf(&units, &above)?;
     let path = tree.path(leaf, &mut above);
     let (cut, start) = tree.cut(&path);
     let compacted = tree.compacted(&path, cut);
@@ -133,12 +133,29 @@ impl<'l> Tree<'l> {
         }
     }
 
-    /// The last thing that was said in the conversation itself; in the file of a sub-agent, the last thing at all. A result
-    /// that came when the model had gone on already is not where the conversation is.
-    fn leaf(&self, units: &Units) -> Option<usize> {
+    /// The last thing that was said in the conversation itself and that nothing follows; in the file of a sub-agent, the
+    /// last thing at all. A result that came when the model had gone on already is not where the conversation is.
+    fn leaf(&self, units: &Units, above: &[Above]) -> Option<usize> {
+        // Lines may stand in the file in another order than they follow each other: the last one that follows each.
+        let mut follower: Vec<Option<usize>> = vec![None; self.lines.len()];
+        for (line, over) in above.iter().enumerate().filter(|(line, _)| self.said(*line).is_some()) {
+            if let Some(parent) = over.line.filter(|_| !self.lines[line].sidechain) {
+                follower[parent] = Some(line);
+            }
+        }
         let said = || (0..self.lines.len()).rev().filter(|line| self.said(*line).is_some());
         let own = || said().filter(|line| !self.lines[*line].sidechain);
-        own().find(|line| !units.is_late(*line)).or_else(|| own().next()).or_else(|| said().next())
+        let last =
+            own().find(|line| !units.is_late(*line)).or_else(|| own().next()).or_else(|| said().next())?;
+        let mut leaf = last;
+        for _ in 0..self.lines.len() {
+            match follower[leaf].filter(|next| !units.is_late(*next)) {
+                Some(next) => leaf = next,
+                None => return Some(leaf),
+            }
+        }
+        // They follow each other in a circle.
+        Some(last)
     }
 
     fn link(&self, index: usize) -> Link {
@@ -343,7 +360,11 @@ impl Units {
                 let fits = |unit: &usize| {
                     let first = tree.said(units.all[*unit][0]);
                     let size = sizes[*unit] + tree.lines[index].text.len();
-                    first.is_some_and(|first| is_one_response(first, said)) && size < limits::BODY_BYTES
+                    let (here, there) = (&tree.lines[index], &tree.lines[units.all[*unit][0]]);
+                    let one_speaker = here.sidechain == there.sidechain && here.agent == there.agent;
+                    one_speaker
+                        && first.is_some_and(|first| is_one_response(first, said))
+                        && size < limits::BODY_BYTES
                 };
                 unit = response.filter(fits).or_else(|| sibling.filter(fits));
             }
@@ -388,14 +409,19 @@ impl Units {
         let mut loose = Vec::new();
         for (unit, lines) in self.all.iter().enumerate() {
             let Some(said) = tree.said(lines[0]).filter(|_| !shown[unit]) else { continue };
-            let answers =
-                !said.results.is_empty() && said.results.iter().all(|id| waiting.contains_key(&**id));
+            let waits = |id: &str| waiting.get(id).is_some_and(|units| !units.is_empty());
+            let answers = !said.results.is_empty() && said.results.iter().all(|id| waits(id));
             if answers {
-                let asked = waiting[&*said.results[0]];
+                // It answers the response that it hangs on, if that still waits, else the first one that does.
+                let hangs_on = self.continues[lines[0]];
+                let mut asked = None;
                 for id in &said.results {
-                    waiting.remove(&**id);
+                    let open = waiting.entry(id).or_default();
+                    let place = open.iter().position(|unit| Some(*unit) == hangs_on).unwrap_or(0);
+                    let unit = (!open.is_empty()).then(|| open.remove(place));
+                    asked = asked.or(unit);
                 }
-                elsewhere.entry(asked).or_default().push(unit);
+                elsewhere.entry(asked.unwrap_or(unit)).or_default().push(unit);
                 shown[unit] = true;
             } else if self.is_loose(tree, lines[0], &shown) {
                 loose.push(unit);
@@ -405,14 +431,25 @@ impl Units {
         self.woven(tree, &order, elsewhere, loose)
     }
 
-    /// The calls of these units that none of them answers, and the unit of each.
-    fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, usize> {
-        let lines = || order.iter().flat_map(|unit| self.all[*unit].iter().map(move |line| (*unit, *line)));
-        let said = || lines().filter_map(|(unit, line)| Some((unit, tree.said(line)?)));
-        let mut open: HashMap<&str, usize> =
-            said().flat_map(|(unit, said)| said.calls.iter().map(move |id| (&**id, unit))).collect();
-        for id in said().flat_map(|(_, said)| &said.results) {
-            open.remove(&**id);
+    /// The calls of these units that none of them answers, and the units that made each: an id may be used again.
+    fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, Vec<usize>> {
+        let lines = order.iter().flat_map(|unit| self.all[*unit].iter().map(move |line| (*unit, *line)));
+        let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut early: HashMap<&str, usize> = HashMap::new();
+        for (unit, said) in lines.filter_map(|(unit, line)| Some((unit, tree.said(line)?))) {
+            for id in &said.calls {
+                // A result that stands before its call is answered by it all the same.
+                match early.get_mut(&**id).filter(|count| **count > 0) {
+                    Some(count) => *count -= 1,
+                    None => open.entry(id).or_default().push(unit),
+                }
+            }
+            for id in &said.results {
+                // The newest call of that id before it.
+                if open.get_mut(&**id).and_then(Vec::pop).is_none() {
+                    *early.entry(id).or_default() += 1;
+                }
+            }
         }
         open
     }

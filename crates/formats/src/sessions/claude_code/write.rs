@@ -157,7 +157,7 @@ impl<'w> Transcript<'w> {
             writing,
             text: String::new(),
             id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
-            folder: first("cwd").unwrap_or_else(|| writing.directory.to_owned()),
+            folder: session.directory().unwrap_or_else(|| writing.directory.to_owned()),
             version: first("version").unwrap_or_else(|| VERSION.to_owned()),
             model: session.context.model().unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
             parent: None,

@@ -1,6 +1,6 @@
 //! Reading a rollout.
 
-use std::io::Cursor;
+use std::{collections::HashSet, io::Cursor};
 
 use rejoin_record::{
     Message, Raw, Text,
@@ -165,13 +165,12 @@ impl<'c> Rollout<'c> {
                     text_of(base, "text").or_else(|| base.as_str().map(|text| Text::new(&*text)))
                 })
                 .or_else(|| text_of(payload, "instructions"));
-            self.meta = Some(Meta {
-                id: text_of(payload, "id"),
-                instructions,
-                paginated: payload.get("history_mode").is_some_and(|mode| mode.is_str("paginated")),
-            });
+            let paginated = payload.get("history_mode").is_some_and(|mode| mode.is_str("paginated"));
+            self.meta = Some(Meta { id: text_of(payload, "id"), instructions, paginated });
             self.raw(line);
-            if let Some(base) = payload.given("history_base").filter(|base| base.kind() == Kind::Object) {
+            // Codex itself looks at it in this mode only.
+            let base = payload.given("history_base").filter(|base| base.kind() == Kind::Object);
+            if let Some(base) = base.filter(|_| paginated) {
                 self.inherit(line, base);
             }
             return;
@@ -183,15 +182,21 @@ impl<'c> Rollout<'c> {
     /// one was itself forked from.
     fn inherit(&mut self, line: &Line, base: Value<'_>) {
         let mut prefixes: Vec<Vec<u8>> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         let mut wanted = base_of(base);
-        let mut missing = None;
+        let mut missing =
+            wanted.is_none().then(|| text_of(base, "thread_id").unwrap_or_else(|| Text::new("?")));
         while let Some((id, end)) = wanted.take() {
-            let found =
-                self.companions.filter(|_| prefixes.len() < FORKS).and_then(|beside| beside.open(&id));
+            // A rollout that is forked from itself leads nowhere.
+            let known = !seen.insert(id.to_string()) || prefixes.len() >= FORKS;
+            let found = self.companions.filter(|_| !known).and_then(|beside| beside.open(&id));
             let Some(mut bytes) = found else {
                 missing = Some(id);
                 break;
             };
+            if bytes.len() < end {
+                missing = Some(id.clone());
+            }
             bytes.truncate(end);
             let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let first = String::from_utf8_lossy(first);
@@ -218,7 +223,7 @@ impl<'c> Rollout<'c> {
         self.raw(line);
         match payload.given("replacement_history").filter(|list| list.kind() == Kind::Array) {
             Some(list) => {
-                self.assembler.compact(line.place, |_| false, Text::new(""));
+                self.assembler.replace(line.place);
                 for item in list.items() {
                     let source = self.source(line, item.start(), item.end(), None);
                     self.assembler.add(item, &source);
@@ -292,6 +297,13 @@ impl LineReader for Rollout<'_> {
         self.known |= enveloped || is_rollout_line(root);
         // What the first versions wrote has no type.
         self.first_is_meta.get_or_insert(!enveloped || kind == "session_meta");
+        if kind == "session_meta"
+            && self.meta.is_none()
+            && let Some(why) = payload.and_then(|payload| refused_meta(root, payload))
+        {
+            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::Kept);
+            self.assembler.findings.push(finding.because(format!("{why}, and Codex refuses to go on")));
+        }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
             (Some(payload), "response_item") => self.item(line, payload, time),
@@ -328,6 +340,25 @@ impl LineReader for Rollout<'_> {
     fn found(&mut self, finding: Finding) {
         self.assembler.findings.push(finding);
     }
+}
+
+/// Why Codex would not take a session's metadata.
+fn refused_meta(line: Value<'_>, payload: Value<'_>) -> Option<String> {
+    let text = |value: Value<'_>, name: &str| value.get(name).is_some_and(|text| text.kind() == Kind::String);
+    if !text(line, "timestamp") {
+        return Some(String::from("the first line has no time"));
+    }
+    let needed = ["id", "timestamp", "cwd", "originator", "cli_version"];
+    if let Some(name) = needed.iter().find(|name| !text(payload, name)) {
+        return Some(format!("the session's metadata has no `{name}`"));
+    }
+    let null = ["source", "session_id", "history_mode"];
+    if let Some(name) = null.iter().find(|name| payload.get(name).is_some_and(Value::is_null)) {
+        return Some(format!("`{name}` of the session's metadata is null"));
+    }
+    let mode = payload.get("history_mode");
+    let known = mode.is_none_or(|mode| mode.is_str("legacy") || mode.is_str("paginated"));
+    (!known).then(|| String::from("the session's history has a mode that is not known"))
 }
 
 /// The rollout that a fork goes on from, and how much of it.

@@ -12,7 +12,7 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use crate::{
     convert::Target,
     responses::Call,
-    session::{Aside, Session},
+    session::{Session, instant},
     sessions::writing::{Writing, Written, uuid},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -23,6 +23,10 @@ const VERSION: &str = "0.0.0";
 /// An output of more bytes is cut when Codex sends it, unless its line says otherwise.
 const LONG_OUTPUT: usize = 40_000;
 
+/// What Codex sends on although it is not its own.
+const PASSED_ON: &[&str] =
+    &["web_search_call", "image_generation_call", "compaction", "tool_search_call", "tool_search_output"];
+
 /// Writes the view of a session as a rollout.
 ///
 /// # Errors
@@ -32,7 +36,8 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
-    let mut rollout = Rollout { out: String::new(), now: rfc3339(writing.now), findings: encoded.findings };
+    let mut rollout =
+        Rollout { out: String::new(), now: last_time(session, writing.now), findings: encoded.findings };
     rollout.meta(session, body, writing);
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
     if let Some(model) = model.filter(|_| session.context.dialect == Some(Dialect::OpenAiResponses)) {
@@ -51,6 +56,12 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
         ));
     }
     Ok(Written { text: rollout.out, findings: rollout.findings })
+}
+
+/// The time of the last thing that was said, where the source knows it: the same file every time.
+fn last_time(session: &Session, now: Timestamp) -> String {
+    let known = session.details.iter().rev().filter_map(|detail| instant(detail.time.as_ref()?));
+    rfc3339(known.into_iter().next().unwrap_or(now))
 }
 
 /// Milliseconds, as Codex writes them.
@@ -102,7 +113,7 @@ impl Rollout {
             ("id", id.as_str()),
             ("session_id", id.as_str()),
             ("timestamp", self.now.as_str()),
-            ("cwd", own("cwd").as_deref().unwrap_or(writing.directory)),
+            ("cwd", session.directory().as_deref().unwrap_or(writing.directory)),
             ("originator", "rejoin"),
             ("cli_version", own("cli_version").as_deref().unwrap_or(VERSION)),
             ("model_provider", own("model_provider").as_deref().unwrap_or("openai")),
@@ -147,8 +158,14 @@ impl Rollout {
             _ => match (Call::of_call(&kind), Call::of_output(&kind)) {
                 (Some(call), _) => self.response_item(&as_function_call(item, call), None),
                 (None, Some(call)) => self.output(item, call),
-                // Codex passes on what the provider ran, and skips what it does not know.
-                (None, None) => self.response_item(item.raw(), None),
+                // Codex passes on some of what the provider ran.
+                (None, None) if PASSED_ON.contains(&&*kind) => self.response_item(item.raw(), None),
+                // The rest it would skip without a word.
+                (None, None) => {
+                    let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Replaced);
+                    self.findings.push(finding.about(&*kind));
+                    self.message("assistant", &[output_text(&render::opaque_label(&kind, item.raw()))]);
+                }
             },
         }
     }
@@ -267,10 +284,12 @@ impl Rollout {
 
 /// The first line of a source that is itself a rollout.
 fn source_meta(session: &Session) -> Option<Text> {
-    session.set_aside.iter().find_map(|item| match &item.what {
-        Aside::Raw(line) if line.contains("\"session_meta\"") => Some(line.clone()),
-        _ => None,
-    })
+    session
+        .set_aside
+        .iter()
+        .filter_map(|item| item.raw())
+        .find(|line| line.contains("\"session_meta\""))
+        .cloned()
 }
 
 /// Reasoning as Codex reads it: with a summary, even an empty one.

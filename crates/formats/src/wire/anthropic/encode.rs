@@ -29,7 +29,10 @@ use super::{
     marks::{MARK, count_marks, marks_on, without_marks},
     results::Pending,
 };
-use crate::{chat::is_image_type, convert::Target};
+use crate::{
+    chat::{blocks::is_base64, is_image_type},
+    convert::Target,
+};
 
 pub(super) const NAME_LENGTH: usize = 128;
 const BODY_BYTES: usize = 32_000_000;
@@ -315,7 +318,9 @@ impl<'t> Encoder<'t> {
     fn image(&mut self, media: &Media, at: Position) -> String {
         let mut out = String::from("{\"type\":\"image\",\"source\":");
         match &media.source {
-            MediaSource::Base64(data) if is_image_type(render::image_type(media, data)) => {
+            MediaSource::Base64(data)
+                if is_base64(data) && is_image_type(render::image_type(media, data)) =>
+            {
                 out.push_str("{\"type\":\"base64\",\"media_type\":");
                 write::string(&mut out, render::image_type(media, data));
                 write::key(&mut out, "data");
@@ -341,7 +346,9 @@ impl<'t> Encoder<'t> {
     fn document(&mut self, media: &Media, at: Position) -> String {
         let mut out = String::from("{\"type\":\"document\",\"source\":");
         match &media.source {
-            MediaSource::Base64(data) if media.media_type.as_deref().is_none_or(|kind| kind == PDF) => {
+            MediaSource::Base64(data)
+                if is_base64(data) && media.media_type.as_deref().is_none_or(|kind| kind == PDF) =>
+            {
                 out.push_str("{\"type\":\"base64\",\"media_type\":");
                 write::string(&mut out, PDF);
                 write::key(&mut out, "data");

@@ -208,7 +208,13 @@ impl Encoder<'_> {
                     }
                 }
             }
-            let mut json = content.json().unwrap_or_else(|| render::literal(""));
+            // The hosted API takes one text for a result.
+            let texts: Vec<&str> = content.parts.iter().filter_map(|(_, text)| text.as_deref()).collect();
+            if texts.len() > 1 {
+                let finding = Finding::new(Rule::IrregularContent, at, Action::Joined);
+                self.ledger.note(finding.about(id.as_str()));
+            }
+            let mut json = render::literal(&texts.join("\n\n"));
             write::key(&mut json, "tool_call_id");
             write::string(&mut json, id);
             write::key(&mut json, "name");

@@ -8,7 +8,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
-use crate::context::{ToolChoice, ToolDeclaration};
+use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
 
 impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
@@ -94,6 +94,7 @@ impl Encoder<'_> {
             write::clean_copy(&mut clean, schema.as_str());
             clean
         });
+        let schema = if tool.kind == ToolKind::FreeText { Some(tools::schema(tool)) } else { schema };
         Some(tools::function(&name, tool, schema.as_deref()))
     }
 }

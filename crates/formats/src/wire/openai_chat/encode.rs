@@ -42,6 +42,7 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         ledger: Ledger::new(view, keeps_reasoning),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         fields_of: None,
+        voice: None,
         places: Vec::new(),
         current: 0,
     };
@@ -72,6 +73,8 @@ pub(super) struct Encoder<'t> {
     spelling: Spelling,
     /// The message whose other fields went out last.
     pub(super) fields_of: Option<usize>,
+    /// What the message that was seen last says outside its content.
+    voice: Option<(usize, Voice)>,
     /// The source message that each message comes from.
     pub(super) places: Vec<usize>,
     pub(super) current: usize,
@@ -196,7 +199,13 @@ impl Encoder<'_> {
         // Which reasoning of the message goes out with this item: sealed, or plain.
         let mut kept_reasoning = [false; 2];
         let mut left_out_reasoning = false;
-        let mut speaks_otherwise = own && has_other_voice(message);
+        // A message may be shown in many pieces; its own item is looked at once.
+        let voice = match self.voice {
+            Some((index, voice)) if index == item.index() => voice,
+            _ => voice_of(message),
+        };
+        self.voice = Some((item.index(), voice));
+        let mut speaks_otherwise = own && voice.speaks;
         for (part_place, part) in item.parts().enumerate() {
             match part {
                 PartRef::Block(block, kind) => {
@@ -262,6 +271,8 @@ impl Encoder<'_> {
             }
         }
         fields.push(("function_call", None));
+        fields.extend(voice.refusal.then_some(("refusal", None)));
+        fields.extend(voice.audio.then_some(("audio", None)));
         // Other fields go once, with the first piece of their message, and only under its own role.
         let first = self.fields_of.replace(item.index()) != Some(item.index());
         let mut source = (own && first && message.role == Role::Assistant).then_some(message);
@@ -465,16 +476,27 @@ fn is_media(block: &Block) -> bool {
     matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
 }
 
-/// Whether the source's own message says something outside its content.
-fn has_other_voice(message: &Message) -> bool {
-    let Some(native) = &message.native else { return false };
+/// What the source's own message says outside its content.
+#[derive(Clone, Copy, Default)]
+struct Voice {
+    /// Something.
+    speaks: bool,
+    /// A refusal or a sound of a form that is refused.
+    refusal: bool,
+    audio: bool,
+}
+
+fn voice_of(message: &Message) -> Voice {
+    let Some(native) = &message.native else { return Voice::default() };
     let doc = Doc::parse(native.raw.as_str());
     let root = doc.as_ref().ok().and_then(Doc::root);
-    message.form != Form::Text
-        && root.is_some_and(|root| {
-            root.given("audio").is_some_and(|audio| audio.kind() == Kind::Object)
-                || root.given("refusal").is_some_and(|refusal| refusal.kind() == Kind::String)
-        })
+    let field = |name| root.and_then(|root| root.given(name)).map(Value::kind);
+    let (refusal, audio) = (field("refusal"), field("audio"));
+    Voice {
+        speaks: message.form != Form::Text && (audio == Some(Kind::Object) || refusal == Some(Kind::String)),
+        refusal: refusal.is_some_and(|kind| kind != Kind::String),
+        audio: audio.is_some_and(|kind| kind != Kind::Object),
+    }
 }
 
 fn image_part(media: &Media) -> Option<String> {

@@ -62,6 +62,8 @@ struct Checker<'a> {
     last_output: HashMap<Call<'a>, usize>,
     open: HashSet<Call<'a>>,
     answered: HashSet<Call<'a>>,
+    /// Whether calls may stand in an earlier response that this request goes on from.
+    chained: bool,
 }
 
 /// The request and the rules between its items.
@@ -74,6 +76,8 @@ impl<'a> Checker<'a> {
         }
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields, &names);
+        let chain = ["previous_response_id", "conversation"];
+        self.chained = chain.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null()));
         match fields.get("input") {
             Some(Value::String(text)) => self.text(text, "input"),
             Some(Value::Array(items)) => self.items(items),
@@ -126,7 +130,7 @@ impl<'a> Checker<'a> {
                 self.answered.insert((call, id));
             } else if self.answered.contains(&(call, id)) {
                 self.refuse("RSP-10", path, format!("Duplicate 'call_id': {id}"));
-            } else {
+            } else if !self.chained {
                 let message = format!("No tool call found for {} output with call_id {id}.", spaced(call));
                 self.refuse("RSP-02", path, message);
             }

@@ -29,6 +29,8 @@ const ID_LENGTH: usize = 64;
 pub(super) const NAME_LENGTH: usize = 64;
 const TEXT_CHARS: usize = 10_485_760;
 const TOOLS: usize = 128;
+/// A field of items in rollouts.
+const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
 pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
     let same = target.context.dialect == Some(Dialect::OpenAiResponses);
@@ -248,6 +250,11 @@ impl Encoder<'_> {
                             }
                             pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
                         }
+                        BlockKind::Opaque(opaque) if &*opaque.kind == "item_reference" => {
+                            // Only the provider knows what it refers to.
+                            let finding = Finding::new(Rule::ForeignBlock, at, Action::LeftOut);
+                            self.ledger.change(finding.about("item_reference"));
+                        }
                         BlockKind::Opaque(opaque) if regular && opaque.fits => {
                             let json = String::new();
                             let done =
@@ -377,7 +384,7 @@ impl Encoder<'_> {
         let own = if self.is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
         // The screen of a computer cannot be made up: without it, the call is a function's.
-        let screen = || exchange.in_place().and_then(|result| self.own_result(result, kind));
+        let screen = || only(exchange).and_then(|result| self.own_result(result, kind));
         let own = own.filter(|_| kind.tool != Some("computer") || screen().is_some());
         if own.is_none() {
             kind = Call::FUNCTION;
@@ -421,14 +428,23 @@ impl Encoder<'_> {
 
     fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
-        if let Some(result) = exchange.in_place() {
+        if let Some(result) = only(*exchange) {
             let message = result.message();
             if !self.same {
                 self.ledger.left_out_fields(message, result.at().0);
             }
-            if let Some(raw) = self.own_result(result, *kind).filter(|_| id == call.id.as_str()) {
-                self.push(Outgoing::New(raw));
+            if let Some(raw) = self.own_result(result, *kind) {
+                // Wherever it stood, it says the same here; only the id may be another.
+                let same_id = id == call.id.as_str();
+                let json =
+                    if same_id { raw } else { render::with_field(&raw, "call_id", &render::literal(id)) };
+                self.push(Outgoing::New(json));
                 return;
+            }
+            if self.is_own(message) && self.regular_item(message).is_some() {
+                // It is the answer to a call of another kind.
+                let at = Position::message(result.at().0);
+                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
             }
         }
         let mut parts: Vec<String> = Vec::new();
@@ -465,6 +481,9 @@ impl Encoder<'_> {
         write::key(&mut json, "output");
         match kind.tool {
             // Their results have forms of their own.
+            Some("shell") if streams(&results).is_some() => {
+                json.push_str(&streams(&results).unwrap_or_default());
+            }
             Some("shell") => {
                 let text = render::literal(&only_words(&results));
                 json.push_str(&format!(
@@ -503,6 +522,12 @@ impl Encoder<'_> {
     }
 
     fn push(&mut self, item: Outgoing) {
+        // What Codex notes for itself in its items is no field of the API's.
+        let item = if item.as_ref().contains(PRIVATE) {
+            Outgoing::New(without_field(item.as_ref(), PRIVATE))
+        } else {
+            item
+        };
         self.items.push(item);
         self.places.push(self.current);
     }
@@ -568,6 +593,27 @@ fn sub(native: &Native, range: Range<usize>) -> Raw {
     native.raw.sub(range.start, range.end).unwrap_or_else(|| Raw::new("{}"))
 }
 
+/// The result of a call that has just one, wherever it stood.
+fn only(exchange: ExchangeRef<'_>) -> Option<ResultRef<'_>> {
+    let mut results = exchange.results();
+    results.next().filter(|_| results.next().is_none())
+}
+
+/// The streams of several results of a shell, one after the other.
+fn streams(results: &[ResultRef<'_>]) -> Option<String> {
+    let mut chunks: Vec<String> = Vec::new();
+    for result in results {
+        let [block] = &result.result().content[..] else { return None };
+        let doc = Doc::parse(block.as_text()?).ok()?;
+        let list = doc.root().filter(|root| root.kind() == Kind::Array && root.is_clean())?;
+        if list.items().any(|chunk| chunk.get("outcome").is_none()) {
+            return None;
+        }
+        chunks.extend(list.items().map(|chunk| chunk.raw().to_owned()));
+    }
+    (!chunks.is_empty()).then(|| self::list(&chunks))
+}
+
 /// What results say, as one text: for tools whose results have a form of their own.
 fn only_words(results: &[ResultRef<'_>]) -> String {
     if results.is_empty() {
@@ -612,10 +658,15 @@ fn has_id(raw: &str) -> bool {
 
 /// An item without the provider's own id; everything else stays.
 fn without_id(raw: &str) -> String {
+    without_field(raw, "id")
+}
+
+/// An item without one of its fields.
+fn without_field(raw: &str, name: &str) -> String {
     let doc = Doc::parse(raw);
     let mut out = String::from("{");
     for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
-        if !key.is_str("id") {
+        if !key.is_str(name) {
             write::key(&mut out, &key.as_str().unwrap_or_default());
             write::clean_copy(&mut out, value.raw());
         }

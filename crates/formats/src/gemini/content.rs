@@ -1,0 +1,206 @@
+//! Reading one content: its role, its parts, and whether it may be sent again as it is.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use rejoin_record::{
+    Block, BlockKind, Form, Message, Native, Raw, Role, Text,
+    hash::short_name,
+    json::{Kind, Value},
+};
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
+
+use super::{
+    FORMAT,
+    fields::{Fields, Signature},
+    pairing::Pairing,
+    parts::{self, PartReader},
+};
+use crate::chat::{DEEPEST, ReadMessage, list::ReadItem};
+
+/// Reads the contents of one list, in order.
+pub struct ContentReader {
+    model: Option<Text>,
+    pairing: Pairing,
+}
+
+impl ContentReader {
+    /// A reader of one list.
+    #[must_use]
+    pub fn new(model: Option<Text>) -> Self {
+        Self { model, pairing: Pairing::new(String::new()) }
+    }
+
+    /// A reader of one response: its calls get ids that no other response's have.
+    #[must_use]
+    pub fn of_response(model: Option<Text>, response: &str) -> Self {
+        Self { model, pairing: Pairing::new(short_name(response, 24)) }
+    }
+
+    /// Reads what a model answered; it needs not say who it is.
+    #[must_use]
+    pub fn answer(&mut self, content: Value<'_>, buffer: &Arc<str>) -> Option<Message> {
+        self.content(content, buffer, 0, Some(Role::Assistant)).map(|read| read.message)
+    }
+
+    fn content(
+        &mut self,
+        item: Value<'_>,
+        buffer: &Arc<str>,
+        index: usize,
+        unnamed: Option<Role>,
+    ) -> Option<ReadMessage> {
+        let raw = Raw::slice(buffer, item.start(), item.end())?;
+        let model = self.model.clone();
+        let reader = PartReader { buffer, base: item.start(), model: model.as_ref() };
+        let mut findings = Vec::new();
+        let fields = Fields::of(item);
+        let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());
+        // Somebody else's name for it is understood too.
+        let parts = fields.given("parts").or_else(|| fields.given("content"));
+        let single = item.kind() != Kind::Object || (parts.is_none() && is_part(&fields));
+        if !single && parts.is_none() && named.is_none() && !fields.has("parts") && unnamed.is_none() {
+            return None;
+        }
+        let holds = |name: &str| match (single, parts) {
+            (true, _) => fields.given(name).is_some(),
+            (false, Some(parts)) => list(parts).any(|part| Fields::of(part).given(name).is_some()),
+            (false, None) => false,
+        };
+        let responds = holds("functionResponse");
+        let role = match named.as_deref() {
+            Some(name) => role_named(name, responds),
+            None => {
+                let guess = unnamed.unwrap_or_else(|| match (responds, holds("functionCall")) {
+                    (true, _) => Role::Tool,
+                    (false, true) => Role::Assistant,
+                    (false, false) => Role::User,
+                });
+                findings.push(no_role(index, &guess, single));
+                guess
+            }
+        };
+        let mut blocks: Vec<Block> = Vec::new();
+        let held = parts.filter(|_| !single).into_iter().flat_map(list).chain(single.then_some(item));
+        for part in held {
+            if Signature::of(&Fields::of(part)) == Signature::Corrupt {
+                let at = Position::block(index, blocks.len());
+                let finding = Finding::new(Rule::ForeignReasoning, at, Action::LeftOut);
+                findings.push(finding.because("its signature cannot be read"));
+            }
+            reader.part(part, &role, &mut blocks);
+        }
+        if single {
+            blocks.iter_mut().for_each(|block| block.span = None);
+        }
+        self.pairing.assign(&mut blocks, index);
+        // A call that stands under a user's name goes elsewhere, and nobody knows yet where.
+        if role == Role::User && blocks.iter().all(|block| block.as_call().is_none()) {
+            self.pairing.next_turn();
+        }
+        let role_written = match &role {
+            Role::User | Role::Tool => named.as_deref() == Some("user"),
+            Role::Assistant => named.as_deref() == Some("model"),
+            _ => false,
+        };
+        // Calls are a model's, and results stand alone.
+        let in_place = blocks.iter().all(|block| match &block.kind {
+            BlockKind::ToolCall(_) => role == Role::Assistant,
+            kind => matches!(kind, BlockKind::ToolResult(_)) == (role == Role::Tool),
+        });
+        let regular = role_written
+            && in_place
+            && !single
+            && !blocks.is_empty()
+            && parts.is_some_and(|parts| parts.kind() == Kind::Array)
+            && blocks.iter().all(|block| block.span.is_some())
+            && fields.are_among(&["role", "parts"])
+            && item.is_clean()
+            && !item.is_deeper_than(DEEPEST);
+        let mut native = Native::one(FORMAT, raw, regular);
+        native.more = !more_fields(item).is_empty();
+        let form = if parts.is_some() || single { Form::Parts } else { Form::Absent };
+        let message = Message { role, blocks, form, native: Some(native) };
+        Some(ReadMessage { message, findings })
+    }
+}
+
+/// The role of that name, in the spellings that programs have for it.
+fn role_named(name: &str, responds: bool) -> Role {
+    match &*name.to_ascii_lowercase() {
+        "user" if responds => Role::Tool,
+        "user" => Role::User,
+        "model" | "assistant" => Role::Assistant,
+        "function" | "tool" => Role::Tool,
+        "system" => Role::System,
+        "developer" => Role::Developer,
+        _ => Role::named(name),
+    }
+}
+
+fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
+    let what = if single { "it is a bare part" } else { "it names none" };
+    let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
+    let finding = finding.because(format!("{what} and is taken for {guess}"));
+    // A request that is a single content of a user's may leave it out: that breaks nothing.
+    let documented = *guess == Role::User && !single;
+    Finding { severity: if documented { Severity::Note } else { finding.severity }, ..finding }
+}
+
+impl ReadItem for ContentReader {
+    fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, index: usize) -> Option<ReadMessage> {
+        match item.kind() {
+            Kind::Object | Kind::String => self.content(item, buffer, index, None),
+            _ => None,
+        }
+    }
+}
+
+/// The parts of a content; some programs write a single one without its brackets.
+fn list<'d>(parts: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+    crate::chat::list::items(parts)
+}
+
+/// Whether an object is a part that stands where a content should.
+fn is_part(fields: &Fields<'_>) -> bool {
+    fields.given("role").is_none()
+        && ["text", "inlineData", "fileData", "functionCall", "functionResponse"]
+            .iter()
+            .any(|name| fields.given(name).is_some())
+}
+
+/// What a content says that its role and its blocks do not hold: fields that the API does not know, signatures of parts that
+/// are more than reasoning, and what else is said about parts. Each name once.
+#[must_use]
+pub fn more_fields(item: Value<'_>) -> Vec<String> {
+    named_fields(item, |part| {
+        let thought = part.given("thought").and_then(Value::as_bool) == Some(true);
+        let signed = !thought && Signature::of(part) == Signature::Bound;
+        let about = ["videoMetadata", "mediaResolution", "partMetadata"].into_iter();
+        about.filter(|name| part.given(name).is_some()).chain(signed.then_some("thoughtSignature")).collect()
+    })
+}
+
+/// Fields of a content and of its parts that the API does not know, each name once.
+#[must_use]
+pub fn unknown_fields(item: Value<'_>) -> Vec<String> {
+    named_fields(item, |_| Vec::new())
+}
+
+/// The unknown fields of a content, and what else is named in its parts.
+fn named_fields(item: Value<'_>, in_part: impl Fn(&Fields<'_>) -> Vec<&'static str>) -> Vec<String> {
+    let fields = Fields::of(item);
+    // A bare part has its own fields read.
+    let Some(parts) = fields.given("parts") else { return Vec::new() };
+    let own = fields.all().map(|(name, _)| name).filter(|name| !matches!(*name, "role" | "parts"));
+    let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
+    for part in list(parts) {
+        let part = Fields::of(part);
+        let unknown = parts::unknown_fields(&part).count();
+        // What holds nothing that is known is kept as it is.
+        if unknown > 0 && unknown < part.all().count() {
+            names.extend(parts::unknown_fields(&part).map(str::to_owned));
+        }
+        names.extend(in_part(&part).into_iter().map(str::to_owned));
+    }
+    names.into_iter().collect()
+}

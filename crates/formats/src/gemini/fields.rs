@@ -1,0 +1,179 @@
+//! Fields of Gemini's objects, whichever of the two spellings they are written in.
+
+use std::borrow::Cow;
+
+use rejoin_record::json::{Doc, Value};
+
+/// Stands where a signature is demanded and none was issued: the documented value that turns the check off, in base64.
+pub const SENTINEL: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+
+/// Signatures that were never issued for anything: they are bound to no model and to no prefix. Programs write the two
+/// documented values as they are, and in base64.
+const UNBOUND: &[&str] = &[
+    SENTINEL,
+    "skip_thought_signature_validator",
+    "context_engineering_is_the_way_to_go",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+];
+
+/// A field name in the API's first spelling: `function_call` is `functionCall`. Other names with a `_` stay as they are.
+#[must_use]
+pub fn camel(name: &str) -> Cow<'_, str> {
+    let mut words = name.split('_');
+    let word = |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    if !name.contains('_') || !words.all(word) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len());
+    for (place, word) in name.split('_').enumerate() {
+        let (first, rest) = word.split_at(usize::from(place > 0));
+        out.push_str(&first.to_ascii_uppercase());
+        out.push_str(rest);
+    }
+    Cow::Owned(out)
+}
+
+/// The fields of an object.
+pub struct Fields<'d> {
+    list: Vec<(Cow<'d, str>, Value<'d>)>,
+}
+
+impl<'d> Fields<'d> {
+    /// The fields of an object; of any other value there are none.
+    #[must_use]
+    pub fn of(value: Value<'d>) -> Self {
+        let list = value.fields().map(|(key, value)| {
+            let name = match key.as_str().unwrap_or_default() {
+                Cow::Borrowed(name) => camel(name),
+                Cow::Owned(name) => Cow::Owned(camel(&name).into_owned()),
+            };
+            (name, value)
+        });
+        Self { list: list.collect() }
+    }
+
+    /// A field that is there and not `null`; of several the last one.
+    #[must_use]
+    pub fn given(&self, name: &str) -> Option<Value<'d>> {
+        self.list
+            .iter()
+            .rev()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| *value)
+            .filter(|v| !v.is_null())
+    }
+
+    /// A field that is there, be it `null`.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.list.iter().any(|(field, _)| field == name)
+    }
+
+    /// All of them that say something, in order.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Value<'d>)> {
+        self.list.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (&**name, *value))
+    }
+
+    /// Whether every field is one of these, and none is there twice. The API refuses any other.
+    #[must_use]
+    pub fn are_among(&self, known: &[&str]) -> bool {
+        self.list.iter().all(|(name, _)| known.contains(&&**name)) && self.are_distinct(known.len())
+    }
+
+    /// Whether none of the fields is there twice, in whichever spelling. There are at most `names` to choose from.
+    #[must_use]
+    pub fn are_distinct(&self, names: usize) -> bool {
+        // More fields than names: one of them is there twice. So this stays linear.
+        let twice = |place: usize, name: &str| self.list[..place].iter().any(|(other, _)| other == name);
+        self.list.len() <= names && !self.list.iter().enumerate().any(|(place, (name, _))| twice(place, name))
+    }
+}
+
+/// Whether a text is bytes as the API writes them: base64 in either alphabet, padded or not.
+#[must_use]
+pub fn is_bytes(text: &str) -> bool {
+    let letters = text.trim_end_matches('=');
+    let padding = text.len() - letters.len();
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    !letters.is_empty()
+        && letters.bytes().all(legal)
+        && letters.len() % 4 != 1
+        && (padding == 0 || (padding <= 2 && text.len().is_multiple_of(4)))
+}
+
+/// What a part carries as its signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signature {
+    /// None.
+    Absent,
+    /// One that stands for none: it may stay wherever it is.
+    Unbound,
+    /// One that the provider issued, for a model and for what stood before.
+    Bound,
+    /// One that the API cannot even read.
+    Corrupt,
+}
+
+impl Signature {
+    /// The signature of a part.
+    #[must_use]
+    pub fn of(part: &Fields<'_>) -> Self {
+        match part.given("thoughtSignature").and_then(Value::as_str) {
+            Some(text) if UNBOUND.contains(&&*text) => Self::Unbound,
+            Some(text) if is_bytes(&text) => Self::Bound,
+            Some(_) => Self::Corrupt,
+            None => Self::Absent,
+        }
+    }
+
+    /// The signature of a part's own bytes.
+    #[must_use]
+    pub fn in_part(raw: &str) -> Self {
+        // Most parts have none, and need no closer look. A reader gives no bytes of a part that spells the name otherwise.
+        if !raw.contains("ignature\"") {
+            return Self::Absent;
+        }
+        let doc = Doc::parse(raw);
+        doc.as_ref().ok().and_then(Doc::root).map_or(Self::Absent, |part| Self::of(&Fields::of(part)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_are_one() {
+        assert_eq!(camel("function_call"), "functionCall");
+        for other in ["functionCall", "_text", "text_", "function__call", "function_Call"] {
+            assert_eq!(camel(other), other);
+        }
+        let doc = Doc::parse(r#"{"function_call":1,"text":null,"x":2}"#).unwrap();
+        let fields = Fields::of(doc.root().unwrap());
+        assert!(
+            fields.given("functionCall").is_some() && fields.given("text").is_none() && fields.has("text")
+        );
+        assert!(!fields.are_among(&["functionCall", "text"]));
+        assert!(fields.are_among(&["functionCall", "text", "x"]));
+        let doc = Doc::parse(r#"{"function_call":1,"functionCall":2}"#).unwrap();
+        assert!(!Fields::of(doc.root().unwrap()).are_among(&["functionCall", "text"]), "it is there twice");
+    }
+
+    #[test]
+    fn signatures() {
+        for (part, signature) in [
+            (r#"{"text":"a"}"#, Signature::Absent),
+            (r#"{"text":"a","thoughtSignature":null}"#, Signature::Absent),
+            (r#"{"text":"a","thoughtSignature":""}"#, Signature::Corrupt),
+            (r#"{"text":"a \"thoughtSignature\" b"}"#, Signature::Absent),
+            (r#"{"text":"a","thought_signature":"c2ln"}"#, Signature::Bound),
+            (r#"{"text":"a","thought_signature":"somebody's"}"#, Signature::Corrupt),
+            (r#"{"text":"a","thoughtSignature":"c2lnc"}"#, Signature::Corrupt),
+            (r#"{"text":"a","thoughtSignature":"c2ln="}"#, Signature::Corrupt),
+            (r#"{"text":"a","thoughtSignature":"c2k="}"#, Signature::Bound),
+            (r#"{"thoughtSignature":"skip_thought_signature_validator","text":"a"}"#, Signature::Unbound),
+        ] {
+            assert_eq!(Signature::in_part(part), signature, "{part}");
+        }
+    }
+}

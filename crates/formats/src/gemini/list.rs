@@ -1,0 +1,126 @@
+//! Where contents stand: under `contents` in a request body, under `history` in a checkpoint, or in a bare list.
+
+use rejoin_record::{
+    Text,
+    json::{Doc, Kind, Value},
+};
+
+use super::{ContentReader, FORMAT, fields::Fields};
+use crate::{
+    chat::list::{SNIFF_BYTES, Shape, items},
+    wire::registry::Dialect,
+};
+
+/// Lists of contents.
+#[derive(Debug, Clone, Copy)]
+pub struct Contents;
+
+impl Shape for Contents {
+    type Reader = ContentReader;
+
+    fn format(self) -> &'static str {
+        FORMAT
+    }
+
+    fn dialect(self) -> Dialect {
+        Dialect::Gemini
+    }
+
+    fn reader(self, model: Option<Text>) -> ContentReader {
+        ContentReader::new(model)
+    }
+
+    fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)> {
+        if root.kind() == Kind::Array {
+            return Some((None, root));
+        }
+        // The API takes a single content without brackets, too.
+        let listed = |list: &Value<'_>| matches!(list.kind(), Kind::Array | Kind::Object | Kind::String);
+        if let Some(list) = root.get("contents").filter(listed) {
+            return Some((Some(root), list));
+        }
+        // A checkpoint is no request: what stands beside the history is not a setting.
+        root.get("history").filter(|list| list.kind() == Kind::Array).map(|list| (None, list))
+    }
+
+    fn is_message(self, value: Value<'_>) -> bool {
+        is_content(value)
+    }
+}
+
+/// Whether a value is a content, and no message of another shape: `parts` without types.
+#[must_use]
+pub fn is_content(value: Value<'_>) -> bool {
+    let Some(parts) = value.get("parts") else { return false };
+    let role = value.given("role").and_then(Value::as_str);
+    let named = value.get("role").is_none_or(|role| role.is_null() || role.kind() == Kind::String);
+    let known = |part: Value<'_>| {
+        // Other tools have `parts` too; theirs say what they are.
+        part.get("type").is_none() && Fields::of(part).all().any(|(name, _)| is_part_name(name))
+    };
+    named
+        && match parts.kind() {
+            Kind::Array if parts.items().next().is_none() => {
+                matches!(role.as_deref(), Some("user" | "model"))
+            }
+            Kind::Array => parts.items().any(known),
+            Kind::Object => known(parts),
+            _ => false,
+        }
+        && value.given("content").is_none()
+}
+
+fn is_part_name(name: &str) -> bool {
+    matches!(
+        name,
+        "text"
+            | "inlineData"
+            | "fileData"
+            | "functionCall"
+            | "functionResponse"
+            | "executableCode"
+            | "codeExecutionResult"
+            | "thoughtSignature"
+    )
+}
+
+/// Whether a text looks like contents.
+#[must_use]
+pub fn sniff(text: &str) -> bool {
+    let prefix = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    // A long beginning may tell nothing: then all of it is looked at.
+    sniff_text(prefix) || (prefix.len() < text.len() && sniff_text(text))
+}
+
+fn sniff_text(text: &str) -> bool {
+    let (doc, error) = Doc::parse_prefix(text);
+    let whole = |root: &Value<'_>| error.is_none() || root.is_cut();
+    if doc.root().filter(whole).is_some_and(sniff_value) {
+        return true;
+    }
+    // One value a line: each may tell, and some may be damaged.
+    error.is_some()
+        && text.lines().filter(|line| !line.trim().is_empty()).any(|line| {
+            let (doc, _) = Doc::parse_prefix(line);
+            doc.root().is_some_and(sniff_value)
+        })
+}
+
+fn sniff_value(root: Value<'_>) -> bool {
+    if is_content(root) {
+        return true;
+    }
+    match root.kind() {
+        Kind::Array => root.items().any(is_content),
+        Kind::Object if root.get("messages").is_none() => {
+            let contents =
+                root.get("contents").filter(|list| matches!(list.kind(), Kind::Array | Kind::Object));
+            let history = root.get("history").filter(|list| list.kind() == Kind::Array);
+            // An empty list is a conversation too: one that has not begun.
+            let not_begun =
+                contents.is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none());
+            not_begun || contents.or(history).is_some_and(|list| items(list).any(is_content))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,295 @@
+//! Reading one part. A part gets a span only if the API takes it as it is, so a span means: these bytes may be sent again.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
+    Span, Text, ToolCall, ToolResult,
+    json::{Kind, Value},
+    limits,
+};
+
+use super::{
+    FORMAT,
+    fields::{Fields, Signature, is_bytes},
+};
+use crate::chat::{document_source, is_base64};
+
+/// What a part may hold: one of these.
+const HELD: &[&str] = &[
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+];
+/// What may be said about it.
+const ABOUT: &[&str] = &["thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"];
+const INLINE: &[&str] = &["mimeType", "data", "displayName"];
+const FILE: &[&str] = &["mimeType", "fileUri", "displayName"];
+const CALL: &[&str] = &["id", "name", "args", "partialArgs", "willContinue"];
+const RESPONSE: &[&str] = &["id", "name", "response", "parts", "willContinue", "scheduling"];
+
+/// Reads the parts of one content.
+pub(super) struct PartReader<'b> {
+    pub buffer: &'b Arc<str>,
+    /// Where the content starts in the buffer; spans count from there.
+    pub base: usize,
+    pub model: Option<&'b Text>,
+}
+
+impl PartReader<'_> {
+    pub(super) fn text(&self, value: Value<'_>) -> Option<Text> {
+        value.to_text(self.base)
+    }
+
+    /// Reads what stands in one part: one block, unless somebody put several things in it.
+    pub(super) fn part(&self, item: Value<'_>, role: &Role, blocks: &mut Vec<Block>) {
+        if let Some(text) = self.text(item) {
+            blocks.push(Block::text(text));
+            return;
+        }
+        let fields = Fields::of(item);
+        let held: Vec<(&str, Value<'_>)> = fields.all().filter(|(name, _)| HELD.contains(name)).collect();
+        let signature = Signature::of(&fields);
+        let whole = held.len() == 1
+            && unknown_fields(&fields).next().is_none()
+            && fields.are_distinct(HELD.len() + ABOUT.len())
+            && about_fits(&fields)
+            // A name that is spelled with escapes is found by nobody who looks for the signature.
+            && (signature == Signature::Absent || item.raw().contains("ignature\""))
+            && signature != Signature::Corrupt
+            && item.is_clean();
+        let span = Span::verbatim(item.start() - self.base, item.raw().len());
+        let thought = fields.given("thought").and_then(Value::as_bool) == Some(true);
+        for (name, value) in &held {
+            let (block, fits) = match *name {
+                "text" if thought => self.thought(*value, signature),
+                "text" => self.said(*value),
+                "inlineData" => self.inline_data(*value),
+                "fileData" => self.file_data(*value),
+                "functionCall" => self.call(*value),
+                "functionResponse" => self.response(*value),
+                name => (None, fits_opaque(name, *value, role)),
+            };
+            // Only words are thoughts.
+            let fits = fits && whole && (!thought || *name == "text");
+            blocks.push(match block {
+                Some(block) if fits => block.at(span),
+                Some(block) => block,
+                // Of a part that holds several things, each is kept on its own.
+                None if held.len() == 1 => self.opaque(name, item, fits.then_some(span)),
+                None => self.opaque(name, *value, None),
+            });
+        }
+        if held.is_empty() && signature != Signature::Absent {
+            // A signature that stands alone cannot be sent.
+            blocks.push(self.reasoning(Text::new(""), true));
+        } else if held.is_empty() {
+            let kind = unknown_fields(&fields).next().unwrap_or_default();
+            blocks.push(self.opaque(kind, item, None));
+        }
+    }
+
+    fn opaque(&self, kind: &str, item: Value<'_>, span: Option<Span>) -> Block {
+        let raw = Raw::slice(self.buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
+        let opaque = Opaque { kind: Text::new(kind), raw, fits: span.is_some() };
+        Block { span, ..Block::new(BlockKind::Opaque(Box::new(opaque))) }
+    }
+
+    fn said(&self, value: Value<'_>) -> (Option<Block>, bool) {
+        match self.text(value) {
+            Some(text) => (Some(Block::text(text)), true),
+            None => (Some(Block::text(value.to_raw_text(self.base))), false),
+        }
+    }
+
+    fn thought(&self, value: Value<'_>, signature: Signature) -> (Option<Block>, bool) {
+        let text = self.text(value);
+        let written = text.is_some();
+        let text = text.unwrap_or_else(|| value.to_raw_text(self.base));
+        (Some(self.reasoning(text, signature == Signature::Bound)), written)
+    }
+
+    fn reasoning(&self, text: Text, sealed: bool) -> Block {
+        let origin =
+            Origin { dialect: Some(Text::new(FORMAT)), model: self.model.cloned(), ..Origin::default() };
+        Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed, origin })))
+    }
+
+    fn inline_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
+        let fields = Fields::of(value);
+        let field = |name| fields.given(name).and_then(|value| self.text(value));
+        let (media_type, data) = (field("mimeType"), field("data"));
+        let data = data.filter(|data| is_base64(data));
+        let image = media_type.as_ref().is_some_and(is_image);
+        let whole = data.as_ref().is_some_and(|data| is_bytes(data))
+            && media_type.as_ref().is_some_and(|kind| !kind.is_blank())
+            && fields.are_among(INLINE);
+        let source = match data {
+            None => MediaSource::Unusable,
+            Some(data) if image => MediaSource::Base64(data),
+            Some(data) => document_source(media_type.as_deref().unwrap_or_default(), &data),
+        };
+        (Some(media_block(image, Media { media_type, source, name: field("displayName") })), whole)
+    }
+
+    fn file_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
+        let fields = Fields::of(value);
+        let field = |name| fields.given(name).and_then(|value| self.text(value));
+        let media_type = field("mimeType");
+        let uri = field("fileUri").filter(|uri| !uri.is_blank());
+        let typed = fields.given("mimeType").is_none() || media_type.is_some();
+        let whole = uri.is_some() && typed && fields.are_among(FILE);
+        let image = media_type.as_ref().is_some_and(is_image);
+        let source = uri.map_or(MediaSource::Unusable, MediaSource::Url);
+        (Some(media_block(image, Media { media_type, source, name: field("displayName") })), whole)
+    }
+
+    /// An id that the source gives: any text, or a number that some program took for one.
+    fn id(&self, fields: &Fields<'_>) -> Option<CallId> {
+        let value = fields.given("id")?;
+        match value.kind() {
+            Kind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
+            Kind::Number => Some(CallId::new(value.to_raw_text(self.base))),
+            _ => None,
+        }
+    }
+
+    fn call(&self, value: Value<'_>) -> (Option<Block>, bool) {
+        if value.kind() != Kind::Object {
+            return (None, false);
+        }
+        let fields = Fields::of(value);
+        let id = self.id(&fields);
+        let name = fields.given("name").and_then(|name| self.text(name));
+        let args = fields.given("args");
+        let arguments = match args {
+            // Not to say anything is to pass nothing.
+            None => Arguments::new("{}"),
+            Some(args) => match self.text(args) {
+                Some(text) => Arguments::new(text),
+                None => Arguments::new(args.to_raw_text(self.base)),
+            },
+        };
+        let written = args.is_none_or(|args| args.kind() == Kind::Object);
+        let whole = written
+            && name.as_ref().is_some_and(|name| !name.is_empty())
+            && id_fits(&fields)
+            && fields.are_among(CALL);
+        let call = ToolCall {
+            id_given: id.is_some(),
+            id: id.unwrap_or_else(|| CallId::from("")),
+            name: name.unwrap_or_else(|| Text::new("")),
+            arguments,
+        };
+        (Some(Block::call(call)), whole)
+    }
+
+    fn response(&self, value: Value<'_>) -> (Option<Block>, bool) {
+        if value.kind() != Kind::Object {
+            return (None, false);
+        }
+        let fields = Fields::of(value);
+        let call_id = self.id(&fields);
+        let name = fields.given("name").and_then(|name| self.text(name));
+        let (mut content, is_error) = match fields.given("response") {
+            Some(response) => self.response_content(response),
+            None => (Vec::new(), false),
+        };
+        let mut media_fit = true;
+        let parts = fields.given("parts");
+        for part in parts.into_iter().flat_map(Value::items) {
+            // What stands in a result goes out with it, or is written anew: it needs no span.
+            let (block, fits) = self.response_media(part);
+            media_fit &= fits;
+            content.push(block);
+        }
+        let listed = parts.is_none_or(|parts| parts.kind() == Kind::Array);
+        let object = fields.given("response").is_some_and(|response| {
+            response.kind() == Kind::Object && !response.is_deeper_than(limits::NESTING)
+        });
+        let whole = object
+            && listed
+            && media_fit
+            && name.as_ref().is_some_and(|name| !name.is_empty())
+            && id_fits(&fields)
+            && fields.are_among(RESPONSE);
+        let form = if content.len() == 1 { Form::Text } else { Form::Parts };
+        (Some(Block::result(ToolResult { call_id, name, content, form, is_error })), whole)
+    }
+
+    /// What a result says, and whether it says that the tool failed.
+    fn response_content(&self, response: Value<'_>) -> (Vec<Block>, bool) {
+        let mut fields = response.fields();
+        let only = match (fields.next(), fields.next()) {
+            (Some((key, value)), None) => {
+                let error = key.is_str("error");
+                let known = error || key.is_str("output") || key.is_str("result");
+                self.text(value).filter(|_| known).map(|text| (text, error))
+            }
+            _ => None,
+        };
+        match only.or_else(|| Some((self.text(response)?, false))) {
+            Some((text, error)) => (vec![Block::text(text)], error),
+            None => (vec![Block::text(response.to_raw_text(self.base))], false),
+        }
+    }
+
+    fn response_media(&self, part: Value<'_>) -> (Block, bool) {
+        let fields = Fields::of(part);
+        let (block, fits) = match (fields.given("inlineData"), fields.given("fileData")) {
+            (Some(data), None) => self.inline_data(data),
+            (None, Some(file)) => self.file_data(file),
+            _ => (None, false),
+        };
+        // Of files that it must fetch, the API takes none in a result.
+        let whole = fits && fields.are_among(&["inlineData"]);
+        (block.unwrap_or_else(|| self.opaque("", part, None)), whole)
+    }
+}
+
+/// Fields of a part that the API does not know.
+pub(super) fn unknown_fields<'f>(part: &'f Fields<'_>) -> impl Iterator<Item = &'f str> {
+    part.all().map(|(name, _)| name).filter(|name| !HELD.contains(name) && !ABOUT.contains(name))
+}
+
+/// Whether what a part says about itself has the types that the API asks for.
+fn about_fits(fields: &Fields<'_>) -> bool {
+    let is = |name, kind| fields.given(name).is_none_or(|value: Value<'_>| value.kind() == kind);
+    is("thought", Kind::Bool)
+        && is("thoughtSignature", Kind::String)
+        && is("videoMetadata", Kind::Object)
+        && is("partMetadata", Kind::Object)
+        && ["mediaResolution", "partMetadata"]
+            .iter()
+            .all(|name| fields.given(name).is_none_or(|value| !value.is_deeper_than(limits::NESTING)))
+}
+
+fn id_fits(fields: &Fields<'_>) -> bool {
+    match fields.given("id") {
+        Some(value) => value.kind() == Kind::String,
+        None => true,
+    }
+}
+
+/// Parts that only the API itself understands: it writes them, and gets them back.
+fn fits_opaque(name: &str, value: Value<'_>, role: &Role) -> bool {
+    let needed = if name == "executableCode" { "language" } else { "outcome" };
+    let filled = Fields::of(value).given(needed).and_then(Value::as_str).is_some_and(|word| !word.is_empty());
+    filled
+        && matches!(role, Role::User | Role::Assistant)
+        && value.kind() == Kind::Object
+        && !value.is_deeper_than(limits::NESTING)
+}
+
+fn is_image(media_type: &Text) -> bool {
+    media_type.starts_with("image/")
+}
+
+fn media_block(image: bool, media: Media) -> Block {
+    let media = Box::new(media);
+    Block::new(if image { BlockKind::Image(media) } else { BlockKind::Document(media) })
+}

@@ -1,0 +1,54 @@
+//! Schemas of tools. Gemini's own `parameters` spell the types of JSON Schema in capitals; everybody else refuses that.
+
+use rejoin_record::json::{Doc, Kind, Value};
+
+const TYPES: &[&str] = &["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
+
+/// A schema with its types in small letters; everything else as it was.
+#[must_use]
+pub fn json_schema(schema: Value<'_>) -> String {
+    let raw = schema.raw();
+    let doc = Doc::parse(raw);
+    let mut capitals: Vec<(usize, usize)> = Vec::new();
+    let mut stack: Vec<Value<'_>> = doc.as_ref().ok().and_then(Doc::root).into_iter().collect();
+    while let Some(value) = stack.pop() {
+        stack.extend(value.items());
+        for (key, value) in value.fields() {
+            let is_type = key.is_str("type")
+                && value.kind() == Kind::String
+                && TYPES.contains(&value.raw().trim_matches('"'));
+            if is_type {
+                capitals.push((value.start(), value.end()));
+            } else if matches!(value.kind(), Kind::Array | Kind::Object) {
+                stack.push(value);
+            }
+        }
+    }
+    capitals.sort_unstable();
+    let mut out = String::with_capacity(raw.len());
+    let mut copied = 0;
+    for (start, end) in capitals {
+        out.push_str(&raw[copied..start]);
+        out.push_str(&raw[start..end].to_ascii_lowercase());
+        copied = end;
+    }
+    out.push_str(&raw[copied..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_in_small_letters() {
+        let doc = Doc::parse(
+            r#"{"type":"OBJECT", "properties":{"type":{"type":"STRING","enum":["STRING"]},"b":{"anyOf":[{"type":"NULL"},{"type":"odd"}]}}}"#,
+        );
+        let out = json_schema(doc.unwrap().root().unwrap());
+        assert_eq!(
+            out,
+            r#"{"type":"object", "properties":{"type":{"type":"string","enum":["STRING"]},"b":{"anyOf":[{"type":"null"},{"type":"odd"}]}}}"#
+        );
+    }
+}

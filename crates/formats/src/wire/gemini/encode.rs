@@ -1,0 +1,478 @@
+//! Encoding for Gemini: one forward pass over the view. What the dialect takes goes out byte for byte.
+//!
+//! Roles must alternate, so neighbours of one role share a content; their parts stay apart. Results have a content of
+//! their own, written in `results.rs`. Parts are made in `pieces.rs` and changed in `edit.rs`; the fields around the
+//! contents are in `around.rs`.
+
+use std::{borrow::Cow, sync::Arc};
+
+use rejoin_record::{
+    BlockKind, Message, Raw, Role, ToolCall,
+    json::{Doc, write},
+};
+use rejoin_view::{
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
+    sound::{PartRef, wrapped_arguments},
+};
+
+use super::super::{
+    Encoded,
+    body::write_body,
+    names::{NameMap, spelled_name},
+    registry::Dialect,
+    render::{self, Ledger, Outgoing, Piece},
+};
+use super::{
+    edit::{Signing, edited, id_in},
+    pieces::{foreign_reasoning, text_part},
+};
+use crate::{
+    convert::Target,
+    gemini::{
+        self, FORMAT,
+        fields::{SENTINEL, Signature},
+    },
+};
+
+/// Stands after a trailing content of the model's.
+const CLOSING: &str = "Continue.";
+/// Stands for a user message with nothing in it.
+const EMPTY: &str = "(empty)";
+const NAME_LENGTH: usize = 64;
+
+pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Encoded {
+    let mut encoder = Encoder::new(view, target);
+    for (place, item) in view.items().enumerate() {
+        encoder.item(place, item);
+    }
+    encoder.finish()
+}
+
+/// The tool name that goes on the wire.
+pub(super) fn gemini_name(name: &str) -> Cow<'_, str> {
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
+    spelled_name(name, NAME_LENGTH, begins, legal)
+}
+
+/// Who speaks in a content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Model,
+}
+
+/// What a content is made of.
+pub(super) enum Parts {
+    /// The source's own content, as it is.
+    Own(Arc<Message>),
+    /// These.
+    New(Vec<String>),
+}
+
+/// A content on its way out.
+struct Content {
+    speaker: Speaker,
+    parts: Parts,
+    /// Results and nothing else: nothing may be added to it.
+    results: bool,
+    /// The source message that its last part comes from.
+    index: Option<usize>,
+}
+
+pub(super) struct Encoder<'t> {
+    pub(super) target: &'t Target<'t>,
+    pub(super) same: bool,
+    /// Whether what the source's model thought goes back to that model.
+    keeps_reasoning: bool,
+    contents: Vec<Content>,
+    pub(super) ledger: Ledger,
+    names: NameMap,
+    pub(super) system: Vec<String>,
+    /// How many messages at the beginning are instructions.
+    leading: usize,
+}
+
+/// A call that went out.
+pub(super) struct Call<'i> {
+    pub(super) exchange: ExchangeRef<'i>,
+    /// The tool's name on the wire.
+    pub(super) name: String,
+    /// The id on the wire, if the source wrote one.
+    pub(super) id: Option<String>,
+    /// Whether it is what the source has, but for the sentinel.
+    pub(super) as_written: bool,
+}
+
+impl<'t> Encoder<'t> {
+    fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
+        let keeps_reasoning = target.keeps_reasoning_of(Dialect::Gemini);
+        let renamed = target.context.tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
+        Self {
+            target,
+            same: target.context.dialect == Some(Dialect::Gemini),
+            keeps_reasoning,
+            contents: Vec::new(),
+            ledger: Ledger::new(view, keeps_reasoning && !renamed),
+            names: NameMap::default(),
+            system: Vec::new(),
+            leading: 0,
+        }
+    }
+
+    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+        if !self.same {
+            self.ledger.left_out_fields(item.message(), item.index());
+        }
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(place, item),
+            SoundRole::Assistant => self.model(place, item),
+        }
+    }
+
+    /// Leading instructions go to the field for them, later ones stay in their place as user text.
+    fn system(&mut self, item: ItemRef<'_>) {
+        // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
+        let leading = item.index() == self.leading && self.contents.is_empty();
+        self.leading += usize::from(leading);
+        let at = Position::message(item.index());
+        let mut texts = Vec::new();
+        for part in item.parts() {
+            let PartRef::Block(block, content) = part else { continue };
+            let at = Position::block(item.index(), block);
+            match &content.kind {
+                BlockKind::Text(text) if text.is_blank() => {}
+                BlockKind::Text(text) => {
+                    self.ledger.lossy(text, at);
+                    texts.push(text.to_string());
+                }
+                BlockKind::Reasoning(_) => self.ledger.change(foreign_reasoning(at)),
+                other => texts.push(self.ledger.as_text(other, at)),
+            }
+        }
+        if texts.is_empty() {
+            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+        } else if leading {
+            if self.same {
+                self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
+            }
+            self.system.extend(texts);
+        } else {
+            self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
+            let parts = texts.iter().map(|text| text_part(&format!("<system>{text}</system>"))).collect();
+            self.push(Speaker::User, Parts::New(parts), item.index());
+        }
+    }
+
+    fn user(&mut self, place: usize, item: ItemRef<'_>) {
+        let message = item.message();
+        let mut pieces: Vec<Piece<'_>> = Vec::new();
+        for (part_place, part) in item.parts().enumerate() {
+            let intact = self.is_intact(Speaker::User, place, part_place);
+            match part {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    pieces.extend(self.piece(message, content, at, intact));
+                }
+                PartRef::Orphan(block, result) => {
+                    let at = Position::block(item.index(), block);
+                    let text = text_part(&render::orphan_text(result));
+                    pieces.push(Piece { json: text.into(), exact: false });
+                    let media = result.content.iter();
+                    for content in media.filter(|content| is_media(&content.kind)) {
+                        pieces.extend(self.piece(message, content, at, intact));
+                    }
+                }
+                PartRef::Exchange(..) => {}
+            }
+        }
+        if pieces.is_empty() {
+            // Under a role that nobody knows, with nothing in it, nothing was said.
+            let nothing = matches!(message.role, Role::Other(_));
+            let action = if nothing { Action::LeftOut } else { Action::Replaced };
+            self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
+            if !nothing {
+                self.push(Speaker::User, Parts::New(vec![text_part(EMPTY)]), item.index());
+            }
+            return;
+        }
+        self.push_pieces(Speaker::User, item, pieces);
+    }
+
+    fn model(&mut self, place: usize, item: ItemRef<'_>) {
+        let message = item.message();
+        let mut pieces: Vec<Piece<'_>> = Vec::new();
+        let mut calls: Vec<Call<'_>> = Vec::new();
+        // What is put before a content of the model's is a change, too.
+        let follows = item.exchanges().next().is_none() || !self.needs_opening();
+        for (part_place, part) in item.parts().enumerate() {
+            let intact = follows && self.is_intact(Speaker::Model, place, part_place);
+            match part {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    match &content.kind {
+                        BlockKind::Reasoning(reasoning) => {
+                            let ours = self.keeps_reasoning && self.target.is_by_its_model(reasoning);
+                            let bound = reasoning.sealed && !intact;
+                            match self.own_bytes(message, content).filter(|_| ours && !bound) {
+                                Some(raw) => pieces.push(Piece { json: raw.into(), exact: true }),
+                                None => self.ledger.change(foreign_reasoning(at)),
+                            }
+                        }
+                        _ => pieces.extend(self.piece(message, content, at, intact)),
+                    }
+                }
+                PartRef::Exchange(exchange, call) => {
+                    let (piece, call) = self.call(item, exchange, call, calls.is_empty(), intact);
+                    pieces.push(piece);
+                    calls.push(call);
+                }
+                PartRef::Orphan(..) => {}
+            }
+        }
+        if pieces.is_empty() {
+            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
+            self.ledger.change(finding);
+            return;
+        }
+        if !calls.is_empty() && self.needs_opening() {
+            let finding = Finding::new(Rule::RoleOrder, Position::message(item.index()), Action::Inserted);
+            self.ledger.change(finding.because("calls follow a user message"));
+            self.push_made(render::OPENING);
+        }
+        self.push_pieces(Speaker::Model, item, pieces);
+        if !calls.is_empty() {
+            self.results(&calls);
+        }
+    }
+
+    /// Whether calls cannot stand here before a user said something. A model may speak first as long as it calls nothing: so
+    /// the first content stays as it is, whatever comes later.
+    fn needs_opening(&self) -> bool {
+        self.contents.iter().all(|content| content.speaker == Speaker::Model)
+    }
+
+    /// Whether everything before a piece of an item is what its model saw. To be joined with the content before is a change.
+    fn is_intact(&self, speaker: Speaker, place: usize, part: usize) -> bool {
+        self.ledger.is_intact(place, part) && !self.joins(speaker)
+    }
+
+    fn call<'i>(
+        &mut self,
+        item: ItemRef<'i>,
+        exchange: ExchangeRef<'i>,
+        call: &'i ToolCall,
+        first: bool,
+        intact: bool,
+    ) -> (Piece<'i>, Call<'i>) {
+        let at = Position::block(item.index(), exchange.block());
+        let name = gemini_name(&call.name).into_owned();
+        if name != *call.name {
+            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
+        }
+        self.names.add(&call.name, &name);
+        let own = self.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
+        let own_id = own.and_then(id_in);
+        // Without an id on the wire there is none to rename.
+        let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
+        let as_named = renamed.is_none() && name == *call.name;
+        let id = renamed.or(own_id);
+        let written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
+        let as_written = written && own.is_some() && as_named;
+        let signature = own.map_or(Signature::Absent, Signature::in_part);
+        let foreign = signature == Signature::Bound && !(intact && as_written);
+        if foreign {
+            self.ledger.change(foreign_reasoning(at));
+        }
+        let signing = match (foreign, first && (foreign || signature == Signature::Absent)) {
+            (_, true) => Signing::Sentinel,
+            (true, false) => Signing::LeftOut,
+            (false, false) => Signing::Kept,
+        };
+        let wire = Call { exchange, name, id, as_written };
+        let (json, exact): (Cow<'i, str>, bool) = match own.filter(|_| written) {
+            Some(raw) if as_written && signing == Signing::Kept => (raw.into(), true),
+            Some(raw) if as_written => {
+                if signing == Signing::Sentinel && !foreign {
+                    let finding = Finding::new(Rule::IrregularContent, at, Action::Inserted);
+                    self.ledger.note(finding.because("the first call of a content carries a signature"));
+                }
+                (edited(raw, signing, &[]).into(), false)
+            }
+            Some(raw) => {
+                let mut fields = vec![("name", Some(render::literal(&wire.name)))];
+                if wire.id.is_some() {
+                    fields.push(("id", wire.id.as_deref().map(render::literal)));
+                }
+                (edited(raw, signing, &fields).into(), false)
+            }
+            None => (self.new_call(call, &wire, first, at).into(), false),
+        };
+        (Piece { json, exact }, wire)
+    }
+
+    /// A call as we write it, with the sentinel if it is the first of its content.
+    fn new_call(&mut self, call: &ToolCall, wire: &Call<'_>, first: bool, at: Position) -> String {
+        let mut out = String::from("{\"functionCall\":{");
+        if let Some(id) = &wire.id {
+            write::key(&mut out, "id");
+            write::string(&mut out, id);
+        }
+        write::key(&mut out, "name");
+        write::string(&mut out, &wire.name);
+        write::key(&mut out, "args");
+        match wire.exchange.arguments() {
+            ArgumentsUse::AsWritten => {
+                if call.arguments.text().is_lossy() || call.arguments.has_lone_surrogate() {
+                    self.ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
+                }
+                write::clean_copy(&mut out, call.arguments.text().trim());
+            }
+            ArgumentsUse::Empty => {
+                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
+                out.push_str("{}");
+            }
+            ArgumentsUse::Wrapped => out.push_str(&wrapped_arguments(&call.arguments)),
+        }
+        out.push('}');
+        if first {
+            write::key(&mut out, "thoughtSignature");
+            write::string(&mut out, SENTINEL);
+        }
+        out.push('}');
+        out
+    }
+
+    pub(super) fn is_regular(&self, message: &Message) -> bool {
+        self.same && message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+    }
+
+    /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
+    pub(super) fn irregular(&mut self, message: &Message, index: usize) {
+        let Some(native) =
+            message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT)
+        else {
+            return;
+        };
+        if self.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
+            return;
+        }
+        let doc = Doc::parse(native.raw.as_str());
+        let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, gemini::unknown_fields);
+        let at = Position::message(index);
+        self.ledger.note(if unknown.is_empty() {
+            Finding::new(Rule::IrregularContent, at, Action::Replaced)
+        } else {
+            Finding::new(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "))
+        });
+    }
+
+    /// A content of these pieces: the source's own one, if that is what they are.
+    fn push_pieces(&mut self, speaker: Speaker, item: ItemRef<'_>, pieces: Vec<Piece<'_>>) {
+        let message = item.message();
+        let whole = item.is_complete() && self.is_regular(message) && pieces.len() == message.blocks.len();
+        let parts = if whole && pieces.iter().all(|piece| piece.exact) {
+            Parts::Own(Arc::clone(message))
+        } else {
+            if item.is_complete() && self.same {
+                self.irregular(message, item.index());
+            }
+            Parts::New(pieces.into_iter().map(|piece| piece.json.into_owned()).collect())
+        };
+        self.push(speaker, parts, item.index());
+    }
+
+    /// Whether what this speaker says next goes into the last content.
+    fn joins(&self, speaker: Speaker) -> bool {
+        self.contents.last().is_some_and(|last| last.speaker == speaker && !last.results)
+    }
+
+    /// Adds what somebody says: to the last content if it is the same one's, else as a content of its own.
+    pub(super) fn push(&mut self, speaker: Speaker, parts: Parts, index: usize) {
+        if self.joins(speaker)
+            && let Some(last) = self.contents.last_mut()
+        {
+            // Pieces of one message belong together anyway.
+            if last.index != Some(index) {
+                let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
+                self.ledger.change(finding.because("roles alternate"));
+            }
+            let mut list = std::mem::replace(&mut last.parts, Parts::New(Vec::new())).into_list();
+            list.extend(parts.into_list());
+            last.parts = Parts::New(list);
+            last.index = Some(index);
+            return;
+        }
+        self.contents.push(Content { speaker, parts, results: false, index: Some(index) });
+    }
+
+    /// Adds the results of the last content's calls.
+    pub(super) fn push_results(&mut self, parts: Parts) {
+        self.contents.push(Content { speaker: Speaker::User, parts, results: true, index: None });
+    }
+
+    /// A user's content that nobody wrote.
+    fn push_made(&mut self, text: &str) {
+        let parts = Parts::New(vec![text_part(text)]);
+        self.contents.push(Content { speaker: Speaker::User, parts, results: false, index: None });
+    }
+
+    fn finish(mut self) -> Encoded {
+        match self.contents.last() {
+            None => {
+                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+                self.ledger.change(finding.because("a request needs a message"));
+                self.push_made(render::OPENING);
+            }
+            Some(last) if last.speaker == Speaker::Model && self.target.closes => {
+                let at = last.index.map_or_else(Position::default, Position::message);
+                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
+                self.ledger.note(finding.because("a conversation ends with a user message"));
+                self.push_made(CLOSING);
+            }
+            Some(_) => {}
+        }
+        let around = self.surroundings();
+        let contents: Vec<Outgoing> = self.contents.into_iter().map(Content::written).collect();
+        let body = write_body(self.target, Dialect::Gemini, &contents, around, &mut self.ledger.findings);
+        Encoded { body, findings: self.ledger.findings, ids: Vec::new(), names: self.names.into_renamed() }
+    }
+}
+
+impl Parts {
+    /// Each part on its own.
+    fn into_list(self) -> Vec<String> {
+        match self {
+            Self::New(list) => list,
+            Self::Own(message) => {
+                let own = |block| message.native_block(block).map(str::to_owned);
+                message.blocks.iter().filter_map(own).collect()
+            }
+        }
+    }
+}
+
+impl Content {
+    fn written(self) -> Outgoing {
+        match self.parts {
+            Parts::Own(message) => {
+                let raw = message.native.as_ref().map(|native| native.raw.clone());
+                Outgoing::Raw(raw.unwrap_or_else(|| Raw::new("")))
+            }
+            Parts::New(parts) => {
+                let role = if self.speaker == Speaker::User { "user" } else { "model" };
+                let length: usize = parts.iter().map(|part| part.len() + 1).sum();
+                let mut out = String::with_capacity(length + 32);
+                out.push_str(&format!("{{\"role\":\"{role}\",\"parts\":"));
+                render::array(&mut out, parts.iter().map(String::as_str));
+                out.push('}');
+                Outgoing::New(out)
+            }
+        }
+    }
+}
+
+pub(super) fn is_media(kind: &BlockKind) -> bool {
+    matches!(kind, BlockKind::Image(_) | BlockKind::Document(_))
+}

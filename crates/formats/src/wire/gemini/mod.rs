@@ -1,0 +1,39 @@
+//! Google Gemini, `generateContent`.
+
+mod answers;
+mod around;
+pub mod checker;
+mod decode;
+mod edit;
+mod encode;
+mod pieces;
+mod results;
+
+use rejoin_view::{Rule, SoundView};
+
+use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use crate::convert::Target;
+
+/// The dialect.
+pub struct Gemini;
+
+impl Wire for Gemini {
+    fn name(&self) -> &'static str {
+        crate::gemini::FORMAT
+    }
+    fn provider(&self) -> &'static str {
+        "Google"
+    }
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        Ok(encode::encode(view, target))
+    }
+    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
+        decode::decode(response)
+    }
+    fn check(&self, body: &[u8]) -> Vec<Violation> {
+        checker::check(body)
+    }
+    fn answer(&self, rule: Rule) -> Option<&'static str> {
+        answers::answer(rule)
+    }
+}

@@ -1,0 +1,184 @@
+//! Contents of results: those of one content of calls, in call order, and nothing else.
+
+use std::sync::Arc;
+
+use rejoin_record::{BlockKind, Message, json::write};
+use rejoin_view::{Action, Finding, Position, ResultRef, Rule, sound};
+
+use super::super::render;
+use super::{
+    edit::{Signing, edited, id_in},
+    encode::{Call, Encoder, Parts, Speaker, is_media},
+    pieces::foreign_reasoning,
+};
+
+impl Encoder<'_> {
+    /// The results of a content's calls; pictures and documents in them follow as what a user shows.
+    pub(super) fn results(&mut self, calls: &[Call<'_>]) {
+        let mut parts = Vec::new();
+        let mut media = Media::default();
+        let mut source: Option<(usize, Arc<Message>)> = None;
+        // How many blocks of the source went out as they were, in order; `None` once that is not so.
+        let mut exact = Some(0);
+        let ids_agree = self.ids_agree(calls);
+        for call in calls {
+            let before = self.ledger.findings.len();
+            let (json, as_written) = self.result(call, ids_agree, &mut media);
+            parts.push(json);
+            let Some(result) = call.exchange.in_place() else {
+                exact = None;
+                continue;
+            };
+            let (index, block) = result.at();
+            if self.same && !as_written && self.ledger.findings.len() == before && call.as_written {
+                // It goes out in other words, and nothing has said why: its spelling was not the API's.
+                let at = Position::block(index, block);
+                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+            }
+            if source.as_ref().is_none_or(|(source, _)| *source != index) {
+                if source.is_some() {
+                    exact = None;
+                    if self.same {
+                        let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
+                        self.ledger.change(finding.because("results of one content go in one content"));
+                    }
+                }
+                self.seen_source(result.message(), index);
+                source = Some((index, Arc::clone(result.message())));
+            }
+            exact = exact.filter(|_| as_written).map(|count| count + 1);
+        }
+        let own =
+            source.filter(|(_, message)| exact == Some(message.blocks.len()) && self.is_regular(message));
+        self.push_results(own.map_or(Parts::New(parts), |(_, message)| Parts::Own(message)));
+        if let Some(index) = media.index {
+            self.push(Speaker::User, Parts::New(media.parts), index);
+        }
+    }
+
+    /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
+    fn seen_source(&mut self, message: &Message, index: usize) {
+        if self.same {
+            self.irregular(message, index);
+        } else {
+            self.ledger.left_out_fields(message, index);
+        }
+    }
+
+    /// The bytes that the only result of a call has in the source.
+    fn own_result<'i>(&self, call: &Call<'i>) -> Option<(ResultRef<'i>, &'i str)> {
+        let mut results = call.exchange.results();
+        let only = results.next().filter(|_| results.next().is_none())?;
+        Some((only, self.own_bytes(only.message(), only.block())?))
+    }
+
+    /// Whether the ids in results' own bytes may stay. They are optional, on either side: so each is its call's, or one side
+    /// has none at all.
+    fn ids_agree(&self, calls: &[Call<'_>]) -> bool {
+        let written = |call: &Call<'_>| match self.own_result(call) {
+            Some((_, raw)) => id_in(raw),
+            None => call.id.clone(),
+        };
+        let ids: Vec<Option<String>> = calls.iter().map(written).collect();
+        calls.iter().zip(&ids).all(|(call, id)| call.id == *id)
+            || ids.iter().all(Option::is_none)
+            || calls.iter().all(|call| call.id.is_none() && call.as_written)
+    }
+
+    /// The result of a call, and whether it is what the source has.
+    fn result(&mut self, call: &Call<'_>, ids_agree: bool, media: &mut Media) -> (String, bool) {
+        if let Some((result, raw)) = self.own_result(call) {
+            return self.answer(result, raw, call, ids_agree);
+        }
+        let results: Vec<ResultRef<'_>> = call.exchange.results().collect();
+        let mut out = String::from("{\"functionResponse\":{");
+        if let Some(id) = &call.id {
+            write::key(&mut out, "id");
+            write::string(&mut out, id);
+        }
+        write::key(&mut out, "name");
+        write::string(&mut out, &call.name);
+        let failed = results.iter().all(|result| result.result().is_error);
+        out.push_str(",\"response\":{");
+        write::key(&mut out, if failed { "error" } else { "output" });
+        if results.is_empty() {
+            write::string(&mut out, sound::NO_RESULT);
+        } else {
+            let texts = self.texts(&results, media);
+            match &texts[..] {
+                [] => out.push_str("\"\""),
+                [text] => write::string(&mut out, text),
+                texts => {
+                    let literals: Vec<String> = texts.iter().map(|text| render::literal(text)).collect();
+                    render::array(&mut out, literals.iter().map(String::as_str));
+                }
+            }
+        }
+        out.push_str("}}}");
+        (out, false)
+    }
+
+    /// A result's own bytes, with the name of its call, and with its id where that is another one now.
+    fn answer(
+        &mut self,
+        result: ResultRef<'_>,
+        raw: &str,
+        call: &Call<'_>,
+        ids_agree: bool,
+    ) -> (String, bool) {
+        let named = result.result().name.as_deref() == Some(call.name.as_str());
+        let fits = ids_agree || id_in(raw) == call.id;
+        if named && fits {
+            return (raw.to_owned(), true);
+        }
+        if !named && call.as_written {
+            let (message, block) = result.at();
+            let finding =
+                Finding::new(Rule::IrregularContent, Position::block(message, block), Action::Renamed);
+            let name = result.result().name.clone();
+            let finding = name.into_iter().fold(finding, |finding, name| finding.of_tool(&name));
+            self.ledger.change(finding.because("it does not name the tool of its call"));
+        }
+        let mut fields = vec![("name", Some(render::literal(&call.name)))];
+        if !fits {
+            fields.push(("id", call.id.as_deref().map(render::literal)));
+        }
+        (edited(raw, Signing::Kept, &fields), false)
+    }
+
+    /// What results say, text by text; pictures and documents go elsewhere.
+    fn texts(&mut self, results: &[ResultRef<'_>], media: &mut Media) -> Vec<String> {
+        let mut texts = Vec::new();
+        for result in results {
+            let (index, block) = result.at();
+            let at = Position::block(index, block);
+            for content in &result.result().content {
+                match &content.kind {
+                    BlockKind::Text(text) if text.is_empty() => {}
+                    BlockKind::Text(text) => {
+                        self.ledger.lossy(text, at);
+                        texts.push(text.to_string());
+                    }
+                    BlockKind::Reasoning(_) => self.ledger.change(foreign_reasoning(at)),
+                    kind if is_media(kind) => {
+                        if let Some(piece) = self.piece(result.message(), content, at, false) {
+                            self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                            media.parts.push(piece.json.into_owned());
+                            media.index = Some(index);
+                        }
+                    }
+                    other => texts.push(self.ledger.as_text(other, at)),
+                }
+            }
+        }
+        texts
+    }
+}
+
+/// Pictures and documents of results.
+#[derive(Default)]
+struct Media {
+    parts: Vec<String>,
+    /// The message that the last of them stood in.
+    index: Option<usize>,
+}
