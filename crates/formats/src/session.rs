@@ -285,9 +285,10 @@ impl Import<'_> {
 
     /// A message beside the path: whatever comes next follows what came before it.
     fn branch(&mut self, message: &Message, detail: &Detail) {
-        let path = (self.path, self.parent.clone());
+        // Ids go on from it all the same: two that say the same are two.
+        let path = self.path;
         self.message(message, detail);
-        (self.path, self.parent) = path;
+        self.path = path;
     }
 
     /// What surrounds the messages, whole: the system prompt and the tools for whoever looks for them, every field as it

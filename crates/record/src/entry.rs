@@ -312,7 +312,8 @@ impl Entry {
         while fields.peek().is_some_and(|key| key != "inner") {
             fields.at += 1;
         }
-        let envelope_end = fields.fields.get(fields.at).ok_or(EntryError::Field("inner"))?.0.start() - 1;
+        fields.fields.get(fields.at).ok_or(EntryError::Field("inner"))?;
+        let envelope_end = fields.fields[fields.at - 1].1.end();
         let inner = fields.text("inner")?.parse().map_err(|_| EntryError::Field("inner"))?;
         let hash = fields.text("hash")?.parse().map_err(|_| EntryError::Field("hash"))?;
         let content = match fields.optional("salt") {
