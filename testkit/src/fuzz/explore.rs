@@ -246,8 +246,9 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
                 Err(broken) => return self.failed(broken, &input),
             };
             let (short, shortest) = *first.get_or_insert((input.len(), took));
-            let allowed = TOO_STEEP * input.len() as f64 / short.max(1) as f64;
-            let bound = shortest.max(NOTICEABLE.0).mul_f64(allowed).max(NOTICEABLE.1).min(TOO_LONG);
+            let longer = input.len() as f64 / short.max(1) as f64;
+            let steep = shortest.max(NOTICEABLE.0).mul_f64(TOO_STEEP * longer).max(NOTICEABLE.1);
+            let bound = steep.min(TOO_LONG.mul_f64(longer));
             // What is too long twice is too long.
             if took > bound && self.time(&input).is_ok_and(|again| again > bound) {
                 let times = format!("{short} bytes take {shortest:.1?}, {} bytes {took:.1?}", input.len());
