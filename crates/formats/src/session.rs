@@ -156,7 +156,8 @@ impl Session {
         // One of several items of a message: its own place, counting blocks from its own first one.
         let pieces = self.details.get(message).map_or(&[][..], |detail| &detail.pieces);
         let piece = at.block.and_then(|block| {
-            let (first, place) = pieces.iter().rev().find(|(first, _)| *first <= block)?;
+            let behind = pieces.partition_point(|(first, _)| *first <= block);
+            let (first, place) = pieces.get(behind.checked_sub(1)?)?;
             Some((place, block - first))
         });
         let (place, block) = piece.map_or((place, at.block), |(place, block)| (place, Some(block)));
