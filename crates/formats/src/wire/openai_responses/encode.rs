@@ -398,6 +398,9 @@ impl Encoder<'_> {
         if regular && own.is_some() && as_written && spelled_so {
             return (String::new(), true, Sent { exchange, call, id, kind });
         }
+        if self.is_own(item.message()) && !regular && spelled_so {
+            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+        }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
             // Only its ids changed.
             let mut json = render::with_field(&without_id(raw), "call_id", &render::literal(&id));
@@ -405,9 +408,6 @@ impl Encoder<'_> {
                 json = render::with_field(&json, "name", &render::literal(&name));
             }
             return (json, false, Sent { exchange, call, id, kind });
-        }
-        if self.is_own(item.message()) && !regular && spelled_so {
-            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
         }
         let mut json = String::from("{\"type\":\"function_call\",\"call_id\":");
         write::string(&mut json, &id);
