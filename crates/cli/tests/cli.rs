@@ -490,6 +490,11 @@ fn doctor_in_an_empty_home() {
     assert_eq!(code(&told), 0);
     assert!(out(&told).contains("No sessions found"));
     assert_eq!(code(&doctor(&home, &["/nowhere/at/all"])), 2);
+    // A file that somebody names is never passed over.
+    let empty = home.file("empty.jsonl", "");
+    let named = doctor(&home, &[&empty]);
+    assert_eq!(code(&named), 1);
+    assert!(out(&named).contains("there is nothing in it"), "{}", out(&named));
     let about = doctor(&home, &["--self"]);
     assert_eq!(code(&about), 0);
     assert!(out(&about).contains("claude-code"), "{}", out(&about));

@@ -25,6 +25,8 @@ const LISTED: usize = 20;
 struct Candidate {
     path: PathBuf,
     agent: Option<&'static Agent>,
+    /// Somebody named this very file, and wants to know.
+    named: bool,
 }
 
 /// What was found in one file.
@@ -95,7 +97,7 @@ fn candidates(paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
     for agent in AGENTS {
         for file in agent.folders().iter().flat_map(|folder| places::files(folder)) {
             if agent.owns(&file) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: Some(agent) });
+                all.push(Candidate { path: file, agent: Some(agent), named: false });
             }
         }
     }
@@ -109,7 +111,7 @@ fn candidates(paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
         for file in places::files(&path) {
             let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
             if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: None });
+                all.push(Candidate { path: file, agent: None, named });
             }
         }
     }
@@ -171,6 +173,7 @@ fn examine(candidate: &Candidate) -> Examined {
         }
         Err(failure) => match candidate.agent {
             Some(agent) => (agent.name, State::Unreadable(failure.to_string())),
+            None if candidate.named => ("", State::Unreadable(failure.to_string())),
             None => ("", State::Other),
         },
     };
