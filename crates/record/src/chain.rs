@@ -7,7 +7,7 @@ use crate::{
     entry::{Entry, Envelope, Kind, SaltedBody, VERSION},
     hash::Hash,
     ids::{EntryId, Salt},
-    text::Text,
+    text::{Raw, Text},
 };
 
 /// What the caller knows that the record cannot: when, and which random bits.
@@ -21,6 +21,25 @@ pub struct Stamp {
     pub salt: Salt,
     /// The source's own time, for imports.
     pub source_time: Option<Text>,
+}
+
+/// The newest entry of a conversation, as far as the next one has to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Its place in the order of appending.
+    pub seq: u64,
+    /// Its id.
+    pub id: EntryId,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+impl Tail {
+    /// The tail of a conversation whose newest entry is this one.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self { seq: entry.envelope().seq, id: entry.id(), hash: entry.hash() }
+    }
 }
 
 /// The end of a conversation: what the next entry follows.
@@ -43,6 +62,15 @@ impl Chain {
         Self { next_seq: last.envelope().seq + 1, head: Some((last.id(), last.hash())) }
     }
 
+    /// A conversation with that tail; none has no entries.
+    #[must_use]
+    pub fn at(tail: Option<Tail>) -> Self {
+        tail.map_or_else(Self::empty, |tail| Self {
+            next_seq: tail.seq + 1,
+            head: Some((tail.id, tail.hash)),
+        })
+    }
+
     /// Seals the next entry onto the head and moves the head to it. It is not stored yet.
     pub fn append(&mut self, kind: Kind, content: &Content, stamp: Stamp) -> Entry {
         let parent = self.head;
@@ -57,6 +85,17 @@ impl Chain {
         content: &Content,
         stamp: Stamp,
     ) -> Entry {
+        self.append_body(parent, kind, content.to_body(), stamp)
+    }
+
+    /// The same with a body that is written already.
+    pub fn append_body(
+        &mut self,
+        parent: Option<(EntryId, Hash)>,
+        kind: Kind,
+        body: Raw,
+        stamp: Stamp,
+    ) -> Entry {
         let envelope = Envelope {
             version: VERSION,
             id: stamp.id,
@@ -66,7 +105,7 @@ impl Chain {
             kind,
             source_time: stamp.source_time,
         };
-        let body = SaltedBody { salt: stamp.salt, body: content.to_body() };
+        let body = SaltedBody { salt: stamp.salt, body };
         let entry = Entry::seal(envelope, parent.map(|(_, hash)| hash), body);
         self.next_seq += 1;
         self.head = Some((entry.id(), entry.hash()));

@@ -236,6 +236,38 @@ impl Entry {
         self.hash
     }
 
+    /// The hash of salt and body, which stays when they are erased.
+    #[must_use]
+    pub fn inner(&self) -> Hash {
+        self.inner
+    }
+
+    /// Salt and body, unless they were erased.
+    #[must_use]
+    pub fn content(&self) -> Option<&SaltedBody> {
+        self.content.as_ref()
+    }
+
+    /// The envelope's exact text, where it is not what this version would write: it has fields of a newer one.
+    #[must_use]
+    pub fn spelling(&self) -> Option<&str> {
+        Some(self.envelope_bytes.as_str()).filter(|text| *text != self.envelope.write())
+    }
+
+    /// An entry from its parts, for stores that keep them apart. Nothing is computed: whether they belong together is what
+    /// [`Entry::verifies`] says.
+    #[must_use]
+    pub fn from_parts(
+        envelope: Envelope,
+        spelling: Option<String>,
+        inner: Hash,
+        hash: Hash,
+        content: Option<SaltedBody>,
+    ) -> Self {
+        let envelope_bytes = Raw::new(spelling.unwrap_or_else(|| envelope.write()));
+        Self { envelope, envelope_bytes, inner, hash, content }
+    }
+
     /// The exact bytes of its body, unless it was erased.
     #[must_use]
     pub fn body(&self) -> Option<&Raw> {

@@ -9,6 +9,12 @@ use crate::ids::IdError;
 pub struct Hash([u8; 32]);
 
 impl Hash {
+    /// A hash that was kept as bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -35,6 +41,12 @@ impl FromStr for Hash {
             .map(Self)
             .ok_or_else(|| IdError { given: given.to_owned(), expected: "a hash (64 hexadecimal digits)" })
     }
+}
+
+/// The hash of some bytes, for whoever keeps the same ones only once.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> Hash {
+    Hasher::new("rejoin bytes 1").bytes(bytes).finish()
 }
 
 /// Reads exactly `N` bytes of lower-case hexadecimal.

@@ -108,6 +108,18 @@ impl EntryId {
         Self(uuid::Builder::from_custom_bytes(custom).into_uuid())
     }
 
+    /// An id that was kept as bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// Whether it was derived from a source, so that importing the source again gives the same one.
+    #[must_use]
+    pub fn is_derived(&self) -> bool {
+        self.0.get_version_num() == 8
+    }
+
     /// Whether the printed id begins with `prefix`.
     #[must_use]
     pub fn has_prefix(&self, prefix: &str) -> bool {

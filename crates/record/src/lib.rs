@@ -24,7 +24,7 @@ pub mod verify;
 
 pub use arguments::{Arguments, ArgumentsClass};
 pub use block::{Block, BlockKind, Media, MediaSource, Opaque, Origin, Reasoning, ToolCall, ToolResult};
-pub use chain::Chain;
+pub use chain::{Chain, Tail};
 pub use content::Content;
 pub use entry::{Entry, Envelope, Kind};
 pub use hash::Hash;

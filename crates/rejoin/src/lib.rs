@@ -28,6 +28,8 @@ pub mod providers {
 }
 
 pub use mend::{MendError, Mended, mend};
+#[cfg(feature = "store")]
+pub use rejoin_engine as engine;
 pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
     input::{Companions, InputError, Stream},
@@ -38,6 +40,8 @@ pub use rejoin_record::{
     self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Role, Text,
     ToolCall, ToolResult,
 };
+#[cfg(feature = "store")]
+pub use rejoin_store as store;
 pub use rejoin_view::{
     self as view, Action, Fate, Finding, History, OnBroken, Policy, Position, Repaired, Rule, Severity,
     SoundView, repair,

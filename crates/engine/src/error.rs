@@ -1,0 +1,62 @@
+//! What can go wrong with conversations.
+
+use rejoin_record::ConversationId;
+use rejoin_store::{Place, StoreError};
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing goes by that name.
+    #[error("Conversation not found: id={0}")]
+    Unknown(String),
+    /// Several conversations begin with that.
+    #[error("`{given}` is the beginning of {} conversations", .ids.len())]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// Some that begin with it.
+        ids: Vec<ConversationId>,
+    },
+    /// There is no active conversation here.
+    #[error("there is no active conversation here")]
+    NoActive,
+    /// Strictly read, something in it is damaged.
+    #[error("Conversation {id} is damaged at {place}: {why}")]
+    Corrupted {
+        /// The conversation.
+        id: ConversationId,
+        /// Where.
+        place: Place,
+        /// What is wrong.
+        why: String,
+    },
+    /// Strictly read, it is empty.
+    #[error("Conversation {0} has no turns")]
+    Empty(ConversationId),
+    /// There is no such message in it.
+    #[error("there is no message {0} in the conversation")]
+    NoSuchMessage(String),
+    /// It is in the other store already, and went on differently there.
+    #[error("Conversation {0} is in the other store and went on differently there")]
+    Diverged(ConversationId),
+}
+
+impl EngineError {
+    /// A name for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Unknown(_) => "CONVERSATION_NOT_FOUND",
+            Self::Ambiguous { .. } => "AMBIGUOUS_ID",
+            Self::NoActive => "NO_ACTIVE_CONVERSATION",
+            Self::Corrupted { .. } => "CORRUPTED_ROLLOUT",
+            Self::Empty(_) => "EMPTY_ROLLOUT",
+            Self::NoSuchMessage(_) => "NO_SUCH_MESSAGE",
+            Self::Diverged(_) => "DIVERGED",
+        }
+    }
+}

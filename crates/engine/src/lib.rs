@@ -1,0 +1,30 @@
+//! Conversations at work: reading them from a store, writing to them, importing, forking, copying, erasing.
+//!
+//! Clock and randomness live here and nowhere below. Nothing here prints, and nothing reads the environment or the home
+//! folder by itself: whoever calls says where things are.
+
+pub mod calls;
+pub mod clock;
+mod digest;
+mod error;
+pub mod reading;
+pub mod resolve;
+mod writer;
+
+pub use calls::{CallKey, CallRecord, CallStatus};
+pub use clock::{Clock, SystemClock};
+pub use digest::digest;
+pub use error::EngineError;
+pub use reading::{Mode, Recorded, read};
+pub use resolve::resolve;
+pub use writer::{Copied, Imported, New, Writer};
+
+use rejoin_store::{Access, Location, Options, Store, StoreError};
+
+/// Opens a store of rejoin's conversations.
+///
+/// # Errors
+/// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>, StoreError> {
+    rejoin_store::open(location, Options { access, digester: digest })
+}

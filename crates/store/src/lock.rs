@@ -1,0 +1,187 @@
+//! One writer a conversation: a lock of the operating system's, which a kill releases, in a file that names the holder.
+
+use std::{
+    fmt,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{Read as _, Seek as _, Write as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rejoin_record::{
+    ConversationId,
+    json::{Doc, write},
+};
+
+use crate::error::StoreError;
+
+/// Who writes to a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// What it does, for a person to recognise.
+    pub command: String,
+    /// Since when, as RFC 3339.
+    pub since: String,
+}
+
+impl Holder {
+    /// This process, doing that.
+    #[must_use]
+    pub fn this(command: impl Into<String>, since: jiff::Timestamp) -> Self {
+        Self { pid: std::process::id(), command: command.into(), since: format!("{since:.0}") }
+    }
+
+    fn to_json(&self) -> String {
+        let mut out = String::from("{");
+        write::key(&mut out, "pid");
+        out.push_str(&self.pid.to_string());
+        write::key(&mut out, "command");
+        write::string(&mut out, &self.command);
+        write::key(&mut out, "since");
+        write::string(&mut out, &self.since);
+        out.push_str("}\n");
+        out
+    }
+
+    fn from_json(text: &str) -> Self {
+        let (doc, _) = Doc::parse_prefix(text.trim());
+        let root = doc.root();
+        let field = |name: &str| {
+            let value = root.and_then(|root| root.given(name));
+            value.and_then(|value| value.as_str().map(|text| text.into_owned())).unwrap_or_default()
+        };
+        let pid = root.and_then(|root| root.given("pid")?.as_u64());
+        Self {
+            pid: pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default(),
+            command: field("command"),
+            since: field("since"),
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            // It has the lock and has not said its name yet.
+            return f.write_str("a process that has just begun");
+        }
+        write!(f, "process {}", self.pid)?;
+        if !self.command.is_empty() {
+            write!(f, " (`{}`)", self.command)?;
+        }
+        if !self.since.is_empty() {
+            write!(f, " since {}", self.since)?;
+        }
+        Ok(())
+    }
+}
+
+/// The right to write to a conversation, until it is dropped.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code, reason = "what counts is that it is held")] Held);
+
+#[derive(Debug)]
+enum Held {
+    File { path: PathBuf, file: File },
+    Memory { held: Arc<Mutex<Vec<(ConversationId, Holder)>>>, conversation: ConversationId },
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        match self {
+            // The name goes before the lock: whoever waits for the lock sees that it holds a file that is gone.
+            Self::File { path, file } => {
+                let _ = fs::remove_file(path);
+                let _ = file.unlock();
+            }
+            Self::Memory { held, conversation } => {
+                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                held.retain(|(other, _)| other != conversation);
+            }
+        }
+    }
+}
+
+/// Locks that live in a folder, one file each.
+#[derive(Debug, Clone)]
+pub(crate) struct Locks {
+    folder: PathBuf,
+}
+
+impl Locks {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        crate::jsonl::files::make_folder(&self.folder)?;
+        let path = self.folder.join(format!("{conversation}.lock"));
+        // A holder that leaves removes its file. Whoever opened it just before has then locked a file without a name, and
+        // looks again.
+        loop {
+            let mut file = open(&path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let mut text = String::new();
+                    let _ = file.read_to_string(&mut text);
+                    return Err(StoreError::Locked(Holder::from_json(&text)));
+                }
+                Err(TryLockError::Error(why)) => {
+                    return Err(StoreError::Io { what: format!("locking {}", path.display()), why });
+                }
+            }
+            if !is_named(&file, &path) {
+                continue;
+            }
+            let named = file
+                .set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| file.write_all(holder.to_json().as_bytes()));
+            named.map_err(StoreError::io(format!("writing {}", path.display())))?;
+            return Ok(Lock(Held::File { path, file }));
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(StoreError::io(format!("opening {}", path.display())))
+}
+
+/// Whether the file still goes by that name.
+fn is_named(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+        (held.dev(), held.ino()) == (named.dev(), named.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
+    }
+}
+
+/// Locks that live in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MemoryLocks {
+    held: Arc<Mutex<Vec<(ConversationId, Holder)>>>,
+}
+
+impl MemoryLocks {
+    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, holder)) = held.iter().find(|(other, _)| *other == conversation) {
+            return Err(StoreError::Locked(holder.clone()));
+        }
+        held.push((conversation, holder.clone()));
+        Ok(Lock(Held::Memory { held: Arc::clone(&self.held), conversation }))
+    }
+}

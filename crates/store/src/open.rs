@@ -1,0 +1,41 @@
+//! Opening a store by its location. The one list of homes.
+
+use crate::{
+    digest::Digester, error::StoreError, jsonl::Jsonl, location::Location, memory::Memory, store::Store,
+};
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// To read what is there. Nothing is created or changed.
+    Read,
+    /// To read and write what is there, or make a new one.
+    #[default]
+    Write,
+}
+
+/// How to open a store.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// What for.
+    pub access: Access,
+    /// Who says what entries are about.
+    pub digester: Digester,
+}
+
+/// Opens a store.
+///
+/// # Errors
+/// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, StoreError> {
+    Ok(match location {
+        #[cfg(feature = "sqlite")]
+        Location::Sqlite(path) => Box::new(crate::sqlite::Sqlite::open(path, options)?),
+        #[cfg(not(feature = "sqlite"))]
+        Location::Sqlite(_) => {
+            return Err(StoreError::ReadOnly(String::from("SQLite is not part of this build")));
+        }
+        Location::Jsonl(folder) => Box::new(Jsonl::open(folder, options)?),
+        Location::Memory => Box::new(Memory::new(options.digester)),
+    })
+}

@@ -1,0 +1,311 @@
+//! What every store can do by reading everything: summaries, search, verification, and checks of what is handed in. Slow and
+//! always right; the indexes are measured against it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
+
+use rejoin_record::{
+    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail,
+    verify::{Discrepancy, verify},
+};
+
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    store::{Cursor, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
+    summary::Summary,
+};
+
+/// Checks that entries follow a tail and each other. Parents that are neither the tail nor among them are left to the store.
+pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), StoreError> {
+    let mut seq = after.map_or(0, |tail| tail.seq + 1);
+    let mut ids = HashSet::with_capacity(entries.len());
+    for entry in entries {
+        let envelope = entry.envelope();
+        if envelope.seq != seq {
+            return Err(StoreError::BrokenBatch("a number is missing or repeated"));
+        }
+        if (seq == 0) != (envelope.kind == Kind::Header) || (seq == 0) != envelope.parent.is_none() {
+            return Err(StoreError::BrokenBatch("a header stands first, and nowhere else"));
+        }
+        if !ids.insert(entry.id()) {
+            return Err(StoreError::BrokenBatch("an id occurs twice"));
+        }
+        seq += 1;
+    }
+    Ok(())
+}
+
+/// How many of the entries, from the first one, are stored already, given what is stored behind `after`. None: something else
+/// is stored there.
+pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<usize> {
+    let same =
+        stored.iter().zip(entries).all(|((id, hash), entry)| *id == entry.id() && *hash == entry.hash());
+    (same && stored.len() <= entries.len()).then_some(stored.len())
+}
+
+/// The summary of a conversation, from its entries.
+pub(crate) fn summary(
+    store: &dyn Store,
+    conversation: ConversationId,
+    digester: Digester,
+) -> Result<Summary, StoreError> {
+    let mut summary = Summary::new(conversation);
+    store.read(conversation, 0, &mut |item| {
+        if let Item::Entry(entry) = item {
+            let digest = digester(&entry);
+            summary.add(&entry, digest);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(summary)
+}
+
+/// A page of summaries.
+pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
+    let total = all.len() as u64;
+    let key = |summary: &Summary| (std::cmp::Reverse(summary.updated), summary.id);
+    all.sort_by_key(key);
+    if let Some(after) = query.after {
+        all.retain(|summary| key(summary) > (std::cmp::Reverse(after.updated), after.id));
+    }
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let more = all.len() > limit;
+    all.truncate(limit);
+    let next = all.last().filter(|_| more).map(|last| Cursor { updated: last.updated, id: last.id });
+    Page { conversations: all, total, next }
+}
+
+/// The parts of a query: each is one word or several that stand together, and may be a mere beginning.
+pub(crate) fn parts(words: &str) -> Vec<(Vec<String>, bool)> {
+    let mut parts = Vec::new();
+    for (number, stretch) in words.split('"').enumerate() {
+        if number % 2 == 1 {
+            parts.push((stretch, false));
+        } else {
+            parts.extend(stretch.split_whitespace().map(|word| {
+                let beginning = word.strip_suffix('*');
+                (beginning.unwrap_or(word), beginning.is_some())
+            }));
+        }
+    }
+    let words = parts.into_iter().map(|(part, beginning)| (tokens(part), beginning));
+    words.filter(|(words, _)| !words.is_empty()).collect()
+}
+
+/// The words of a text, folded as a search compares them.
+pub(crate) fn tokens(text: &str) -> Vec<String> {
+    spans(text).into_iter().map(|(start, end)| text[start..end].to_lowercase()).collect()
+}
+
+/// Where the words of a text are. A character of a script that is written without spaces is a word of its own.
+pub(crate) fn spans(text: &str) -> Vec<(usize, usize)> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    let mut open = false;
+    for (place, c) in text.char_indices() {
+        let end = place + c.len_utf8();
+        if is_unspaced(c) {
+            spans.push((place, end));
+            open = false;
+        } else if c.is_alphanumeric() {
+            match spans.last_mut().filter(|_| open) {
+                Some(span) => span.1 = end,
+                None => spans.push((place, end)),
+            }
+            open = true;
+        } else {
+            open = false;
+        }
+    }
+    spans
+}
+
+/// Whether a character belongs to a script that does not put spaces between words.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// How many characters an excerpt has before and behind the best place.
+const AROUND: usize = 60;
+
+/// A piece of a text around the first place where a part occurs, with every hit in it marked. None if a part does not occur.
+pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Excerpt, usize)> {
+    let spans = spans(text);
+    let words: Vec<String> = spans.iter().map(|(start, end)| text[*start..*end].to_lowercase()).collect();
+    let mut hits: Vec<(usize, usize)> = Vec::new();
+    for (part, beginning) in parts {
+        let before = hits.len();
+        for first in 0..words.len().saturating_sub(part.len() - 1) {
+            let matches = part.iter().enumerate().all(|(number, word)| {
+                let said = &words[first + number];
+                if *beginning && number + 1 == part.len() {
+                    said.starts_with(word.as_str())
+                } else {
+                    said == word
+                }
+            });
+            if matches {
+                hits.push((spans[first].0, spans[first + part.len() - 1].1));
+            }
+        }
+        if hits.len() == before {
+            return None;
+        }
+    }
+    hits.sort_unstable();
+    let &(start, end) = hits.first()?;
+    let from = text[..start].char_indices().rev().take(AROUND).last().map_or(0, |(place, _)| place);
+    let from = if text[..start].chars().count() <= AROUND { 0 } else { from };
+    let to = text[end..].char_indices().nth(AROUND * 2).map_or(text.len(), |(place, _)| end + place);
+    let mut pieces = Vec::new();
+    let mut at = from;
+    if from > 0 {
+        pieces.push((String::from("…"), false));
+    }
+    for (start, end) in hits.iter().copied().filter(|(start, end)| *start >= from && *end <= to) {
+        if start < at {
+            continue;
+        }
+        pieces.push((text[at..start].to_owned(), false));
+        pieces.push((text[start..end].to_owned(), true));
+        at = end;
+    }
+    pieces.push((text[at..to].to_owned(), false));
+    if to < text.len() {
+        pieces.push((String::from("…"), false));
+    }
+    pieces.retain(|(piece, _)| !piece.is_empty());
+    Some((Excerpt { pieces }, hits.len()))
+}
+
+/// Searches by reading everything.
+pub(crate) fn search(
+    store: &dyn Store,
+    conversations: &[ConversationId],
+    digester: Digester,
+    search: &Search,
+) -> Result<Vec<Hit>, StoreError> {
+    let parts = parts(&search.words);
+    let mut found = Vec::new();
+    if parts.is_empty() {
+        return Ok(found);
+    }
+    for &conversation in conversations.iter().filter(|id| search.within.is_none_or(|within| within == **id)) {
+        let first = found.len();
+        let mut summary = Summary::new(conversation);
+        store.read(conversation, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                let mut digest = digester(&entry);
+                let time = digest.time.unwrap_or(entry.envelope().timestamp);
+                if let Some(words) = digest.words.take()
+                    && let Some((excerpt, count)) = excerpt(&words.text, &parts)
+                {
+                    let length = 1.0 + words.text.len() as f64 / 1000.0;
+                    found.push(Hit {
+                        conversation,
+                        title: None,
+                        entry: entry.id(),
+                        seq: entry.envelope().seq,
+                        time,
+                        role: words.role,
+                        excerpt,
+                        score: -(count as f64) / length,
+                    });
+                }
+                summary.add(&entry, digest);
+            }
+            ControlFlow::Continue(())
+        })?;
+        for hit in &mut found[first..] {
+            hit.title.clone_from(&summary.title);
+        }
+    }
+    found.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.time.cmp(&a.time)));
+    found.truncate(search.limit);
+    Ok(found)
+}
+
+/// Re-hashes one conversation and hands out what does not add up.
+pub(crate) fn verify_one(
+    store: &dyn Store,
+    conversation: ConversationId,
+    each: &mut dyn FnMut(Problem),
+) -> Result<Verified, StoreError> {
+    let (mut entries, mut places) = (Vec::new(), HashMap::new());
+    let mut damaged = false;
+    store.read(conversation, 0, &mut |item| {
+        match item {
+            Item::Entry(entry) => {
+                places.insert(entry.id(), Place::Row(entry.envelope().seq));
+                entries.push(entry);
+            }
+            Item::Damage(damage) => {
+                damaged |= !damage.torn;
+                each(Problem {
+                    conversation: Some(conversation),
+                    place: damage.place,
+                    what: damage.why,
+                    torn: damage.torn,
+                });
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    for discrepancy in verify(&entries) {
+        // Damage leaves gaps behind it; that is said once, at the damage.
+        let follows = matches!(
+            discrepancy,
+            Discrepancy::Sequence { .. } | Discrepancy::NoParent { .. } | Discrepancy::NoHeader
+        );
+        if damaged && follows {
+            continue;
+        }
+        let place = match &discrepancy {
+            Discrepancy::NoHeader => None,
+            Discrepancy::Sequence { id, .. }
+            | Discrepancy::Repeated(id)
+            | Discrepancy::NoParent { id, .. }
+            | Discrepancy::Rootless(id)
+            | Discrepancy::Changed(id) => places.get(id).copied(),
+        };
+        let place = place.unwrap_or(Place::Store);
+        each(Problem { conversation: Some(conversation), place, what: discrepancy.to_string(), torn: false });
+    }
+    // The id is what the conversation is found by; the header says what it was.
+    if let Some(Content::Header(header)) = entries.first().map(Content::of)
+        && header.conversation != conversation
+    {
+        let what = format!("it is kept as {conversation}, but its header says {}", header.conversation);
+        each(Problem { conversation: Some(conversation), place: Place::Store, what, torn: false });
+    }
+    Ok(Verified { conversations: 1, entries: entries.len() as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_mark_every_hit() {
+        let parts = parts("Straße \"two words\" pre*");
+        assert_eq!(parts.len(), 3);
+        let text = "the prefix, then STRASSE no, straße yes; two  words here";
+        let (excerpt, count) = excerpt(text, &parts).unwrap();
+        assert_eq!(count, 3);
+        let marked: Vec<&str> =
+            excerpt.pieces.iter().filter(|(_, hit)| *hit).map(|(text, _)| text.as_str()).collect();
+        assert_eq!(marked, ["prefix", "straße", "two  words"]);
+        assert!(super::excerpt("nothing", &parts).is_none());
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_searched_by_character() {
+        let parts = parts("検索");
+        assert!(excerpt("この検索は", &parts).is_some());
+        assert!(excerpt("索検", &parts).is_none());
+    }
+}

@@ -1,0 +1,175 @@
+//! What a list shows of a conversation, kept up to date entry by entry.
+
+use std::{fmt, str::FromStr};
+
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, Entry, Tail, content::TurnState};
+
+use crate::digest::{Digest, Speaker, Step, Title};
+
+/// Where a conversation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum State {
+    /// Nothing was said yet.
+    #[default]
+    New,
+    /// The model had the last word, and asked for nothing.
+    Ready,
+    /// A person or a tool had the last word: the model's answer is not there.
+    Waiting,
+    /// A call has no result, or the turn was stopped.
+    Interrupted,
+    /// A call waits for a person's approval.
+    Approval,
+}
+
+impl State {
+    const ALL: &[State] = &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::Interrupted => "interrupted",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for State {
+    type Err = ();
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.iter().copied().find(|state| state.name() == name).ok_or(())
+    }
+}
+
+/// A conversation as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its id.
+    pub id: ConversationId,
+    /// Its title.
+    pub title: Option<String>,
+    /// Whether somebody gave it that title.
+    pub renamed: bool,
+    /// The provider it goes to.
+    pub provider: Option<String>,
+    /// The model it goes to.
+    pub model: Option<String>,
+    /// The folder it belongs to.
+    pub directory: Option<String>,
+    /// The format it was imported from.
+    pub format: Option<String>,
+    /// Where it stands.
+    pub state: State,
+    /// How many messages it has, on all branches.
+    pub messages: u64,
+    /// How many entries it has.
+    pub entries: u64,
+    /// When it was begun.
+    pub created: Timestamp,
+    /// When something was last said in it.
+    pub updated: Timestamp,
+    /// Its newest entry.
+    pub tail: Option<Tail>,
+    /// The calls that have no result yet.
+    pub(crate) open: Vec<String>,
+}
+
+impl Summary {
+    /// A conversation of which nothing was read yet.
+    #[must_use]
+    pub fn new(id: ConversationId) -> Self {
+        Self {
+            id,
+            title: None,
+            renamed: false,
+            provider: None,
+            model: None,
+            directory: None,
+            format: None,
+            state: State::New,
+            messages: 0,
+            entries: 0,
+            created: Timestamp::UNIX_EPOCH,
+            updated: Timestamp::UNIX_EPOCH,
+            tail: None,
+            open: Vec::new(),
+        }
+    }
+
+    /// Goes on by one entry.
+    pub fn add(&mut self, entry: &Entry, digest: Digest) {
+        if self.entries == 0 {
+            self.created = entry.envelope().timestamp;
+            self.updated = self.created;
+        }
+        self.entries += 1;
+        self.tail = Some(Tail::of(entry));
+        if let Some(time) = digest.time {
+            // An import's own times count, not the moment of the import.
+            let first = self.messages == 0 && time < self.created;
+            if first {
+                self.created = time;
+                self.updated = time;
+            }
+            self.updated = self.updated.max(time);
+        }
+        match digest.title {
+            Some(Title::Given(title)) => {
+                self.title = Some(title);
+                self.renamed = true;
+            }
+            Some(Title::Said(title)) if self.title.is_none() => self.title = Some(title),
+            _ => {}
+        }
+        let fields = [
+            (&mut self.provider, digest.provider),
+            (&mut self.model, digest.model),
+            (&mut self.directory, digest.directory),
+            (&mut self.format, digest.format),
+        ];
+        for (field, value) in fields {
+            if value.is_some() {
+                *field = value;
+            }
+        }
+        self.step(digest.step);
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Nothing => {}
+            Step::Message { speaker, calls, results } => {
+                self.messages += 1;
+                self.open.retain(|call| !results.contains(call));
+                self.open.extend(calls);
+                self.state = match speaker {
+                    Speaker::System => self.state,
+                    _ if !self.open.is_empty() => State::Interrupted,
+                    Speaker::Assistant => State::Ready,
+                    Speaker::User | Speaker::Tool => State::Waiting,
+                };
+            }
+            Step::Turn(TurnState::CallAwaitingApproval) => self.state = State::Approval,
+            Step::Turn(TurnState::Interrupted) => self.state = State::Interrupted,
+            Step::Turn(TurnState::CallRunning) if !self.open.is_empty() => self.state = State::Interrupted,
+            Step::Turn(_) => {}
+            Step::Closed | Step::Moved => {
+                self.open.clear();
+                if matches!(self.state, State::Interrupted | State::Approval) {
+                    self.state = State::Waiting;
+                }
+            }
+        }
+    }
+}
