@@ -9,6 +9,7 @@ mod digest;
 mod error;
 pub mod reading;
 pub mod resolve;
+mod import;
 mod writer;
 
 pub use calls::{CallKey, CallRecord, CallStatus};
