@@ -239,7 +239,8 @@ impl<'k> Audit<'k> {
         let Some(id) = result.call_id.as_ref().map(ToString::to_string) else { return };
         let before = |places: &[usize]| {
             let mut newest = places.iter().enumerate().rev().take(LOOK_AT);
-            newest.find(|(_, place)| self.branches.is_before(self.calls[**place].asked, number))
+            newest
+                .find(|(_, place)| self.branches.is_before(self.calls[**place].asked, number))
                 .map(|(index, place)| (index, *place))
         };
         let open = self.open.get(&id).and_then(|open| before(open));

@@ -43,7 +43,9 @@ pub enum EngineError {
     #[error("Conversation {0} is in the other store and went on differently there")]
     Diverged(ConversationId),
     /// A file of rejoin's own entries is no session of another tool: its entries are copied as they are.
-    #[error("Conversation {0} is rejoin's own record: copy it from the store that it is in, so that its hashes stay")]
+    #[error(
+        "Conversation {0} is rejoin's own record: copy it from the store that it is in, so that its hashes stay"
+    )]
     OwnRecord(ConversationId),
 }
 

@@ -251,7 +251,8 @@ impl Import {
             _ if self.known.ground(last) == self.known.ground(wanted) => return,
             _ => wanted,
         };
-        let reason = self.known.went_on.then(|| Text::new("the source went on, and so did this conversation"));
+        let reason =
+            self.known.went_on.then(|| Text::new("the source went on, and so did this conversation"));
         let body = Content::Branch(Branch { reason }).to_body();
         let id = EntryId::derive(&self.id, &format!("head behind {last}"), body.as_str());
         self.seal(id, Some(target), Kind::Branch, body, None);

@@ -163,16 +163,16 @@ fn first_problem(
     damage: &[Damage],
     numbering: Numbering,
 ) -> Result<(), EngineError> {
-    let of_storage =
-        |finding: &&Finding| matches!(finding.rule, Rule::DamagedEntry | Rule::BrokenChain) && finding.is_problem();
+    let of_storage = |finding: &&Finding| {
+        matches!(finding.rule, Rule::DamagedEntry | Rule::BrokenChain) && finding.is_problem()
+    };
     let found = session.findings.iter().filter(of_storage).map(|finding| {
         let place = finding.at.line.map_or(Place::Store, |line| numbering.place(line));
         (finding.at.line.unwrap_or(usize::MAX), place, finding.to_string())
     });
     let damaged = damage.iter().filter(|damage| !damage.torn);
-    let damaged = damaged.map(|damage| {
-        (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone())
-    });
+    let damaged =
+        damaged.map(|damage| (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone()));
     // What the store itself says of a place comes before what follows from it.
     match damaged.chain(found).min_by_key(|(line, _, _)| *line) {
         Some((_, place, why)) => Err(EngineError::Corrupted { id, place, why }),
