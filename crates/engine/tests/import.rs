@@ -53,7 +53,7 @@ fn chat(messages: &[&str]) -> Session {
 /// S4-24: what is imported twice is stored once.
 #[test]
 fn importing_twice_adds_nothing() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     for session in [
         chat(&["one", "two", "three"]),
         transcript(&[("a", None, "user", "one"), ("b", Some("a"), "assistant", "two")]),
@@ -78,7 +78,7 @@ fn importing_twice_adds_nothing() {
 
 #[test]
 fn a_grown_file_adds_only_what_is_new() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let said = ["one", "two", "three", "four", "five"];
     for count in 1..=said.len() {
         let session = chat(&said[..count]);
@@ -100,7 +100,7 @@ fn a_grown_file_adds_only_what_is_new() {
 
 #[test]
 fn a_context_that_changed_is_appended() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let with = |model: &str, tail: &str| {
         session(
             "chat.json",
@@ -122,7 +122,7 @@ fn a_context_that_changed_is_appended() {
 /// A message that changed becomes a sibling, what follows it follows again, and what was there is still there.
 #[test]
 fn a_changed_message_is_a_branch() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let before = transcript(&[
         ("a", None, "user", "one"),
         ("b", Some("a"), "assistant", "two"),
@@ -147,7 +147,7 @@ fn a_changed_message_is_a_branch() {
 
 #[test]
 fn the_head_stays_where_somebody_went_on() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let (before, after) = (chat(&["one", "two"]), chat(&["one", "two", "three", "four"]));
     writer(&store, &clock).import(&before).unwrap();
     // A new title moves nothing.
@@ -172,7 +172,7 @@ fn the_head_stays_where_somebody_went_on() {
 
 #[test]
 fn what_was_erased_does_not_come_back() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let before = transcript(&[("a", None, "user", "one"), ("b", Some("a"), "assistant", "secret")]);
     writer(&store, &clock).import(&before).unwrap();
     let secret = stored(&store, before.id)
@@ -199,7 +199,7 @@ fn what_was_erased_does_not_come_back() {
 /// S2-33: what is damaged in the store is taken in again from the source.
 #[test]
 fn importing_again_mends_damage() {
-    let (store, clock) = (Fragile::new(), Counting::default());
+    let (store, clock) = (Fragile::new(), Counting);
     let session = chat(&["one", "two", "three", "four"]);
     for damaged in 0..6 {
         let store = if damaged == 0 { store.clone() } else { Fragile::new() };
@@ -215,7 +215,7 @@ fn importing_again_mends_damage() {
 
 #[test]
 fn another_process_is_waited_for() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let session = chat(&["one"]);
     let _lock = store
         .lock(session.id, &rejoin_store::Holder::this("chat", rejoin_record::Timestamp::UNIX_EPOCH))
@@ -228,7 +228,7 @@ fn another_process_is_waited_for() {
 /// A file of our own entries has hashes that count: it is copied, not taken in as another tool's.
 #[test]
 fn our_own_record_is_not_imported() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let text: String = chat(&["one"])
         .to_entries(rejoin_record::Timestamp::UNIX_EPOCH)
         .iter()
@@ -240,7 +240,7 @@ fn our_own_record_is_not_imported() {
 
 #[test]
 fn titles_of_the_source_are_taken_over() {
-    let (store, clock) = (memory(), Counting::default());
+    let (store, clock) = (memory(), Counting);
     let text = concat!(
         r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s-2","type":"user","uuid":"a","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"hello"}}"#,
         "\n",
@@ -333,7 +333,7 @@ fn forked(parents: &[(usize, u8)]) -> Session {
 
 /// Takes in every state of a growing file, and compares with the last one taken in alone.
 fn grows(states: &[Session]) -> Result<(), TestCaseError> {
-    let (grown, clock) = (memory(), Counting::default());
+    let (grown, clock) = (memory(), Counting);
     for state in states {
         let before = grown.tail(state.id).unwrap().map_or(0, |tail| tail.seq + 1);
         let imported = writer(&grown, &clock).import(state).unwrap();
@@ -380,7 +380,7 @@ proptest! {
             texts.extend(said.iter().map(|text| format!("t{text}")));
             chat(&texts.iter().map(String::as_str).collect::<Vec<_>>())
         }).collect();
-        let (store, clock) = (memory(), Counting::default());
+        let (store, clock) = (memory(), Counting);
         for state in &states {
             let known = writer(&store, &clock).import(state).unwrap().added == 0;
             prop_assert!(known || read_back(&store, state) == lines(state));

@@ -20,18 +20,20 @@ use rejoin_store::{
     StoreError, Summary, Verified, memory::Memory,
 };
 
-/// A second passes at every look; chance counts.
+/// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
 #[derive(Debug, Default)]
-pub struct Counting(AtomicU64);
+pub struct Counting;
+
+static LOOKS: AtomicU64 = AtomicU64::new(0);
 
 impl Clock for Counting {
     fn now(&self) -> Timestamp {
-        let seconds = self.0.fetch_add(1, Ordering::Relaxed);
+        let seconds = LOOKS.fetch_add(1, Ordering::Relaxed);
         Timestamp::from_second(1_800_000_000 + i64::try_from(seconds).unwrap()).unwrap()
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        let number = self.0.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+        let number = LOOKS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
         for (byte, random) in bytes.iter_mut().zip(number.iter().cycle()) {
             *byte = *random;
         }
@@ -39,7 +41,7 @@ impl Clock for Counting {
 }
 
 pub fn clock() -> Arc<dyn Clock> {
-    Arc::new(Counting::default())
+    Arc::new(Counting)
 }
 
 /// A store whose entries can be damaged and whose disk can be full.
