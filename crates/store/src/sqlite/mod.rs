@@ -251,9 +251,13 @@ impl Inner {
     /// The key that the next entry gets.
     fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
         let newest: i64 = connection
-            .prepare_cached("SELECT max(ifnull((SELECT max(key) FROM entry), 0), (SELECT value FROM meta WHERE name = 'floor'))")?
+            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")?
             .query_row([], |row| row.get(0))?;
-        Ok(newest + 1)
+        // Keys of what was deleted are not used again. If that cannot be read, the index is made anew more often.
+        let floor = connection
+            .prepare_cached("SELECT value FROM meta WHERE name = 'floor'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        Ok(newest.max(floor.unwrap_or(0)) + 1)
     }
 
     fn append(

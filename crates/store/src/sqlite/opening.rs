@@ -131,14 +131,12 @@ fn has_tables(connection: &Connection) -> Result<(), StoreError> {
          FROM entry NOT INDEXED LIMIT 1",
         "SELECT conversation, seq FROM entry INDEXED BY entry_place ORDER BY conversation, seq LIMIT 1",
         "SELECT name, value FROM meta LIMIT 1",
-        "SELECT value FROM meta WHERE name = 'removed'",
     ] {
         let mut statement = connection.prepare(query).map_err(failed("looking for the tables"))?;
         let mut rows = statement.query([]).map_err(failed("looking for the tables"))?;
         if let Err(why) = rows.next() {
-            // A damaged page further down is met again where it is read; one at the root is not got around.
-            let root_is_damaged = why.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase);
-            if root_is_damaged || query.contains("meta") {
+            // A damaged page is met again, and got around, where it is read.
+            if why.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
                 return Err(failed("looking for the tables")(why));
             }
         }
