@@ -3,33 +3,44 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    Action, Aside, ConvertError, Dialect, Finding, Input, OnBroken, Policy, Rule, Session, Severity, convert,
-    record::json::write, repair, sessions,
+    Action, Aside, ConvertError, Dialect, Finding, OnBroken, Policy, Rule, Session, Severity, convert,
+    engine::Mode, record::json::write, repair, sessions,
 };
 
 use super::report;
 use crate::{
     args::CheckArguments,
+    desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    source,
+    subject::{Reading, Subject},
 };
 
 /// Checks every input; one that cannot be read does not keep the others from being checked.
-pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
+pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
+    let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
+    let reading = Reading { from: arguments.from.as_deref(), mode, flags };
     let (mut read, mut found, mut unreadable) = (0usize, false, false);
-    for (number, path) in arguments.paths.iter().enumerate() {
-        match source::read(path, arguments.from.as_deref()) {
+    for (number, given) in arguments.subjects.iter().enumerate() {
+        match Subject::read(given, &reading) {
             Err(failure) => {
-                unreadable = true;
+                // What is damaged was read, and something was found in it.
+                let damaged = failure.is_damage();
+                read += usize::from(damaged);
+                found |= damaged;
+                unreadable |= !damaged;
                 failure.say();
             }
-            Ok((input, sessions)) => {
+            Ok(subject) => {
                 read += 1;
-                for (place, session) in sessions.iter().enumerate() {
-                    let name =
-                        if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", place + 1) };
-                    let report = examine(&input, session, arguments.dialect);
+                for (place, session) in subject.sessions.iter().enumerate() {
+                    let name = &subject.name;
+                    let name = if subject.sessions.len() == 1 {
+                        name.clone()
+                    } else {
+                        format!("{name} #{}", place + 1)
+                    };
+                    let report = examine(&subject, session, arguments.dialect);
                     found |= report.iter().any(Finding::is_problem);
                     if arguments.json {
                         output::raw_data(&as_json(session, &report))?;
@@ -38,8 +49,8 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
                     }
                 }
                 // What is read last goes with the process: taking a large session apart piece by piece takes time.
-                if number + 1 == arguments.paths.len() {
-                    std::mem::forget(sessions);
+                if number + 1 == arguments.subjects.len() {
+                    std::mem::forget(subject);
                 }
             }
         }
@@ -52,7 +63,7 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
 }
 
 /// Everything that is found in a session; for a dialect, its notes too.
-fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
+fn examine(subject: &Subject, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
     let findings = match dialect.map(|dialect| convert(session, dialect, None, OnBroken::Keep)) {
         Some(Ok(converted)) => converted.findings,
         Some(Err(ConvertError::TooLarge(error))) => {
@@ -61,7 +72,7 @@ fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Fi
         }
         Some(Err(ConvertError::Refused(_))) | None => pairing(session).collect(),
     };
-    let mut findings = report::with_lines(input, session, findings);
+    let mut findings = subject.with_lines(session, findings);
     findings.sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
     findings
 }
