@@ -42,6 +42,11 @@ pub enum EngineError {
     /// It is in the other store already, and went on differently there.
     #[error("Conversation {0} is in the other store and went on differently there")]
     Diverged(ConversationId),
+    /// A file of rejoin's own entries is no session of another tool: its entries are copied as they are.
+    #[error(
+        "Conversation {0} is rejoin's own record: copy it from the store that it is in, so that its hashes stay"
+    )]
+    OwnRecord(ConversationId),
 }
 
 impl EngineError {
@@ -57,6 +62,7 @@ impl EngineError {
             Self::Empty(_) => "EMPTY_ROLLOUT",
             Self::NoSuchMessage(_) => "NO_SUCH_MESSAGE",
             Self::Diverged(_) => "DIVERGED",
+            Self::OwnRecord(_) => "OWN_RECORD",
         }
     }
 }
