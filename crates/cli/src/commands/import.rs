@@ -3,7 +3,9 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     Session,
-    engine::{EngineError, Imported, Writer},
+    engine::{self, EngineError, Imported, Writer},
+    record::Entry,
+    store::{Store as _, StoreError, memory::Memory},
 };
 
 use super::report;
@@ -15,6 +17,9 @@ use crate::{
     output::{self, harmless, paint, plural},
     places::{self, AGENTS, Candidate},
 };
+
+/// The format of rejoin's own entries.
+const OWN: &str = "jsonl";
 
 /// Takes in everything that can be read; what cannot does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -117,7 +122,9 @@ impl Import<'_> {
         for finding in &session.findings {
             output::talk(&format!("{}: {}", harmless(path), report::line(finding)));
         }
-        match self.writer.import(session) {
+        let imported =
+            if session.format == OWN { self.own_record(path, session) } else { self.writer.import(session) };
+        match imported {
             Ok(imported) => {
                 self.counts.new += usize::from(imported.new);
                 self.counts.grown += usize::from(!imported.new && imported.added > 0);
@@ -132,6 +139,19 @@ impl Import<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// A file of rejoin's own entries: they go in as they are, hashes included.
+    fn own_record(&self, path: &str, session: &Session) -> Result<Imported, EngineError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|why| StoreError::Io { what: format!("reading {path}"), why })?;
+        let entries: Vec<Entry> =
+            text.lines().filter_map(|line| Entry::from_line(line.trim()).ok()).collect();
+        let file = Memory::new(engine::digest);
+        file.append(session.id, None, &entries)?;
+        let new = self.writer.store.tail(session.id)?.is_none();
+        let copied = self.writer.copy_from(&file, session.id)?;
+        Ok(Imported { id: session.id, new, added: copied.added, messages: session.messages.len() as u64 })
     }
 
     fn tell(&self, path: &str, session: &Session, imported: Imported) -> Result<(), Failure> {

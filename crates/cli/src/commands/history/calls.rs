@@ -50,14 +50,6 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
     })
 }
 
-fn status(call: &CallRecord) -> &'static str {
-    match call.status {
-        CallStatus::Requested => "requested",
-        CallStatus::Completed => "completed",
-        CallStatus::Failed => "failed",
-    }
-}
-
 fn for_people(calls: &[CallRecord], full: bool) -> String {
     let width = |of: &dyn Fn(&CallRecord) -> usize, least: usize| {
         calls.iter().map(of).max().unwrap_or(0).clamp(least, 40)
@@ -75,7 +67,7 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
         let started = call.started.map_or_else(|| String::from("-"), local_time);
         let took = call.latency_ms().map_or_else(|| String::from("-"), |took| format!("{took} ms"));
         let style = if call.status == CallStatus::Failed { output::ERROR } else { anstyle::Style::new() };
-        let status = paint(&format!("{:9}", status(call)), style);
+        let status = paint(&format!("{:9}", call.status.name()), style);
         text.push_str(&format!(
             "{:id$}  {:tool$}  {status}  {started:19}  {took:>8}  {}\n",
             harmless(&call.call_id),
@@ -106,7 +98,7 @@ fn as_json(call: &CallRecord, full: bool) -> String {
         .text("request_id", &call.request.to_string())
         .text("call_id", &call.call_id)
         .text("tool", &call.tool)
-        .text("status", status(call))
+        .text("status", call.status.name())
         .text_or_null("started_at", time(call.started).as_deref())
         .text_or_null("ended_at", time(call.ended).as_deref())
         .raw("latency_ms", took.as_deref().unwrap_or("null"))
