@@ -88,12 +88,16 @@ impl Desk {
     pub fn resolve(&self, store: &dyn Store, given: &str) -> Result<ConversationId, Failure> {
         // Only `@` asks for the pointer.
         let active = if given == "@" { self.active(store) } else { None };
-        engine::resolve(store, given, active).map_err(loading)
+        engine::resolve(store, given, active).map_err(|error| loading(store, error))
     }
 
     /// Opens the store to read a conversation; without a store there is none.
     pub fn find(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
-        let store = self.read_store()?.ok_or_else(|| unknown(given))?;
+        let opened = self.read_store().map_err(|failure| match failure {
+            Failure::Store { location, why } => Failure::Load { location, why },
+            other => other,
+        });
+        let store = opened?.ok_or_else(|| unknown(given))?;
         let id = self.resolve(&*store, given)?;
         Ok((store, id))
     }
@@ -126,7 +130,7 @@ fn unknown(given: &str) -> Failure {
 
 /// Reads a conversation.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
-    engine::read(store, id, mode).map_err(loading)
+    engine::read(store, id, mode).map_err(|error| loading(store, error))
 }
 
 /// Somebody who writes to the store; the command is named to whoever waits.
@@ -150,12 +154,12 @@ pub fn settle(store: &dyn Store) {
 }
 
 /// An error of reading: what the store itself says becomes a sentence about the conversation.
-pub fn loading(error: EngineError) -> Failure {
+pub fn loading(store: &dyn Store, error: EngineError) -> Failure {
     match error {
         EngineError::Store(StoreError::NotFound(id)) => {
             Failure::Engine(Box::new(EngineError::Unknown(id.to_string())))
         }
-        EngineError::Store(why) => Failure::Load(Box::new(why)),
+        EngineError::Store(why) => Failure::Load { location: store.location().clone(), why: Box::new(why) },
         other => Failure::Engine(Box::new(other)),
     }
 }

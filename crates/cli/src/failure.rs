@@ -86,8 +86,13 @@ pub enum Failure {
         why: Box<StoreError>,
     },
     /// A conversation cannot be read from its store.
-    #[error("Failed to load conversation: {0}")]
-    Load(Box<StoreError>),
+    #[error("Failed to load conversation: {why} ({location})")]
+    Load {
+        /// Where the store is.
+        location: Location,
+        /// Why.
+        why: Box<StoreError>,
+    },
     /// Something could not be done with a conversation.
     #[error(transparent)]
     Engine(Box<EngineError>),
@@ -146,7 +151,7 @@ impl Failure {
                 Some(String::from("check that the folder exists and who may write there"))
             }
             Self::Usage { hint, .. } => hint.clone(),
-            Self::Store { why, .. } | Self::Load(why) => store_hint(why),
+            Self::Store { why, .. } | Self::Load { why, .. } => store_hint(why),
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
             Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
@@ -165,7 +170,7 @@ impl Failure {
             | Self::TooLarge { .. }
             | Self::Unwritable { .. }
             | Self::Store { .. }
-            | Self::Load(_)
+            | Self::Load { .. }
             | Self::Engine(_)
             | Self::Damaged { .. }
             | Self::Declined
