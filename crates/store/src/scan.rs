@@ -197,7 +197,7 @@ pub(crate) fn search(
     for &conversation in conversations.iter().filter(|id| search.within.is_none_or(|within| within == **id)) {
         let first = found.len();
         let mut summary = Summary::new(conversation);
-        store.read(conversation, 0, &mut |item| {
+        let read = store.read(conversation, 0, &mut |item| {
             if let Item::Entry(entry) = item {
                 let mut digest = digester(&entry);
                 let time = digest.time.unwrap_or(entry.envelope().timestamp);
@@ -219,7 +219,11 @@ pub(crate) fn search(
                 summary.add(&entry, digest);
             }
             ControlFlow::Continue(())
-        })?;
+        });
+        // It may have been deleted a moment ago.
+        if !matches!(read, Err(StoreError::NotFound(_))) {
+            read?;
+        }
         for hit in &mut found[first..] {
             hit.title.clone_from(&summary.title);
         }
@@ -235,25 +239,37 @@ pub(crate) fn verify_one(
     conversation: ConversationId,
     each: &mut dyn FnMut(Problem),
 ) -> Result<Verified, StoreError> {
+    verify_with(conversation, each, |sink| {
+        store.read(conversation, 0, &mut |item| {
+            let row = if let Item::Entry(entry) = &item { entry.envelope().seq } else { 0 };
+            sink(Place::Row(row), item);
+            ControlFlow::Continue(())
+        })
+    })
+}
+
+/// The same for a store that knows where it keeps each entry: `read` hands out everything, with its place.
+pub(crate) fn verify_with(
+    conversation: ConversationId,
+    each: &mut dyn FnMut(Problem),
+    read: impl FnOnce(&mut dyn FnMut(Place, Item)) -> Result<(), StoreError>,
+) -> Result<Verified, StoreError> {
     let (mut entries, mut places) = (Vec::new(), HashMap::new());
     let mut damaged = false;
-    store.read(conversation, 0, &mut |item| {
-        match item {
-            Item::Entry(entry) => {
-                places.insert(entry.id(), Place::Row(entry.envelope().seq));
-                entries.push(entry);
-            }
-            Item::Damage(damage) => {
-                damaged |= !damage.torn;
-                each(Problem {
-                    conversation: Some(conversation),
-                    place: damage.place,
-                    what: damage.why,
-                    torn: damage.torn,
-                });
-            }
+    read(&mut |place, item| match item {
+        Item::Entry(entry) => {
+            places.insert(entry.id(), place);
+            entries.push(entry);
         }
-        ControlFlow::Continue(())
+        Item::Damage(damage) => {
+            damaged |= !damage.torn;
+            each(Problem {
+                conversation: Some(conversation),
+                place: damage.place,
+                what: damage.why,
+                torn: damage.torn,
+            });
+        }
     })?;
     for discrepancy in verify(&entries) {
         // Damage leaves gaps behind it; that is said once, at the damage.
@@ -280,7 +296,9 @@ pub(crate) fn verify_one(
         && header.conversation != conversation
     {
         let what = format!("it is kept as {conversation}, but its header says {}", header.conversation);
-        each(Problem { conversation: Some(conversation), place: Place::Store, what, torn: false });
+        let place = entries.first().and_then(|entry| places.get(&entry.id()).copied());
+        let place = place.unwrap_or(Place::Store);
+        each(Problem { conversation: Some(conversation), place, what, torn: false });
     }
     Ok(Verified { conversations: 1, entries: entries.len() as u64 })
 }

@@ -1,6 +1,10 @@
 //! Folders and files that only their owner may read.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io,
+    path::Path,
+};
 
 use crate::error::StoreError;
 
@@ -14,4 +18,95 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
+}
+
+/// Opens a file to be read and appended to; makes it if that is wanted.
+pub(super) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(make);
+    private(&mut options).open(path)
+}
+
+/// Makes a file that must not be there yet.
+pub(super) fn make_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    private(&mut options).open(path)
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    // A folder can be opened as a file on Unix only; elsewhere names are durable as they are.
+    #[cfg(unix)]
+    File::open(folder)?.sync_all()?;
+    let _ = folder;
+    Ok(())
+}
+
+/// Waits until nobody else appends to a file. Where files cannot be locked, the conversation's own lock has to do.
+pub(super) fn lock(file: &File) -> io::Result<()> {
+    file.lock().or_else(unless_unsupported)
+}
+
+/// Waits until nobody appends to a file, and keeps them from it.
+pub(super) fn lock_shared(file: &File) -> io::Result<()> {
+    file.lock_shared().or_else(unless_unsupported)
+}
+
+/// Lets the others go on.
+pub(super) fn unlock(file: &File) -> io::Result<()> {
+    file.unlock().or_else(unless_unsupported)
+}
+
+fn unless_unsupported(why: io::Error) -> io::Result<()> {
+    if why.kind() == io::ErrorKind::Unsupported { Ok(()) } else { Err(why) }
+}
+
+/// Which file it is, whatever its name.
+pub(super) type Identity = (u64, u64);
+
+#[cfg(unix)]
+pub(super) fn identity(metadata: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+pub(super) fn identity(_: &Metadata) -> Identity {
+    (0, 0)
+}
+
+/// Whether a file was deleted or replaced after it was opened.
+#[cfg(unix)]
+pub(super) fn is_gone(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) == 0
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_gone(_: &Metadata) -> bool {
+    false
+}
+
+/// Reads a stretch of a file. Whoever reads it line by line is not disturbed.
+pub(super) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    #[cfg(unix)]
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, at)?;
+    #[cfg(not(unix))]
+    {
+        use std::io::{Read as _, Seek as _, SeekFrom};
+        let mut file = file;
+        let before = file.stream_position()?;
+        file.seek(SeekFrom::Start(at))?;
+        let read = file.read_exact(&mut bytes);
+        file.seek(SeekFrom::Start(before))?;
+        read?;
+    }
+    Ok(bytes)
 }

@@ -1,18 +1,377 @@
 //! A folder with one append-only file of entries a conversation, readable with ordinary tools.
+//!
+//! `{id}.jsonl` holds one entry a line. A file is only ever appended to (`append.rs`); only `erase.rs` writes one anew and only
+//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`, `back.rs`): every entry that is
+//! handed out was verified, and what is none is handed out as damage and set aside (`aside.rs`) before more is written.
+//!
+//! Lists and search read everything. What they found out is kept in memory by the size and time of each file ([`Mark`]), and
+//! is never needed.
 
+mod append;
+mod aside;
+mod back;
+mod delete;
+mod erase;
 pub(crate) mod files;
+mod known;
+mod lines;
+mod pieces;
+mod read;
+mod resolve;
 
-use std::path::Path;
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use crate::{error::StoreError, memory::Memory, open::Options};
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, Entry, EntryId, Tail};
+
+use self::{append::End, read::Span};
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    location::Location,
+    lock::{Holder, Lock, Locks},
+    open::{Access, Options},
+    scan,
+    store::{Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
+    summary::Summary,
+};
+
+/// How many conversations' ends and summaries are kept in memory.
+const KEPT: usize = 10_000;
 
 /// A store in a folder of files.
 #[derive(Debug)]
-pub struct Jsonl;
+pub struct Jsonl {
+    folder: PathBuf,
+    location: Location,
+    access: Access,
+    read_only: Option<String>,
+    locks: Locks,
+    digester: Digester,
+    ends: Mutex<HashMap<ConversationId, End>>,
+    summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
+}
+
+/// What tells whether a file changed since somebody looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// How long it is.
+    pub size: u64,
+    /// When it was last written, if the system knows.
+    pub modified: Option<SystemTime>,
+}
 
 impl Jsonl {
-    /// Opens or makes one.
-    pub(crate) fn open(_: &Path, options: Options) -> Result<Memory, StoreError> {
-        Ok(Memory::new(options.digester))
+    /// Opens a folder, or makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be made.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, StoreError> {
+        let mut read_only = None;
+        match options.access {
+            Access::Read if !folder.exists() => return Err(StoreError::Missing(folder.to_owned())),
+            Access::Read => read_only = Some(String::from("it was opened to be read")),
+            Access::Write => {
+                files::make_folder(folder)?;
+                if let Err(why) = try_writing(folder) {
+                    read_only = Some(format!("{} cannot be written: {why}", folder.display()));
+                }
+            }
+        }
+        fs::read_dir(folder).map_err(StoreError::io(format!("opening {}", folder.display())))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            location: Location::Jsonl(folder.to_owned()),
+            access: options.access,
+            read_only,
+            locks: Locks::new(folder.join(".locks")),
+            digester: options.digester,
+            ends: Mutex::default(),
+            summaries: Mutex::default(),
+        })
     }
+
+    /// Every conversation, in the order of ids, with what tells whether it changed. Whoever keeps an index of the folder
+    /// reads again what has another mark than when it was last read.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn marks(&self) -> Result<Vec<(ConversationId, Mark)>, StoreError> {
+        let failed = || StoreError::io(format!("reading {}", self.folder.display()));
+        let mut marks = Vec::new();
+        for file in fs::read_dir(&self.folder).map_err(failed())? {
+            let file = file.map_err(failed())?;
+            // Whatever else lies in the folder is not ours.
+            let name = file.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse().ok());
+            let Some(id) = id else { continue };
+            if let Some(mark) = mark(&file.path()) {
+                marks.push((id, mark));
+            }
+        }
+        marks.sort_unstable_by_key(|(id, _)| *id);
+        Ok(marks)
+    }
+
+    /// The file of a conversation. An id can be nothing but a safe name.
+    fn path(&self, conversation: ConversationId) -> PathBuf {
+        self.folder.join(format!("{conversation}.jsonl"))
+    }
+
+    fn file(&self, conversation: ConversationId) -> Result<File, StoreError> {
+        let path = self.path(conversation);
+        File::open(&path).map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound(conversation),
+            _ => StoreError::Io { what: format!("opening {}", path.display()), why },
+        })
+    }
+
+    /// A refusal of the system while a conversation was read.
+    fn unreadable(&self, conversation: ConversationId) -> impl FnOnce(io::Error) -> StoreError {
+        StoreError::io(format!("reading {}", self.path(conversation).display()))
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<ConversationId, End>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, conversation: ConversationId) -> Option<End> {
+        self.ends().remove(&conversation)
+    }
+
+    fn keep(&self, conversation: ConversationId, end: End) {
+        let mut ends = self.ends();
+        if ends.len() >= KEPT {
+            // What an append failed to undo is all that must not be forgotten.
+            ends.retain(|_, end| end.is_doubtful());
+        }
+        ends.insert(conversation, end);
+    }
+
+    fn forget(&self, conversation: ConversationId) {
+        self.ends().remove(&conversation);
+    }
+}
+
+/// Whether files can be made in a folder.
+fn try_writing(folder: &Path) -> io::Result<()> {
+    let path = folder.join(format!(".writable-{}", std::process::id()));
+    match files::make_new(&path) {
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(why),
+        _ => match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// What tells whether a file changed; none if it is no file.
+fn mark(path: &Path) -> Option<Mark> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(Mark { size: metadata.len(), modified: metadata.modified().ok() })
+}
+
+fn timestamp(time: SystemTime) -> Option<Timestamp> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    Timestamp::from_microsecond(i64::try_from(since.as_micros()).ok()?).ok()
+}
+
+impl Store for Jsonl {
+    fn location(&self) -> &Location {
+        &self.location
+    }
+
+    fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+        let file = match self.file(conversation) {
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            file => file?,
+        };
+        let metadata = file.metadata().map_err(self.unreadable(conversation))?;
+        if let Some(end) = self.ends().get(&conversation).filter(|end| end.is_of(&metadata)) {
+            return Ok(end.tail);
+        }
+        back::tail(&file, false, &mut |_, _| ()).map_err(self.unreadable(conversation))
+    }
+
+    fn append(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        entries: &[Entry],
+    ) -> Result<Tail, StoreError> {
+        append::append(self, conversation, after, entries)
+    }
+
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+        let file = self.file(conversation)?;
+        read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
+            .map_err(self.unreadable(conversation))
+    }
+
+    fn ancestors(
+        &self,
+        conversation: ConversationId,
+        of: Option<EntryId>,
+        each: Each<'_>,
+    ) -> Result<(), StoreError> {
+        let file = self.file(conversation)?;
+        let found = back::ancestors(&file, of, false, &mut |read| each(read.item))
+            .map_err(self.unreadable(conversation))?;
+        match of {
+            Some(id) if !found => Err(StoreError::NoSuchEntry(id)),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        let mut all = Vec::new();
+        for (id, mark) in self.marks()? {
+            match self.summary_of(id, mark) {
+                Ok(summary) => all.push(summary),
+                // It was deleted a moment ago.
+                Err(StoreError::NotFound(_)) => {}
+                // One file that cannot be opened does not hide the others, and is not hidden by them.
+                Err(why) => {
+                    tracing::warn!("{why}");
+                    all.push(empty_summary(id, mark));
+                }
+            }
+        }
+        Ok(scan::page(all, query))
+    }
+
+    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+        let mark = mark(&self.path(conversation)).ok_or(StoreError::NotFound(conversation))?;
+        self.summary_of(conversation, mark)
+    }
+
+    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let ids = self.marks()?.into_iter().map(|(id, _)| id);
+        Ok(ids.filter(|id| id.has_prefix(prefix)).take(limit).collect())
+    }
+
+    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        let ids: Vec<ConversationId> = self.marks()?.into_iter().map(|(id, _)| id).collect();
+        scan::search(self, &ids, self.digester, search)
+    }
+
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        self.locks.acquire(conversation, holder)
+    }
+
+    fn erase(
+        &self,
+        conversation: ConversationId,
+        after: Tail,
+        entry: EntryId,
+        note: &Entry,
+    ) -> Result<Tail, StoreError> {
+        erase::erase(self, conversation, after, entry, note)
+    }
+
+    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        delete::delete(self, conversation)
+    }
+
+    fn verify(
+        &self,
+        conversation: Option<ConversationId>,
+        each: &mut dyn FnMut(Problem),
+    ) -> Result<Verified, StoreError> {
+        if let Some(conversation) = conversation {
+            return self.verify_one(conversation, each);
+        }
+        let mut all = Verified::default();
+        for (id, _) in self.marks()? {
+            match self.verify_one(id, each) {
+                Ok(one) => {
+                    all.conversations += one.conversations;
+                    all.entries += one.entries;
+                }
+                Err(StoreError::NotFound(_)) => {}
+                Err(why) => each(Problem {
+                    conversation: Some(id),
+                    place: Place::Store,
+                    what: why.to_string(),
+                    torn: false,
+                }),
+            }
+        }
+        Ok(all)
+    }
+
+    fn size(&self) -> Result<Size, StoreError> {
+        Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index: 0 })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn rebuild(&self) -> Result<(), StoreError> {
+        self.summaries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+}
+
+impl Jsonl {
+    /// The summary of a conversation whose file has that mark.
+    fn summary_of(&self, conversation: ConversationId, mark: Mark) -> Result<Summary, StoreError> {
+        let kept = || self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, summary)) = kept().get(&conversation).filter(|(other, _)| *other == mark) {
+            return Ok(summary.clone());
+        }
+        let mut summary = scan::summary(self, conversation, self.digester)?;
+        if summary.entries == 0 {
+            summary = empty_summary(conversation, mark);
+        }
+        let mut kept = kept();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(conversation, (mark, summary.clone()));
+        Ok(summary)
+    }
+
+    fn verify_one(
+        &self,
+        conversation: ConversationId,
+        each: &mut dyn FnMut(Problem),
+    ) -> Result<Verified, StoreError> {
+        let file = self.file(conversation)?;
+        scan::verify_with(conversation, each, |sink| {
+            read::read(&file, Span { from: 0, locked: false }, &mut |read| {
+                // Reading has checked the bodies; of a long conversation they need not all be in memory.
+                let item = match read.item {
+                    Item::Entry(entry) if entry.envelope().seq > 0 => Item::Entry(entry.erased()),
+                    item => item,
+                };
+                sink(Place::Line(read.line), item);
+                ControlFlow::Continue(())
+            })
+            .map_err(self.unreadable(conversation))
+        })
+    }
+}
+
+/// The summary of a file without entries: it is as old as the file.
+fn empty_summary(conversation: ConversationId, mark: Mark) -> Summary {
+    let mut summary = Summary::new(conversation);
+    if let Some(time) = mark.modified.and_then(timestamp) {
+        summary.created = time;
+        summary.updated = time;
+    }
+    summary
 }

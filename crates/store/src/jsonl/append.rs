@@ -1,0 +1,360 @@
+//! Appending to a file: one lock, one write, one sync.
+//!
+//! What is known of a file's end is kept, so that an append has to look at its length only. When a write or its sync fails, the
+//! file is cut back to what was synced; where even that fails, it is remembered, and cut back before anything is added.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{self, Write as _},
+    ops::ControlFlow,
+};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail, limits};
+
+use super::{
+    Jsonl, back, files,
+    lines::Backwards,
+    pieces,
+    read::{self, MARK, Span},
+};
+use crate::{error::StoreError, open::Access, scan, store::Item};
+
+/// What is known of the end of a file.
+#[derive(Debug)]
+pub(super) struct End {
+    /// Which file it was.
+    identity: files::Identity,
+    /// How long it was.
+    len: u64,
+    /// How much of that was synced. What is behind it was never acknowledged.
+    synced: u64,
+    /// The newest entry.
+    pub(super) tail: Option<Tail>,
+    /// What has to be written before the next entry, so that it gets a line of its own.
+    pub(super) before_next: String,
+    /// Entries that are known to be there.
+    seen: HashMap<EntryId, Hash>,
+}
+
+impl End {
+    /// Whether this is still the end of a file.
+    pub(super) fn is_of(&self, metadata: &fs::Metadata) -> bool {
+        self.identity == files::identity(metadata) && self.len == metadata.len()
+    }
+
+    /// Whether there are bytes behind it that must not be believed.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.synced < self.len
+    }
+}
+
+/// A conversation's file, open and locked.
+pub(super) struct Locked {
+    pub(super) file: File,
+    pub(super) end: End,
+    /// Whether this process looks at the file for the first time: then its name may not be durable yet.
+    first_look: bool,
+    made: bool,
+}
+
+/// Appends entries after a tail.
+pub(super) fn append(
+    store: &Jsonl,
+    conversation: ConversationId,
+    after: Option<Tail>,
+    entries: &[Entry],
+) -> Result<Tail, StoreError> {
+    scan::check_batch(after, entries)?;
+    let make = after.is_none() && !entries.is_empty();
+    let Some(mut locked) = open(store, conversation, make)? else {
+        return Err(if after.is_none() {
+            StoreError::BrokenBatch("there is nothing to append")
+        } else {
+            StoreError::TailMoved { expected: after, found: None }
+        });
+    };
+    let appended = append_to(store, &mut locked, after, entries);
+    // The lock is held until what is known of the file is kept.
+    let Locked { file, end, made, .. } = locked;
+    if made && end.len == 0 && appended.is_err() {
+        // Nothing was stored, so nothing is there.
+        let _ = fs::remove_file(store.path(conversation));
+    } else {
+        store.keep(conversation, end);
+    }
+    drop(file);
+    appended.map_err(|failure| failure.about(store, conversation))
+}
+
+/// Why an append failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It must not be done.
+    Store(StoreError),
+    /// The system refused something.
+    System(&'static str, io::Error),
+}
+
+impl Failure {
+    /// The error, with the file that it is about.
+    pub(super) fn about(self, store: &Jsonl, conversation: ConversationId) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::System(what, why) => {
+                StoreError::Io { what: format!("{what} {}", store.path(conversation).display()), why }
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A refusal of the system, with what was tried.
+pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
+    move |why| Failure::System(what, why)
+}
+
+fn append_to(
+    store: &Jsonl,
+    locked: &mut Locked,
+    after: Option<Tail>,
+    entries: &[Entry],
+) -> Result<Tail, Failure> {
+    let known = stored_already(locked, after, entries)?;
+    let (done, new) = entries.split_at(known);
+    if let Some(last) = done.last() {
+        locked.end.tail = Some(Tail::of(last));
+    }
+    if new.is_empty() {
+        let tail = locked.end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))?;
+        // Whoever tries again may have seen the write succeed and the sync fail.
+        sync(store, locked).map_err(system("syncing"))?;
+        return Ok(tail);
+    }
+    check_parents(locked, new)?;
+    let mut bytes = std::mem::take(&mut locked.end.before_next);
+    let before = bytes.clone();
+    bytes.push_str(&lines_of(new)?);
+    let written = (&locked.file).write_all(bytes.as_bytes()).map_err(system("writing"));
+    let written = written.and_then(|()| sync(store, locked).map_err(system("syncing")));
+    if let Err(failure) = written {
+        locked.end.before_next = before;
+        cut_back(locked);
+        return Err(failure);
+    }
+    let end = &mut locked.end;
+    end.len += bytes.len() as u64;
+    end.synced = end.len;
+    end.seen.extend(new.iter().map(|entry| (entry.id(), entry.hash())));
+    let tail = new.last().map(Tail::of);
+    end.tail = tail;
+    tail.ok_or_else(|| StoreError::BrokenBatch("there is nothing to append").into())
+}
+
+/// Opens and locks a conversation's file, and looks at its end. None: it is not there, and not to be made.
+pub(super) fn open(
+    store: &Jsonl,
+    conversation: ConversationId,
+    make: bool,
+) -> Result<Option<Locked>, StoreError> {
+    let path = store.path(conversation);
+    let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
+    let Some((file, metadata, made)) = lock(store, conversation, make)? else { return Ok(None) };
+    let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
+    let first_look = kept.is_none();
+    let mut end = match kept {
+        Some(end) => end,
+        None => look(store, conversation, &file, &metadata)?,
+    };
+    if end.is_doubtful() {
+        // An append failed here and could not be undone. Until it is, nothing can be added.
+        let cut = file.set_len(end.synced).and_then(|()| file.sync_data());
+        if let Err(why) = cut {
+            store.keep(conversation, end);
+            return Err(failed("cutting back")(why));
+        }
+        end.len = end.synced;
+    }
+    Ok(Some(Locked { file, end, first_look, made }))
+}
+
+/// Opens and locks a conversation's file. None: it is not there, and not to be made.
+pub(super) fn lock(
+    store: &Jsonl,
+    conversation: ConversationId,
+    make: bool,
+) -> Result<Option<(File, fs::Metadata, bool)>, StoreError> {
+    if store.access == Access::Read {
+        return Err(StoreError::ReadOnly(String::from("it was opened to be read")));
+    }
+    let path = store.path(conversation);
+    let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
+    loop {
+        let (file, made) = match files::open_to_append(&path, false) {
+            Ok(file) => (file, false),
+            Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
+                files::make_folder(&store.folder)?;
+                (files::open_to_append(&path, true).map_err(failed("making"))?, true)
+            }
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(failed("opening")(why)),
+        };
+        files::lock(&file).map_err(failed("locking"))?;
+        let metadata = file.metadata().map_err(failed("reading"))?;
+        // Whoever held the lock may have replaced or deleted the file.
+        if !files::is_gone(&metadata) {
+            return Ok(Some((file, metadata, made)));
+        }
+    }
+}
+
+/// Looks at the end of a file that this process has not appended to. What is damaged there is set aside.
+fn look(
+    store: &Jsonl,
+    conversation: ConversationId,
+    file: &File,
+    metadata: &fs::Metadata,
+) -> Result<End, StoreError> {
+    let failed = || StoreError::io(format!("reading {}", store.path(conversation).display()));
+    let mut newer = None;
+    let tail = back::tail(file, true, &mut |damage, is_newer| {
+        if is_newer {
+            newer.get_or_insert_with(|| damage.why.clone());
+        }
+        if let Err(why) = store.set_aside(conversation, &damage) {
+            // Its bytes stay where they are as well: a file is only ever appended to.
+            tracing::warn!("{} of {conversation} could not be set aside: {why}", damage.place);
+        }
+    })
+    .map_err(failed())?;
+    if let Some(why) = newer {
+        return Err(StoreError::ReadOnly(format!("{conversation} has entries of a newer version ({why})")));
+    }
+    let len = metadata.len();
+    let before_next = before_next(file, len).map_err(failed())?;
+    let identity = files::identity(metadata);
+    Ok(End { identity, len, synced: len, tail, before_next, seen: HashMap::new() })
+}
+
+/// What ends the last line of a file, if nothing does: a newline, and before it a mark unless the line is a whole entry.
+fn before_next(file: &File, len: u64) -> io::Result<String> {
+    if len == 0 || files::read_at(file, len - 1, 1)? == b"\n" {
+        return Ok(String::new());
+    }
+    let last = Backwards::new(file, len)?.next()?;
+    let whole = last.is_some_and(|(start, bytes, _)| {
+        let found = pieces::of(&bytes, start == 0);
+        found.rest.is_none() && found.entries.len() == 1
+    });
+    Ok(if whole { String::from("\n") } else { format!("{MARK}\n") })
+}
+
+/// How many of the entries are stored already, behind the tail that the caller knows.
+pub(super) fn stored_already(
+    locked: &Locked,
+    after: Option<Tail>,
+    entries: &[Entry],
+) -> Result<usize, Failure> {
+    let found = locked.end.tail;
+    if found == after {
+        return Ok(0);
+    }
+    let mut behind: Vec<(EntryId, Hash)> = Vec::new();
+    let mut reached = after.is_none();
+    let span = Span { from: after.map_or(0, |tail| tail.seq), locked: true };
+    let read = read::read(&locked.file, span, &mut |read| {
+        if let Item::Entry(entry) = read.item {
+            match after {
+                Some(after) if entry.envelope().seq <= after.seq => reached |= Tail::of(&entry) == after,
+                _ => behind.push((entry.id(), entry.hash())),
+            }
+        }
+        // More than was handed in is more than needs to be known.
+        if behind.len() > entries.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    read.map_err(system("reading"))?;
+    let already = if reached { scan::already(&behind, entries) } else { None };
+    already.ok_or_else(|| StoreError::TailMoved { expected: after, found }.into())
+}
+
+/// Checks that each entry hangs on one that is there, and is sealed onto it: otherwise nobody could read it again.
+pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> Result<(), Failure> {
+    let Locked { file, end, .. } = locked;
+    if let Some(tail) = end.tail {
+        end.seen.insert(tail.id, tail.hash);
+    }
+    let mut batch: HashMap<EntryId, Hash> = HashMap::with_capacity(entries.len());
+    let mut looked = false;
+    for entry in entries {
+        let hash = match entry.envelope().parent {
+            None => None,
+            Some(parent) => {
+                let here = |end: &End| end.seen.get(&parent).or_else(|| batch.get(&parent)).copied();
+                let mut hash = here(end);
+                if hash.is_none() && !looked {
+                    looked = true;
+                    read::read(file, Span { from: 0, locked: true }, &mut |read| {
+                        if let Item::Entry(entry) = read.item {
+                            end.seen.insert(entry.id(), entry.hash());
+                        }
+                        ControlFlow::Continue(())
+                    })
+                    .map_err(system("reading"))?;
+                    hash = here(end);
+                }
+                Some(hash.ok_or(StoreError::BrokenBatch("a parent is not there"))?)
+            }
+        };
+        if !entry.verifies(hash) {
+            return Err(StoreError::BrokenBatch("an entry is not sealed onto its parent").into());
+        }
+        if end.seen.contains_key(&entry.id()) {
+            return Err(StoreError::BrokenBatch("an id occurs twice").into());
+        }
+        batch.insert(entry.id(), entry.hash());
+    }
+    Ok(())
+}
+
+/// The lines of entries.
+pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
+    let mut lines = String::new();
+    for entry in entries {
+        let line = entry.to_line();
+        if line.len() > limits::BODY_BYTES {
+            return Err(StoreError::BrokenBatch("an entry is larger than entries may be"));
+        }
+        if line.contains('\n') {
+            return Err(StoreError::BrokenBatch("an entry is not one line"));
+        }
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// Makes a file durable, and its name.
+fn sync(store: &Jsonl, locked: &mut Locked) -> io::Result<()> {
+    locked.file.sync_data()?;
+    if locked.first_look {
+        files::sync_folder(&store.folder)?;
+        locked.first_look = false;
+    }
+    Ok(())
+}
+
+/// Takes back what a failed append may have written.
+fn cut_back(locked: &mut Locked) {
+    let Locked { file, end, .. } = locked;
+    if let Err(why) = file.set_len(end.len).and_then(|()| file.sync_data()) {
+        tracing::warn!("a failed append could not be undone yet: {why}");
+        if let Ok(metadata) = file.metadata() {
+            end.len = metadata.len();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is known of the entries that were read so far, and whether the next one fits them.
+
+use std::collections::HashMap;
+
+use rejoin_record::{Entry, EntryId, Hash};
+
+/// Whether an entry is what was stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Body and chain agree.
+    Sure,
+    /// The body agrees. What it hangs on cannot be read.
+    Unsure,
+    /// It is not.
+    Wrong(String),
+}
+
+/// The entries that were read so far.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Their hashes, and whether those are sure.
+    hashes: HashMap<EntryId, (Hash, bool)>,
+    /// What damaged entries say their hash is.
+    claimed: HashMap<EntryId, Hash>,
+    /// Every number below this one was read.
+    complete_to: u64,
+}
+
+impl Known {
+    /// The number that should come next.
+    pub(super) fn expected(&self) -> u64 {
+        self.complete_to
+    }
+
+    /// Whether an entry with that id was read.
+    pub(super) fn has(&self, id: EntryId) -> bool {
+        self.hashes.contains_key(&id)
+    }
+
+    /// Whether an entry is the plain continuation of what was read.
+    pub(super) fn goes_on_with(&self, entry: &Entry) -> bool {
+        let envelope = entry.envelope();
+        let parent = match envelope.parent {
+            None => envelope.seq == 0,
+            Some(parent) => self.hashes.get(&parent).is_some_and(|(_, sure)| *sure),
+        };
+        envelope.seq == self.complete_to
+            && parent
+            && !self.has(entry.id())
+            && entry.verifies(envelope.parent.and_then(|parent| self.hash_of(parent)))
+    }
+
+    fn hash_of(&self, id: EntryId) -> Option<Hash> {
+        self.hashes.get(&id).map(|(hash, _)| *hash)
+    }
+
+    /// Judges an entry. What was found inside of something else (`leads` is false) has to prove more: text that somebody
+    /// else chose must never become an entry because what holds it was damaged.
+    pub(super) fn judge(&self, entry: &Entry, leads: bool) -> Verdict {
+        let envelope = entry.envelope();
+        let changed =
+            || Verdict::Wrong(format!("entry {} is not what it was when it was appended", entry.id()));
+        let Some(parent) = envelope.parent else {
+            return if entry.verifies(None) { Verdict::Sure } else { changed() };
+        };
+        match (self.hashes.get(&parent), self.claimed.get(&parent)) {
+            (Some((hash, _)), _) if entry.verifies(Some(*hash)) => Verdict::Sure,
+            (Some((_, true)), _) => changed(),
+            (None, Some(claimed)) if entry.verifies(Some(*claimed)) => Verdict::Sure,
+            _ if !leads || !entry.body_verifies() => changed(),
+            // All that stood before it was read, and its parent is not among that: the name of its parent was changed.
+            (None, None) if self.complete_to >= envelope.seq => changed(),
+            _ => Verdict::Unsure,
+        }
+    }
+
+    /// Takes in an entry.
+    pub(super) fn add(&mut self, entry: &Entry, sure: bool) {
+        self.hashes.insert(entry.id(), (entry.hash(), sure));
+        if entry.envelope().seq == self.complete_to {
+            self.complete_to += 1;
+        }
+    }
+
+    /// Remembers what a damaged entry says of itself.
+    pub(super) fn claim(&mut self, entry: &Entry) {
+        self.claimed.insert(entry.id(), entry.hash());
+    }
+}

@@ -1,0 +1,235 @@
+//! The lines of a file, as bytes: forwards one at a time, and backwards in blocks from the end.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+};
+
+use rejoin_record::limits;
+
+use super::files;
+
+/// Where a line stands, and how it ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineAt {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its first byte in the file.
+    pub start: u64,
+    /// How many bytes it has, without its newline.
+    pub len: u64,
+    /// Whether a newline ends it.
+    pub ended: bool,
+    /// Whether it is longer than any entry may be. Then nothing of it was loaded.
+    pub too_long: bool,
+}
+
+/// The lines of a file from some place on, oldest first.
+pub(super) struct Lines<'f> {
+    reader: BufReader<&'f File>,
+    file: &'f File,
+    next: u64,
+    at: u64,
+    /// Whether whoever reads holds the file's lock already.
+    locked: bool,
+}
+
+impl<'f> Lines<'f> {
+    /// The lines from a byte on, the first of which has that number.
+    pub(super) fn from(mut file: &'f File, at: u64, number: u64, locked: bool) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(at))?;
+        Ok(Self { reader: BufReader::with_capacity(1 << 16, file), file, next: number, at, locked })
+    }
+
+    /// The next line. Its bytes, without the newline, are put into `bytes`.
+    pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<LineAt>> {
+        bytes.clear();
+        let limit = limits::BODY_BYTES as u64;
+        let mut len = self.fill(bytes, limit + 1)?;
+        if len == 0 {
+            return Ok(None);
+        }
+        if bytes.last() != Some(&b'\n') && len <= limit && !self.locked {
+            // Somebody may be in the middle of writing it: only what is there when nobody appends counts.
+            files::lock_shared(self.file)?;
+            let rest = self.fill(bytes, limit + 1 - len);
+            files::unlock(self.file)?;
+            len += rest?;
+        }
+        let mut ended = bytes.last() == Some(&b'\n');
+        let mut too_long = false;
+        if !ended && len > limit {
+            (len, ended) = self.skip(len)?;
+            too_long = true;
+            *bytes = Vec::new();
+        }
+        if ended {
+            bytes.pop();
+        }
+        let line = LineAt { number: self.next, start: self.at, len: len - u64::from(ended), ended, too_long };
+        self.at += len;
+        self.next += 1;
+        Ok(Some(line))
+    }
+
+    fn fill(&mut self, bytes: &mut Vec<u8>, limit: u64) -> io::Result<u64> {
+        Ok(self.reader.by_ref().take(limit).read_until(b'\n', bytes)? as u64)
+    }
+
+    /// Passes over the rest of a line.
+    fn skip(&mut self, mut len: u64) -> io::Result<(u64, bool)> {
+        loop {
+            let block = self.reader.fill_buf()?;
+            if block.is_empty() {
+                return Ok((len, false));
+            }
+            let newline = block.iter().position(|byte| *byte == b'\n');
+            let used = newline.map_or(block.len(), |place| place + 1);
+            self.reader.consume(used);
+            len += used as u64;
+            if newline.is_some() {
+                return Ok((len, true));
+            }
+        }
+    }
+}
+
+/// How many bytes are read at once from the end.
+const BLOCK: usize = 1 << 16;
+
+/// The lines of a file, newest first.
+pub(super) struct Backwards<'f> {
+    file: &'f File,
+    /// What was read and not handed out yet; it begins at `at` in the file.
+    buffer: Vec<u8>,
+    at: u64,
+    /// How much of the end of the buffer is known to hold no newline.
+    searched: usize,
+    /// Whether a newline stands behind the buffer.
+    ended: bool,
+}
+
+impl<'f> Backwards<'f> {
+    /// The lines of the first `len` bytes of a file.
+    pub(super) fn new(file: &'f File, len: u64) -> io::Result<Self> {
+        let ended = len > 0 && files::read_at(file, len - 1, 1)? == b"\n";
+        Ok(Self { file, buffer: Vec::new(), at: len - u64::from(ended), searched: 0, ended })
+    }
+
+    /// The next line before: where it begins, its bytes, and whether a newline ends it. None: there is none, or it is too
+    /// long for an entry.
+    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>, bool)>> {
+        if self.at == 0 && self.buffer.is_empty() {
+            // What a newline ended and the file begins with may still be an empty line; nobody misses it.
+            return Ok(None);
+        }
+        loop {
+            let unsearched = self.buffer.len() - self.searched;
+            if let Some(newline) = self.buffer[..unsearched].iter().rposition(|byte| *byte == b'\n') {
+                let line = self.buffer.split_off(newline + 1);
+                self.buffer.pop();
+                self.searched = 0;
+                let start = self.at + newline as u64 + 1;
+                return Ok(Some((start, line, std::mem::replace(&mut self.ended, true))));
+            }
+            self.searched = self.buffer.len();
+            if self.at == 0 {
+                self.searched = 0;
+                let line = std::mem::take(&mut self.buffer);
+                return Ok(Some((0, line, std::mem::replace(&mut self.ended, true))));
+            }
+            if self.buffer.len() > limits::BODY_BYTES {
+                return Ok(None);
+            }
+            // Twice as much each time, so that a long line is not copied again and again.
+            let more = BLOCK.max(self.buffer.len()).min(usize::try_from(self.at).unwrap_or(usize::MAX));
+            let mut block = files::read_at(self.file, self.at - more as u64, more)?;
+            block.append(&mut self.buffer);
+            self.buffer = block;
+            self.at -= more as u64;
+        }
+    }
+}
+
+/// The number of the line that begins at a byte.
+pub(super) fn number_at(mut file: &File, at: u64) -> io::Result<u64> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut reader = BufReader::with_capacity(BLOCK, file).take(at);
+    let mut newlines = 0;
+    loop {
+        let block = reader.fill_buf()?;
+        if block.is_empty() {
+            return Ok(newlines + 1);
+        }
+        newlines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let used = block.len();
+        reader.consume(used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn forwards(file: &File) -> Vec<(u64, Vec<u8>, bool)> {
+        let mut lines = Lines::from(file, 0, 1, false).unwrap();
+        let (mut all, mut bytes) = (Vec::new(), Vec::new());
+        while let Some(line) = lines.next(&mut bytes).unwrap() {
+            assert_eq!(line.len, bytes.len() as u64);
+            assert_eq!(number_at(file, line.start).unwrap(), line.number);
+            all.push((line.start, bytes.clone(), line.ended));
+        }
+        all
+    }
+
+    #[test]
+    fn backwards_is_forwards_turned_round() {
+        for text in [
+            "",
+            "\n",
+            "a",
+            "a\n",
+            "a\nb",
+            "\n\na\n\nb\n",
+            &format!("{}\nx\n{}", "y".repeat(200_000), "z".repeat(70_000)),
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let mut back = Backwards::new(&file, text.len() as u64).unwrap();
+            let mut all = Vec::new();
+            while let Some(line) = back.next().unwrap() {
+                all.push(line);
+            }
+            all.reverse();
+            let mut expected = forwards(&file);
+            // The one difference: an empty first line is not handed out.
+            if expected.first().is_some_and(|(_, line, _)| line.is_empty()) {
+                expected.remove(0);
+            }
+            let short: String = text.chars().take(12).collect();
+            assert_eq!(all, expected, "{short:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"first\n").unwrap();
+        // A hole: it takes no room and reads as zeros.
+        let hole = limits::BODY_BYTES as u64 + 100;
+        file.set_len(6 + hole).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"\nlast\n").unwrap();
+        let mut lines = Lines::from(&file, 0, 1, false).unwrap();
+        let mut bytes = Vec::new();
+        assert!(!lines.next(&mut bytes).unwrap().unwrap().too_long);
+        let long = lines.next(&mut bytes).unwrap().unwrap();
+        assert!(long.too_long && long.ended && bytes.is_empty());
+        assert_eq!((long.start, long.len, long.number), (6, hole, 2));
+        let last = lines.next(&mut bytes).unwrap().unwrap();
+        assert_eq!((bytes.as_slice(), last.number, last.start), (&b"last"[..], 3, 7 + hole));
+        assert!(lines.next(&mut bytes).unwrap().is_none());
+    }
+}

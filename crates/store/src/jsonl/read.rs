@@ -1,0 +1,190 @@
+//! Reading a file forwards.
+//!
+//! As long as each entry is the plain continuation of those before it, entries are handed out line by line, and lines that are
+//! none are passed over. At the first one that is not, `resolve.rs` looks at all that is left and finds out what it is.
+
+use std::{
+    fs::File,
+    io,
+    ops::{ControlFlow, Range},
+};
+
+use rejoin_record::Entry;
+
+use super::{
+    files,
+    known::Known,
+    lines::{LineAt, Lines},
+    pieces::{self, Rest, Shape},
+    resolve,
+};
+use crate::store::{Damage, Item, Place};
+
+/// What a reader hands out.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The line it stands on.
+    pub line: u64,
+    /// What it is.
+    pub item: Item,
+    /// Whether a newer version wrote it.
+    pub newer: bool,
+}
+
+/// What reading hands out to.
+pub(super) type Sink<'s> = &'s mut dyn FnMut(Read) -> ControlFlow<()>;
+
+/// Which part of a file is read, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// The first number that is handed out.
+    pub from: u64,
+    /// Whether the caller holds the file's lock.
+    pub locked: bool,
+}
+
+/// Something on a line that cannot be used as it is. Its bytes stay in the file until they are asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Broken {
+    /// The line.
+    pub line: u64,
+    /// Where in the file its pieces are.
+    pub ranges: Vec<Range<u64>>,
+    /// What is wrong.
+    pub why: String,
+    /// Whether it may be what a write left that was cut off. It is, if so, whenever nothing is missing around it.
+    pub remainder: Remainder,
+    /// Whether a newer version wrote it.
+    pub newer: bool,
+}
+
+/// How much something looks like the remainder of a write that was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remainder {
+    /// It is one: it stands at the end without a newline, or whoever wrote next marked it.
+    Surely,
+    /// It is one if nothing is missing around it.
+    IfGapless,
+    /// It is none.
+    No,
+}
+
+/// What is written before a newline to end a line that was cut off. No line of ours ends like that, so the line says of
+/// itself that nobody was ever promised what it held.
+pub(super) const MARK: &str = " ";
+
+impl Broken {
+    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, beside_entries: bool) -> Self {
+        let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
+        let remainder = match rest.shape {
+            Shape::Complete => Remainder::No,
+            Shape::Zeros if isolated => Remainder::Surely,
+            Shape::Zeros => Remainder::IfGapless,
+            _ if beside_entries => Remainder::No,
+            _ if isolated => Remainder::Surely,
+            // A whole entry in which a quote was damaged looks cut as well, but it still has its end.
+            Shape::Cut if bytes.trim_ascii_end().last() != Some(&b'}') => Remainder::IfGapless,
+            Shape::Cut | Shape::Other => Remainder::No,
+        };
+        let range = |range: Range<usize>| at.start + range.start as u64..at.start + range.end as u64;
+        Self {
+            line: at.number,
+            ranges: rest.ranges.into_iter().map(range).collect(),
+            why: rest.why,
+            remainder,
+            newer: rest.newer,
+        }
+    }
+
+    /// A line that is longer than any entry.
+    pub(super) fn too_long(at: LineAt) -> Self {
+        Self {
+            line: at.number,
+            ranges: Vec::new(),
+            why: format!("{} bytes are more than a line may have", at.len),
+            remainder: Remainder::No,
+            newer: false,
+        }
+    }
+
+    /// What is handed out.
+    pub(super) fn read(&self, file: &File, gapless: bool) -> io::Result<Read> {
+        let torn = match self.remainder {
+            Remainder::Surely => true,
+            Remainder::IfGapless => gapless,
+            Remainder::No => false,
+        };
+        let mut bytes = Vec::new();
+        for range in &self.ranges {
+            bytes.extend(files::read_at(file, range.start, (range.end - range.start) as usize)?);
+        }
+        let why = if torn { format!("a write that was cut off ({})", self.why) } else { self.why.clone() };
+        let item = Item::Damage(Damage { place: Place::Line(self.line), why, bytes, torn });
+        Ok(Read { line: self.line, item, newer: self.newer })
+    }
+}
+
+/// What is handed out for an entry that is as it was, on a line that is not written as we write lines.
+pub(super) fn misspelled(line: u64) -> Read {
+    let why = String::from("the entry is whole, but the line is not as it was written");
+    let item = Item::Damage(Damage { place: Place::Line(line), why, bytes: Vec::new(), torn: false });
+    Read { line, item, newer: false }
+}
+
+/// Reads a file from its beginning, and hands out what stands from a number on.
+pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
+    let mut known = Known::default();
+    // What was passed over since the last entry.
+    let mut pending: Vec<Broken> = Vec::new();
+    let mut lines = Lines::from(file, 0, 1, span.locked)?;
+    let mut bytes = Vec::new();
+    while let Some(at) = lines.next(&mut bytes)? {
+        if at.too_long {
+            pending.push(Broken::too_long(at));
+            continue;
+        }
+        let mut found = pieces::of(&bytes, at.number == 1);
+        let beside = !found.entries.is_empty();
+        let piece = found.entries.pop();
+        if !found.entries.is_empty() || piece.as_ref().is_some_and(|piece| !known.goes_on_with(&piece.entry))
+        {
+            return resolve::resolve(file, span, at, pending, &mut known, sink);
+        }
+        if let Some(piece) = piece {
+            let wanted = known.expected() >= span.from;
+            known.add(&piece.entry, true);
+            for broken in pending.drain(..) {
+                if wanted && sink(broken.read(file, true)?).is_break() {
+                    return Ok(());
+                }
+            }
+            if wanted {
+                let exact = piece.is_exact(&bytes);
+                let read = Read { line: at.number, item: Item::Entry(piece.entry), newer: false };
+                if sink(read).is_break() || (!exact && sink(misspelled(at.number)).is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(rest) = found.rest {
+            pending.push(Broken::new(at, &bytes, rest, beside));
+        }
+    }
+    for broken in pending {
+        if known.expected() >= span.from && sink(broken.read(file, false)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a piece of a file again, as an entry.
+pub(super) fn entry_at(file: &File, range: Range<u64>) -> io::Result<Option<(Entry, bool)>> {
+    let bytes = files::read_at(file, range.start, (range.end - range.start) as usize)?;
+    let text = std::str::from_utf8(&bytes).ok();
+    let entry = text.and_then(|text| Entry::from_line(text).ok());
+    Ok(entry.map(|entry| {
+        let exact = entry.to_line().as_bytes() == bytes;
+        (entry, exact)
+    }))
+}
