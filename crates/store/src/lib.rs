@@ -9,6 +9,8 @@
 
 pub mod digest;
 mod error;
+#[cfg(feature = "sqlite")]
+mod index;
 pub mod jsonl;
 mod location;
 pub mod lock;

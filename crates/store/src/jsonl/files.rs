@@ -20,6 +20,13 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     builder.create(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
+/// Makes an empty file that only its owner may read. One that is there stays as it is.
+pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    private(&mut options).open(path).map(drop).map_err(StoreError::io(format!("making {}", path.display())))
+}
+
 /// Opens a file to be read and appended to; makes it if that is wanted.
 pub(super) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
