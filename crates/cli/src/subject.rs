@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode};
+use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode, record::Entry};
 
 use crate::{
     commands::{
@@ -24,6 +24,8 @@ pub struct Subject {
     pub sessions: Vec<Session>,
     /// Where the messages of a stored one stand.
     lines: Lines,
+    /// The entries of a stored one.
+    pub record: Option<Vec<Entry>>,
 }
 
 /// How to read it.
@@ -62,15 +64,27 @@ impl Subject {
                 });
             }
         }
-        Ok(Self { name: path.to_owned(), input: Some(input), sessions, lines: Lines::default() })
+        Ok(Self {
+            name: path.to_owned(),
+            input: Some(input),
+            sessions,
+            lines: Lines::default(),
+            record: None,
+        })
     }
 
     fn of_store(given: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
         let desk = Desk::new(reading.flags)?;
         let (store, id) = desk.find(given)?;
         let mut recorded = desk::read(&*store, id, reading.mode)?;
-        let lines = numbers::as_shown(&mut recorded);
-        Ok(Self { name: id.to_string(), input: None, sessions: vec![recorded.session], lines })
+        let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+        Ok(Self {
+            name: id.to_string(),
+            input: None,
+            sessions: vec![recorded.session],
+            lines,
+            record: Some(recorded.entries),
+        })
     }
 
     /// Gives findings of a session their lines.

@@ -40,12 +40,15 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
                     } else {
                         format!("{name} #{}", place + 1)
                     };
+                    // What a stored one is in is the store's business; its title says more.
+                    let title = subject.record.is_some().then(|| session.headline());
+                    let label = title.as_deref().unwrap_or(session.format);
                     let report = examine(&subject, session, arguments.dialect);
                     found |= report.iter().any(Finding::is_problem);
                     if arguments.json {
                         output::raw_data(&as_json(session, &report))?;
                     } else {
-                        for_people(&name, session, &report, arguments.dialect)?;
+                        for_people(&name, label, session, &report, arguments.dialect)?;
                     }
                 }
                 // What is read last goes with the process: taking a large session apart piece by piece takes time.
@@ -111,11 +114,13 @@ fn as_json(session: &Session, findings: &[Finding]) -> String {
 
 fn for_people(
     name: &str,
+    label: &str,
     session: &Session,
     findings: &[Finding],
     dialect: Option<Dialect>,
 ) -> Result<(), Failure> {
-    output::data(&format!("{} {}", harmless(name), paint(&format!("({})", session.format), output::DIM)))?;
+    let label = if label.is_empty() { String::new() } else { format!(" ({})", harmless(label)) };
+    output::data(&format!("{}{}", harmless(name), paint(&label, output::DIM)))?;
     let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
     for finding in findings {
         output::data(&format!("  {}", report::line(finding)))?;
@@ -149,7 +154,9 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
     if findings.iter().any(Finding::is_problem) {
         let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
             String::from("leave out what is no longer needed; the file can keep it")
-        } else if sessions::named(session.format).is_some_and(|format| format.write.is_some()) {
+        } else if session.format != "jsonl"
+            && sessions::named(session.format).is_some_and(|format| format.write.is_some())
+        {
             format!("`rejoin convert … --to {}` writes a mended copy; nothing is lost", session.format)
         } else {
             format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost")

@@ -10,6 +10,9 @@ use crate::{
     settings::{self, KEYS, Key, Settings},
 };
 
+/// How far a long value pushes what stands beside it.
+const WIDEST: usize = 48;
+
 /// Reads or changes settings.
 pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
@@ -29,14 +32,17 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
         }
         Config::List { json } => {
             let settings = Settings::load(&home.config)?;
-            for key in KEYS {
-                let value = value(&settings, &home, key);
+            let rows: Vec<_> = KEYS.iter().map(|key| (key, value(&settings, &home, key))).collect();
+            let length =
+                |value: &Option<(String, _)>| value.as_ref().map_or(1, |(value, _)| value.chars().count());
+            let width = rows.iter().map(|(_, value)| length(value)).max().unwrap_or(1).min(WIDEST);
+            for (key, value) in rows {
                 if json {
                     output::raw_data(&as_json(key, value))?;
                 } else {
                     let (value, from) = value.unwrap_or_else(|| (String::from("-"), "not set"));
-                    let line = format!("{:<26} {:<12} {}", key.name, value, output::paint(from, output::DIM));
-                    output::data(&line)?;
+                    let from = output::paint(from, output::DIM);
+                    output::data(&format!("{:<25} {:<width$}  {from}", key.name, output::harmless(&value)))?;
                 }
             }
         }

@@ -3,6 +3,7 @@
 use rejoin::{
     ConvertError, Converted, Finding, OnBroken, Session, convert,
     engine::Mode,
+    record::Entry,
     sessions::{self, Writing},
 };
 
@@ -30,6 +31,11 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(given) => OnBroken::from(given),
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
+    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(arguments.to)) {
+        tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
+        output::raw_data(verbatim(entries).trim_end_matches('\n'))?;
+        return Ok(0);
+    }
     match make(session, arguments.to, arguments.model.as_deref(), on_broken) {
         Ok(converted) => {
             // The report first: once the body is printed, the work is done.
@@ -62,6 +68,16 @@ pub fn make(
             sessions::write(session, format, on_broken, &writing)
         }
     }
+}
+
+/// Whether it is rejoin's own record: what is stored goes there as it is.
+pub fn is_own(to: Destination) -> bool {
+    matches!(to, Destination::Format(format) if format.name == "jsonl")
+}
+
+/// Entries as they are stored, one a line.
+pub fn verbatim(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.to_line() + "\n").collect()
 }
 
 /// What is said if there is none.

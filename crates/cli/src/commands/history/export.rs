@@ -2,11 +2,11 @@
 
 use std::{fs::OpenOptions, io::Write as _, path::Path};
 
-use rejoin::{engine::Mode, sessions::Format};
+use rejoin::engine::Mode;
 
 use super::numbers;
 use crate::{
-    args::{Destination, ExportArguments},
+    args::ExportArguments,
     commands::{convert, report},
     desk::{self, Desk, Flags},
     failure::Failure,
@@ -19,14 +19,14 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let (store, id) = desk.find(arguments.which.given())?;
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;
     let text = match arguments.to {
-        Destination::Format(Format { name: "jsonl", .. }) => {
+        destination if convert::is_own(destination) => {
             for finding in &recorded.session.findings {
                 output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
             }
-            recorded.entries.iter().map(|entry| entry.to_line() + "\n").collect()
+            convert::verbatim(&recorded.entries)
         }
         destination => {
-            let lines = numbers::as_shown(&mut recorded);
+            let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
             let on_broken = convert::policy(&desk.settings);
             let made = convert::make(&recorded.session, destination, None, on_broken);
             let made = made.map_err(|error| convert::failure(&id.to_string(), &error))?;

@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use rejoin::{
-    Finding, Message,
-    engine::Recorded,
+    Finding, Message, Session,
     record::{Content, Entry, EntryId, Kind, Tree, content},
 };
 
@@ -69,13 +68,9 @@ impl Lines {
 }
 
 /// Puts the messages of a session at the places that `history show` shows them at, so that both speak of the same ones.
-pub fn as_shown(recorded: &mut Recorded) -> Lines {
-    let numbers: HashMap<EntryId, usize> = shown(&recorded.entries)
-        .iter()
-        .enumerate()
-        .map(|(number, shown)| (shown.entry.id(), number))
-        .collect();
-    let session = &mut recorded.session;
+pub fn as_shown(entries: &[Entry], session: &mut Session) -> Lines {
+    let numbers: HashMap<EntryId, usize> =
+        shown(entries).iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect();
     let mut lines = HashMap::new();
     for (place, detail) in session.places.iter_mut().zip(&session.details) {
         let entry: Option<EntryId> = detail.id.as_ref().and_then(|id| id.parse().ok());

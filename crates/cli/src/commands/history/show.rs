@@ -23,7 +23,8 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
-    let recorded = desk::read(&*store, id, mode)?;
+    let mut recorded = desk::read(&*store, id, mode)?;
+    let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
     let model = summary.model.clone().or_else(|| recorded.session.context.model().map(Into::into));
@@ -35,7 +36,8 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
     if arguments.view {
-        view::run(&desk, &recorded, &shown, &head, arguments)?;
+        let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
+        view::run(&desk, &viewed, arguments)?;
     } else if arguments.json {
         for (number, message) in window(&shown, arguments.limit) {
             output::raw_data(&message.json(number))?;

@@ -4,8 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoin::{
-    ConvertError, Dialect, Finding, Message, OnBroken, Policy, convert,
-    engine::Recorded,
+    ConvertError, Converted, Dialect, Finding, Message, OnBroken, Policy, Session, convert,
     record::{
         EntryId,
         json::{Doc, Value},
@@ -15,7 +14,7 @@ use rejoin::{
 };
 
 use super::{
-    numbers::Shown,
+    numbers::{Lines, Shown},
     shape::{fields, heading, said},
     show::Head,
 };
@@ -28,24 +27,30 @@ use crate::{
     output::{self, harmless, harmless_lines, paint},
 };
 
+/// What is viewed.
+pub struct Viewed<'v> {
+    /// The conversation.
+    pub session: &'v Session,
+    /// What of it has numbers.
+    pub shown: &'v [Shown<'v>],
+    /// Where it stands in a file.
+    pub lines: &'v Lines,
+    /// What stands above it.
+    pub head: &'v Head,
+}
+
 /// Shows the view.
-pub fn run(
-    desk: &Desk,
-    recorded: &Recorded,
-    shown: &[Shown<'_>],
-    head: &Head,
-    arguments: &ShowArguments,
-) -> Result<(), Failure> {
+pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
     let on_broken = policy(&desk.settings);
     if let Some(dialect) = arguments.dialect {
-        return encoded(desk, recorded, head, arguments, (dialect, on_broken));
+        return encoded(desk, viewed, arguments, (dialect, on_broken));
     }
-    let rows = rows(recorded, shown, on_broken);
+    let rows = rows(viewed, on_broken);
     let rows = &rows[window(&rows, arguments.limit)..];
     if arguments.json {
         return rows.iter().try_for_each(|row| output::raw_data(&row.json()));
     }
-    let mut text = head.for_people("messages of the view");
+    let mut text = viewed.head.for_people("messages of the view");
     rows.iter().for_each(|row| text.push_str(&row.for_people()));
     desk.show(&text)
 }
@@ -69,7 +74,7 @@ impl Row {
         out.push_str(&self.message.as_ref().map_or_else(String::new, said));
         for finding in &self.findings {
             out.push_str(&format!(
-                "  {} {} {}\n",
+                "  {} {} — {}\n",
                 paint("→", output::HINT),
                 report::line(finding),
                 finding.deed()
@@ -101,8 +106,8 @@ fn window(rows: &[Row], limit: Option<usize>) -> usize {
     from
 }
 
-fn rows(recorded: &Recorded, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<Row> {
-    let session = &recorded.session;
+fn rows(viewed: &Viewed<'_>, on_broken: OnBroken) -> Vec<Row> {
+    let Viewed { session, shown, .. } = viewed;
     let numbers: HashMap<EntryId, usize> =
         shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect();
     let number = |message: usize| {
@@ -172,15 +177,14 @@ fn left_out(message: &Message, number: Option<usize>, findings: Vec<Finding>) ->
 /// Shows the messages as a dialect gets them, and what had to be done for it.
 fn encoded(
     desk: &Desk,
-    recorded: &Recorded,
-    head: &Head,
+    viewed: &Viewed<'_>,
     arguments: &ShowArguments,
     (dialect, on_broken): (Dialect, OnBroken),
 ) -> Result<(), Failure> {
-    let name = recorded.id.to_string();
+    let name = viewed.session.id.to_string();
     let on_broken = if on_broken == OnBroken::Refuse { OnBroken::Keep } else { on_broken };
-    let converted = match convert(&recorded.session, dialect, None, on_broken) {
-        Ok(converted) => converted,
+    let converted = match convert(viewed.session, dialect, None, on_broken) {
+        Ok(converted) => Converted { findings: viewed.lines.fill(converted.findings), ..converted },
         Err(ConvertError::TooLarge(error)) => {
             return Err(Failure::TooLarge { name, why: error.to_string() });
         }
@@ -193,7 +197,7 @@ fn encoded(
             .raw("findings", &report::json_list(&converted.findings));
         return output::raw_data(&object.finish());
     }
-    let mut text = head.for_people(&format!("messages for {dialect}"));
+    let mut text = viewed.head.for_people(&format!("messages for {dialect}"));
     let doc = Doc::parse(&converted.body).ok();
     let root = doc.as_ref().and_then(Doc::root);
     let list =
