@@ -186,7 +186,10 @@ impl Failure {
         {
             tracing::info!("Conversation not found: id={id}");
         }
-        if !matches!(self, Self::ClosedPipe) {
+        if matches!(self, Self::Declined) {
+            // Whoever said no knows why.
+            output::talk("Nothing was changed.");
+        } else if !matches!(self, Self::ClosedPipe) {
             output::talk(&format!("{} {self}", output::paint("error:", output::ERROR)));
             if let Some(hint) = self.hint() {
                 output::talk(&format!("{} {hint}", output::paint("hint:", output::HINT)));

@@ -152,14 +152,16 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
     let found: Vec<String> =
         by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
     if findings.iter().any(Finding::is_problem) {
+        let damaged = findings.iter().any(|finding| finding.rule == Rule::DamagedEntry);
+        let rest = if damaged { "everything that can be read is used" } else { "nothing is lost" };
         let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
             String::from("leave out what is no longer needed; the file can keep it")
         } else if session.format != "jsonl"
             && sessions::named(session.format).is_some_and(|format| format.write.is_some())
         {
-            format!("`rejoin convert … --to {}` writes a mended copy; nothing is lost", session.format)
+            format!("`rejoin convert … --to {}` writes a mended copy; {rest}", session.format)
         } else {
-            format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost")
+            format!("`rejoin convert … --to {speaker}` gives a request that works; {rest}")
         };
         format!("{} {counted}: {}. {way}.", paint("broken:", output::ERROR), found.join(", "))
     } else if found.is_empty() {

@@ -27,7 +27,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
-    let model = summary.model.clone().or_else(|| recorded.session.context.model().map(Into::into));
+    let model = summary.model.clone().or_else(|| recorded.session.context.model());
     let shown = numbers::shown(&recorded.entries);
     let count = shown.len();
     tracing::info!("Displaying conversation: id={id}, message_count={count}");
