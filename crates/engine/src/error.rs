@@ -9,6 +9,9 @@ pub enum EngineError {
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It is there, and the store cannot read it.
+    #[error("Failed to load conversation: {0}")]
+    Load(#[source] StoreError),
     /// Nothing goes by that name.
     #[error("Conversation not found: id={0}")]
     Unknown(String),
@@ -54,7 +57,7 @@ impl EngineError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Store(error) => error.code(),
+            Self::Store(error) | Self::Load(error) => error.code(),
             Self::Unknown(_) => "CONVERSATION_NOT_FOUND",
             Self::Ambiguous { .. } => "AMBIGUOUS_ID",
             Self::NoActive => "NO_ACTIVE_CONVERSATION",
