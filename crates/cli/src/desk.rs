@@ -69,9 +69,13 @@ impl Desk {
         Self::open_other(&self.location)
     }
 
-    /// Opens another store, to be written.
+    /// Opens another store, to be written. One that can only be read is an error before anything is tried.
     pub fn open_other(location: &Location) -> Result<Box<dyn Store>, Failure> {
-        engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))
+        let store = engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))?;
+        match store.read_only() {
+            Some(why) => Err(unusable(location, StoreError::ReadOnly(why.to_owned()))),
+            None => Ok(store),
+        }
     }
 
     /// The pointer to the active conversation of this folder.
@@ -118,7 +122,8 @@ impl Desk {
     }
 }
 
-fn unusable(location: &Location, why: StoreError) -> Failure {
+/// What is said of a store that does not do what it is for.
+pub fn unusable(location: &Location, why: StoreError) -> Failure {
     Failure::Store { location: location.clone(), why: Box::new(why) }
 }
 

@@ -215,7 +215,7 @@ impl From<EngineError> for Failure {
 
 fn engine_hint(error: &EngineError) -> Option<String> {
     Some(match error {
-        EngineError::Store(why) => return store_hint(why),
+        EngineError::Store(why) | EngineError::Load(why) => return store_hint(why),
         EngineError::Unknown(_) => String::from("Run: rejoin list"),
         EngineError::Ambiguous { ids, .. } => {
             let some: Vec<String> = ids.iter().take(5).map(ToString::to_string).collect();
@@ -253,7 +253,7 @@ fn store_hint(error: &StoreError) -> Option<String> {
             String::from("use the newer version; what it wrote stays readable there, and nothing was changed")
         }
         StoreError::Damaged { .. } => {
-            String::from("`rejoin verify` lists what is damaged; docs/guides/recovery.md says what to do")
+            String::from("`rejoin verify` lists what is damaged; everything else can be read")
         }
         StoreError::TailMoved { .. } => String::from("try again: it was changed at the same time"),
         StoreError::Io { why, .. } => match why.kind() {
@@ -269,7 +269,7 @@ fn store_hint(error: &StoreError) -> Option<String> {
             "check that there is room on the disk and who may write there; nothing that was saved is lost",
         ),
         StoreError::Database { .. } => String::from(
-            "is it a store of rejoin's? `rejoin verify` looks closer; docs/guides/recovery.md says what to do",
+            "is it a store of rejoin's? a copy, such as the `.backup` beside it, can be put in its place",
         ),
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })

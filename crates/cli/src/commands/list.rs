@@ -61,7 +61,7 @@ pub fn pages(
     let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
     let mut left = limit;
     loop {
-        let page = store.list(&query).map_err(|why| desk::loading(store, why.into()))?;
+        let page = store.list(&query).map_err(|why| desk::unusable(store.location(), why))?;
         each(&page)?;
         left = left.saturating_sub(page.conversations.len());
         match page.next {

@@ -30,7 +30,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
             let spinner = spinner();
             let verified = store.verify(id, &mut |problem| problems.push(problem));
             spinner.finish_and_clear();
-            verified.map_err(|why| desk::loading(&**store, why.into()))?
+            verified.map_err(|why| desk::unusable(store.location(), why))?
         }
     };
     let sound = problems.iter().all(|problem| problem.torn);

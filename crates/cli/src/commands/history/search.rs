@@ -22,7 +22,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
         None => Vec::new(),
         Some((store, within)) => {
             let search = Search { words: words.clone(), limit: arguments.limit, within: *within };
-            store.search(&search).map_err(|why| desk::loading(&**store, why.into()))?
+            store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
         }
     };
     if arguments.json {
