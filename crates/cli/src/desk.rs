@@ -135,7 +135,20 @@ fn unknown(given: &str) -> Failure {
 
 /// Reads a conversation.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
-    engine::read(store, id, mode).map_err(|error| loading(store, error))
+    let recorded = engine::read(store, id, mode).map_err(|error| loading(store, error))?;
+    keep_aside(store, &recorded);
+    Ok(recorded)
+}
+
+/// Keeps copies of what is damaged beside the store, and says where. What was cut off may be somebody's append under way.
+fn keep_aside(store: &dyn Store, recorded: &Recorded) {
+    let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
+    // Where that is not possible it stays in its own place as well.
+    let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
+    for path in kept.collect::<std::collections::BTreeSet<_>>() {
+        let path = output::harmless(&path.display().to_string());
+        output::talk(&format!("{} what is damaged is kept in {path}", output::paint("note:", output::NOTE)));
+    }
 }
 
 /// Somebody who writes to the store; the command is named to whoever waits.

@@ -118,10 +118,11 @@ pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A name beside a file that no other process uses.
+/// A name beside a file that nobody else uses, nor a process that was killed before.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.new", std::process::id()))
+    let now = crate::clock::now().as_microsecond();
+    path.with_file_name(format!(".{name}.{}-{now}.new", std::process::id()))
 }
 
 #[cfg(test)]

@@ -140,6 +140,9 @@ fn copies_are_the_same() {
         let ran = home.run(&["copy", "--all", "--to", &there]);
         assert_eq!(ran.code, 1);
         has(&ran.err, &["went on differently there", "1 of 3 failed"]);
+        let ran = home.run(&["copy", "--all", "--store", "jsonl:nowhere", "--to", &there]);
+        assert_eq!(ran.code, 2);
+        has(&ran.err, &["there is no store at jsonl:nowhere to copy from"]);
         let same = home.run(&["copy", "--all", "--to", &home.store]);
         assert_eq!(same.code, 2);
         has(&same.err, &["is the store that is copied from"]);
@@ -217,7 +220,10 @@ fn damage_is_found_and_everything_else_is_read() {
         let ran = home.run(&["history", "show", &id]);
         assert_eq!(ran.code, 0);
         has(&ran.out, &["Messages: 4 total", "Content:\nTwo.\n"]);
-        has(&ran.err, &["[damaged-entry]", place]);
+        has(&ran.err, &["[damaged-entry]", place, "note: what is damaged is kept in "]);
+        let kept = ran.err.lines().find_map(|line| line.split_once("is kept in ")).unwrap().1;
+        let bytes = fs::read(kept).unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains("a.txt B.txt"), "{kept}");
         let ran = home.run(&["check", &id]);
         assert_eq!(ran.code, 1);
         has(&ran.out, &["[damaged-entry]", "[unanswered-call]", "everything that can be read is used"]);

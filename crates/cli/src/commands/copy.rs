@@ -22,19 +22,21 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
         });
     }
     let (store, ids) = match &arguments.conversations[..] {
-        [] => match desk.read_store()? {
-            None => return Ok(0),
-            Some(store) => {
-                let mut ids = Vec::new();
-                list::pages(&*store, usize::MAX, |page| {
-                    ids.extend(page.conversations.iter().map(|summary| summary.id));
-                    Ok(())
-                })?;
-                // The oldest first, so that the copy lists them in the same order.
-                ids.reverse();
-                (store, ids)
-            }
-        },
+        [] => {
+            let missing = || Failure::Usage {
+                what: format!("there is no store at {} to copy from", desk.location),
+                hint: Some(String::from("`--store` names the store to copy from, `--to` the one to copy to")),
+            };
+            let store = desk.read_store()?.ok_or_else(missing)?;
+            let mut ids = Vec::new();
+            list::pages(&*store, usize::MAX, |page| {
+                ids.extend(page.conversations.iter().map(|summary| summary.id));
+                Ok(())
+            })?;
+            // The oldest first, so that the copy lists them in the same order.
+            ids.reverse();
+            (store, ids)
+        }
         [first, rest @ ..] => {
             let (store, id) = desk.find(first)?;
             let mut ids = vec![id];
