@@ -170,6 +170,27 @@ fn the_head_stays_where_somebody_went_on() {
     assert_verifies(&store, before.id);
 }
 
+/// What lies beside the path leaves the head where it is.
+#[test]
+fn what_is_said_beside_moves_no_head() {
+    let (store, clock) = (memory(), Counting);
+    let line = |uuid: &str, parent: &str, side: bool, role: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":{side},"sessionId":"s-3","type":"{role}","uuid":"{uuid}","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"{role}","content":"{uuid} says"}}}}"#
+        ) + "\n"
+    };
+    let text = line("a", "null", false, "user") + &line("b", "\"a\"", false, "user");
+    let before = session("s-3.jsonl", &text);
+    let after = session("s-3.jsonl", &(text + &line("c", "\"b\"", true, "user")));
+    assert_eq!(lines(&before), lines(&after));
+    writer(&store, &clock).import(&before).unwrap();
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 2, "the message, and the way back");
+    assert_eq!(read_back(&store, &after), lines(&after));
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 0);
+    assert_eq!(store.summary(before.id).unwrap().messages, 3, "it is kept");
+    assert_verifies(&store, before.id);
+}
+
 #[test]
 fn what_was_erased_does_not_come_back() {
     let (store, clock) = (memory(), Counting);

@@ -239,3 +239,28 @@ fn what_cannot_be_stored_is_refused() {
     // The time of a line that has none is that of the file.
     assert!(recorder.list().unwrap()[0].updated_at > Timestamp::UNIX_EPOCH);
 }
+
+/// B43: whoever appends waits for the lock, and looks at the end of the file only then.
+#[test]
+fn an_append_waits_for_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = RolloutRecorder::new(folder.path());
+    recorder.append_turn("x", &turn(1, "a", None)).unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(folder.path().join("x.jsonl")).unwrap();
+    file.lock().unwrap();
+    let (ready, begun) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            ready.send(()).unwrap();
+            recorder.append_turn("x", &turn(2, "b", None)).unwrap();
+        });
+        begun.recv().unwrap();
+        // Long enough for an append that does not wait to be done.
+        (0..2000).for_each(|_| thread::yield_now());
+        file.write_all(b"{\"half\":").unwrap();
+        file.unlock().unwrap();
+    });
+    let recovered = recorder.recover_rollout("x").unwrap();
+    assert_eq!(recovered.lines.len(), 2);
+    assert_eq!(recovered.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [2]);
+}

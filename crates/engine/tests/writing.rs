@@ -197,6 +197,36 @@ fn a_copy_has_the_same_hashes_and_grows() {
     );
 }
 
+/// A file of entries is taken in as it is, twice as well as once, and grown as well.
+#[test]
+fn our_own_files_are_taken_in_as_they_are() {
+    let (here, there, clock) = (memory(), memory(), Counting);
+    let id = talk(&there, &New::default());
+    let entries = stored(&*there, id);
+    let file = |count: usize| entries[..count].iter().map(|entry| entry.to_line() + "\n").collect::<String>();
+    let take = |text: &str| writer(&*here, &clock).import_record(&mut text.as_bytes());
+    let first = take(&file(2)).unwrap();
+    assert_eq!((first.id, first.new, first.added, first.messages), (id, true, 2, 1));
+    assert_eq!(take(&file(2)).unwrap().added, 0);
+    let grown = take(&(file(4) + "{\"v\":\"1.0\",\"torn")).unwrap();
+    assert_eq!((grown.new, grown.added, grown.messages), (false, 2, 3));
+    assert_eq!(stored(&*here, id), entries);
+    assert_eq!(take(&file(1)).unwrap().added, 0, "an older state");
+    for (text, line) in [
+        (String::new(), 1),
+        (String::from("{}\n"), 1),
+        (file(4)[file(1).len()..].to_owned(), 1),
+        (file(4).replace("two", "six"), 3),
+        (file(2) + "what\n" + &file(4)[file(2).len()..], 3),
+    ] {
+        match take(&text).unwrap_err() {
+            EngineError::NoRecord { line: found, .. } => assert_eq!(found, line, "{text}"),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(stored(&*here, id), entries);
+}
+
 #[test]
 fn damage_is_not_copied() {
     let (there, clock) = (Fragile::new(), Counting);
