@@ -228,8 +228,9 @@ fn engine_hint(error: &EngineError) -> Option<String> {
             String::from("leave out `--strict`: everything that can be read is used, nothing is lost")
         }
         EngineError::NoSuchMessage(_) => String::from("`rejoin history show` numbers the messages"),
-        EngineError::OwnRecord(_) => String::from(
-            "put it into a folder of its own and copy it: `rejoin copy --all --store jsonl:FOLDER --to …`",
+        EngineError::OwnRecord(_) => return None,
+        EngineError::NoRecord { .. } => String::from(
+            "what stands before that line was taken in; `rejoin check FILE` says what else is wrong",
         ),
         EngineError::Diverged(_) => String::from(
             "both stay as they are; `rejoin history fork` makes one of its own that can be copied",

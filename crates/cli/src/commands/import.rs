@@ -1,11 +1,12 @@
 //! `rejoin import`: other tools' sessions into the store. The files are only read.
 
+use std::{fs::File, io::BufReader};
+
 use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     Session,
-    engine::{self, EngineError, Imported, Writer},
-    record::Entry,
-    store::{Store as _, StoreError, memory::Memory},
+    engine::{EngineError, Imported, Writer},
+    store::StoreError,
 };
 
 use super::report;
@@ -123,7 +124,7 @@ impl Import<'_> {
             output::talk(&format!("{}: {}", harmless(path), report::line(finding)));
         }
         let imported =
-            if session.format == OWN { self.own_record(path, session) } else { self.writer.import(session) };
+            if session.format == OWN { self.own_record(path) } else { self.writer.import(session) };
         match imported {
             Ok(imported) => {
                 self.counts.new += usize::from(imported.new);
@@ -142,16 +143,9 @@ impl Import<'_> {
     }
 
     /// A file of rejoin's own entries: they go in as they are, hashes included.
-    fn own_record(&self, path: &str, session: &Session) -> Result<Imported, EngineError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|why| StoreError::Io { what: format!("reading {path}"), why })?;
-        let entries: Vec<Entry> =
-            text.lines().filter_map(|line| Entry::from_line(line.trim()).ok()).collect();
-        let file = Memory::new(engine::digest);
-        file.append(session.id, None, &entries)?;
-        let new = self.writer.store.tail(session.id)?.is_none();
-        let copied = self.writer.copy_from(&file, session.id)?;
-        Ok(Imported { id: session.id, new, added: copied.added, messages: session.messages.len() as u64 })
+    fn own_record(&self, path: &str) -> Result<Imported, EngineError> {
+        let file = File::open(path).map_err(|why| StoreError::Io { what: format!("opening {path}"), why })?;
+        self.writer.import_record(&mut BufReader::new(file))
     }
 
     fn tell(&self, path: &str, session: &Session, imported: Imported) -> Result<(), Failure> {
