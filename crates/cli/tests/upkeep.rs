@@ -512,3 +512,23 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
         ],
     );
 }
+
+/// S3-14, S3-15: a damaged file is an error with its line, too, if it is checked strictly.
+#[test]
+fn a_damaged_file_is_an_error_with_its_line_if_checked_strictly() {
+    let home = Home::new("jsonl");
+    let id = home.import("sound.json", SOUND);
+    let file = home.file("copy.jsonl", home.out(&["history", "export", &id]).replace("a.txt", "b.txt"));
+    let ran = home.run(&["check", "--strict", &file]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    has(&ran.err, &["copy.jsonl is damaged at line 4: ", "hint: leave out `--strict`"]);
+    let ran = home.run(&["check", &file]);
+    assert_eq!(ran.code, 1);
+    has(&ran.out, &["[damaged-entry]", "everything that can be read is used"]);
+    let ran = home.run(&["import", &file, "--store", &format!("jsonl:{}", home.path("other").display())]);
+    assert_eq!(ran.code, 1);
+    has(
+        &ran.err,
+        &["line 4 is no entry of a conversation", "hint: what stands before that line was taken in"],
+    );
+}
