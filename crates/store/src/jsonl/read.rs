@@ -74,13 +74,15 @@ pub(super) enum Remainder {
 pub(super) const MARK: &str = " ";
 
 impl Broken {
-    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, beside_entries: bool) -> Self {
+    /// What stands on a line beside so many entries.
+    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, entries: usize) -> Self {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
         let remainder = match rest.shape {
             Shape::Complete => Remainder::No,
-            Shape::Zeros if isolated => Remainder::Surely,
+            // An append ends with a newline, so only zeros can stand behind a whole entry, and only behind one.
+            Shape::Zeros if isolated && entries < 2 => Remainder::Surely,
+            _ if entries > 0 => Remainder::No,
             Shape::Zeros => Remainder::IfGapless,
-            _ if beside_entries => Remainder::No,
             _ if isolated => Remainder::Surely,
             // A whole entry in which a quote was damaged looks cut as well, but it still has its end.
             Shape::Cut if bytes.trim_ascii_end().last() != Some(&b'}') => Remainder::IfGapless,
@@ -144,7 +146,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             continue;
         }
         let mut found = pieces::of(&bytes, at.number == 1);
-        let beside = !found.entries.is_empty();
+        let entries = found.entries.len();
         let piece = found.entries.pop();
         if !found.entries.is_empty() || piece.as_ref().is_some_and(|piece| !known.goes_on_with(&piece.entry))
         {
@@ -167,7 +169,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             }
         }
         if let Some(rest) = found.rest {
-            pending.push(Broken::new(at, &bytes, rest, beside));
+            pending.push(Broken::new(at, &bytes, rest, entries));
         }
     }
     for broken in pending {

@@ -145,7 +145,7 @@ fn index(mut lines: Lines<'_>, pending: Vec<Broken>) -> io::Result<Index> {
             continue;
         }
         let pieces = pieces::of(&bytes, at.number == 1);
-        let beside = !pieces.entries.is_empty();
+        let entries = pieces.entries.len();
         found.extend(pieces.entries.into_iter().map(|piece| {
             let envelope = piece.entry.envelope();
             Found {
@@ -158,7 +158,7 @@ fn index(mut lines: Lines<'_>, pending: Vec<Broken>) -> io::Result<Index> {
             }
         }));
         if let Some(rest) = pieces.rest {
-            broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, beside));
+            broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, entries));
         }
     }
     Ok(Index { found, broken })
