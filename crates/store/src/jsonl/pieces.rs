@@ -132,7 +132,15 @@ fn is_cut(text: &str) -> bool {
     rest.is_empty()
         || is_open_string(rest)
         || ["true", "false", "null"].iter().any(|word| word.starts_with(rest))
-        || rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+        || is_open_number(text, rest)
+}
+
+/// Whether a text ends in a number that lacks its last digits: with one more digit there is nothing wrong with it.
+fn is_open_number(text: &str, rest: &str) -> bool {
+    rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) && {
+        let longer = format!("{text}0");
+        Doc::parse_prefix(&longer).1.is_none_or(|error| error.offset == longer.len())
+    }
 }
 
 /// Whether a text begins with a string that does not end in it.
