@@ -1,0 +1,113 @@
+//! Several writers at once.
+
+use super::*;
+
+/// B43: one writer a conversation. The other one is told who it is, and reading goes on.
+#[test]
+fn a_lock_names_its_holder() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (talk, entries) = Talk::of(1, 1);
+        store.append(talk.id, None, &entries).unwrap();
+        let holder = Holder {
+            pid: 4711,
+            command: String::from("rejoin chat"),
+            since: String::from("2026-01-01T00:00:00Z"),
+        };
+        let held: Lock = store.lock(talk.id, &holder).unwrap();
+        let again = if home.is_on_disk() { Some(home.open()) } else { None };
+        let other = again.as_deref().unwrap_or(&*store);
+        match other.lock(talk.id, &Holder::default()) {
+            Err(StoreError::Locked(found)) => assert_eq!(found, holder, "{}", home.name),
+            taken => panic!("{}: {taken:?}", home.name),
+        }
+        assert!(other.lock(Talk::new(2).id, &Holder::default()).is_ok(), "another conversation is free");
+        assert_eq!(read(other, talk.id, 0).0, entries, "{}", home.name);
+        assert_eq!(other.list(&Query::default()).unwrap().total, 1);
+        drop(held);
+        drop(other.lock(talk.id, &holder).unwrap());
+        assert!(other.lock(talk.id, &holder).is_ok(), "{}", home.name);
+    });
+}
+
+/// B43, B50: threads and stores that append to one conversation at the same time lose nothing and mix nothing up.
+#[test]
+fn many_writers_to_one_conversation() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (talk, entries) = Talk::of(1, 0);
+        store.append(talk.id, None, &entries).unwrap();
+        let id = talk.id;
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let own = if home.is_on_disk() && thread % 2 == 1 { Some(home.open()) } else { None };
+                let shared = &*store;
+                scope.spawn(move || {
+                    let store = own.as_deref().unwrap_or(shared);
+                    let mut talk = Talk::new(100 + thread);
+                    for number in 0..20 {
+                        loop {
+                            let tail = store.tail(id).unwrap();
+                            talk.chain = Chain::at(tail);
+                            let text = format!("thread {thread} says {number} {}", "x".repeat(5000));
+                            match store.append(id, tail, &[talk.user(&text)]) {
+                                Ok(_) => break,
+                                Err(StoreError::TailMoved { .. }) => {}
+                                Err(why) => panic!("{why}"),
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let store = home.reopen(store);
+        let (all, damage) = read(&*store, id, 0);
+        assert!(damage.is_empty(), "{}: {damage:?}", home.name);
+        assert_eq!(all.len(), 81, "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+        for thread in 0..4 {
+            let beginning = format!("thread {thread} says ");
+            let said = all.iter().filter_map(|entry| {
+                let rejoin_record::Content::Message(message) = rejoin_record::Content::of(entry) else {
+                    return None;
+                };
+                let text = message.content()?;
+                text.strip_prefix(&beginning)?.split(' ').next()?.parse::<u32>().ok()
+            });
+            assert_eq!(
+                said.collect::<Vec<_>>(),
+                (0..20).collect::<Vec<_>>(),
+                "{}: each in its own order",
+                home.name
+            );
+        }
+    });
+}
+
+/// B43: conversations that are written at the same time do not get into each other's way.
+#[test]
+fn many_conversations_at_once() {
+    in_every_home(|home| {
+        let store = home.open();
+        std::thread::scope(|scope| {
+            for thread in 0..6_u64 {
+                let store = &*store;
+                scope.spawn(move || {
+                    let (talk, entries) = Talk::of(10 + thread, 15);
+                    for number in 0..entries.len() {
+                        store.append(talk.id, tail(&entries[..number]), &entries[number..=number]).unwrap();
+                        assert_eq!(read(store, talk.id, 0).0.len(), number + 1);
+                        assert!(store.list(&Query::default()).unwrap().total > 0);
+                    }
+                });
+            }
+        });
+        let store = home.reopen(store);
+        assert_eq!(store.list(&Query::default()).unwrap().total, 6, "{}", home.name);
+        for thread in 0..6 {
+            let (talk, entries) = Talk::of(10 + thread, 15);
+            assert_eq!(read(&*store, talk.id, 0).0, entries, "{}", home.name);
+        }
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+    });
+}
