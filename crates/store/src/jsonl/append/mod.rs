@@ -358,3 +358,6 @@ fn cut_back(locked: &mut Locked) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
