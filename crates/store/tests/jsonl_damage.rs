@@ -405,6 +405,62 @@ fn marks_and_line_ends_of_other_programs_are_no_damage() {
     }
 }
 
+/// B29: an entry that says the same in another spelling is read, and the change is found.
+#[test]
+fn another_spelling_is_found() {
+    let damaged = Damaged::new(2);
+    let text = String::from_utf8(damaged.bytes.clone()).unwrap();
+    for (was, is) in [(",\"salt\"", " , \"salt\""), ("\"hash\":", "\"h\\u0061sh\":")] {
+        for line in 0..3 {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let mut lines: Vec<String> = lines.into_iter().map(|line| line + "\n").collect();
+            lines[line] = lines[line].replacen(was, is, 1);
+            let store = damaged.with(lines.concat().as_bytes());
+            let what = format!("{is} on line {}", line + 1);
+            damaged.check(&*store, &damaged.entries, &what);
+            let found = problems(&*store, None);
+            assert_eq!(found.len(), 1, "{what}: {found:?}");
+            assert_eq!((found[0].place, found[0].torn), (Place::Line(line as u64 + 1), false), "{what}");
+            damaged.goes_on(&*store, &damaged.entries, &what);
+        }
+    }
+}
+
+/// What was erased is in no copy either: not in a torn first attempt, not in what was set aside, not in a doubled line.
+#[test]
+fn erasing_reaches_every_copy() {
+    let folder = support::folder();
+    let mut talk = Talk::new(1);
+    let header = talk.header();
+    let secret = talk.user("the password is XYZZYPLUGH, keep it");
+    let next = talk.user("next");
+    let path = folder.path().join(format!("{}.jsonl", talk.id));
+    let (line, torn) = (secret.to_line(), &secret.to_line()[..secret.to_line().len() - 4]);
+    // A first attempt was cut off, was set aside and repeated; then somebody doubled and glued lines.
+    fs::write(&path, format!("{}\n{torn}", header.to_line())).unwrap();
+    let store = jsonl(folder.path());
+    let entries = [header, secret, next];
+    store.append(talk.id, tail(&entries[..1]), &entries[1..]).unwrap();
+    let mut text = fs::read_to_string(&path).unwrap();
+    text.push_str(&format!("{line}\n{line}{torn}\n"));
+    fs::write(&path, text).unwrap();
+    let store = jsonl(folder.path());
+    let holding = || {
+        let files = [folder.path().to_owned(), folder.path().join("aside")]
+            .map(|folder| fs::read_dir(folder).unwrap());
+        let files =
+            files.into_iter().flatten().map(|file| file.unwrap().path()).filter(|path| path.is_file());
+        files.filter(|path| fs::read_to_string(path).unwrap().contains("XYZZYPLUGH")).count()
+    };
+    assert!(holding() >= 2, "in the file and aside");
+    let note = talk.erased(entries[1].id());
+    store.erase(talk.id, tail(&entries).unwrap(), entries[1].id(), &note).unwrap();
+    assert_eq!(holding(), 0);
+    let (found, _) = read(&*store, talk.id, 0);
+    assert_eq!(hashes(&found), hashes(&[&entries[..], &[note]].concat()));
+    assert_eq!(found[2], entries[2]);
+}
+
 /// S3-09: a line that was removed is missed.
 #[test]
 fn a_missing_line_is_found() {

@@ -111,3 +111,55 @@ fn many_conversations_at_once() {
         assert!(problems(&*store, None).is_empty(), "{}", home.name);
     });
 }
+
+/// B43: what is appended while something is erased is not lost, and what is erased stays so.
+#[test]
+fn appending_while_erasing() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (mut talk, mut entries) = Talk::of(1, 0);
+        entries.extend((0..15).map(|number| talk.user(&format!("secret {number}"))));
+        store.append(talk.id, None, &entries).unwrap();
+        let id = talk.id;
+        let other = if home.is_on_disk() { Some(home.open()) } else { None };
+        std::thread::scope(|scope| {
+            let other = other.as_deref().unwrap_or(&*store);
+            scope.spawn(|| {
+                let mut talk = Talk::new(50);
+                for entry in &entries[1..] {
+                    loop {
+                        let tail = store.tail(id).unwrap().unwrap();
+                        talk.chain = Chain::at(Some(tail));
+                        match store.erase(id, tail, entry.id(), &talk.erased(entry.id())) {
+                            Ok(_) => break,
+                            Err(StoreError::TailMoved { .. }) => {}
+                            Err(why) => panic!("{why}"),
+                        }
+                    }
+                }
+            });
+            scope.spawn(move || {
+                let mut talk = Talk::new(60);
+                for number in 0..60 {
+                    loop {
+                        let tail = other.tail(id).unwrap();
+                        talk.chain = Chain::at(tail);
+                        match other.append(id, tail, &[talk.user(&format!("kept {number}"))]) {
+                            Ok(_) => break,
+                            Err(StoreError::TailMoved { .. }) => {}
+                            Err(why) => panic!("{why}"),
+                        }
+                    }
+                }
+            });
+        });
+        drop(other);
+        let store = home.reopen(store);
+        let (all, damage) = read(&*store, id, 0);
+        assert!(damage.is_empty(), "{}: {damage:?}", home.name);
+        assert_eq!(all.len(), 16 + 15 + 60, "{}", home.name);
+        assert!(all[1..16].iter().all(|entry| entry.content().is_none()), "{}", home.name);
+        assert!(all[16..].iter().all(|entry| entry.content().is_some()), "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+    });
+}
