@@ -159,6 +159,82 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
     assert!(acknowledged >= 100);
 }
 
+/// Waits until somebody waits for the lock of a file. Whoever should wait must not be done.
+#[cfg(target_os = "linux")]
+fn until_somebody_waits<T>(file: &fs::File, thread: &std::thread::ScopedJoinHandle<'_, T>) {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = format!(":{} ", file.metadata().unwrap().ino());
+    loop {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        if locks.lines().any(|line| line.contains("->") && line.contains(&inode)) {
+            return;
+        }
+        assert!(!thread.is_finished(), "it did not wait");
+        std::thread::yield_now();
+    }
+}
+
+/// B43: an append waits for whoever holds the file, and then finds the file that goes by the name.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_append_waits_and_then_looks_again() {
+    let folder = support::folder();
+    let store = jsonl(folder.path());
+    let (mut talk, mut entries) = Talk::of(1, 2);
+    store.append(talk.id, None, &entries).unwrap();
+    let path = folder.path().join(format!("{}.jsonl", talk.id));
+    let file = fs::File::open(&path).unwrap();
+    file.lock().unwrap();
+    let next = talk.user("waited for");
+    let after = tail(&entries);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| store.append(talk.id, after, std::slice::from_ref(&next)));
+        until_somebody_waits(&file, &waiting);
+        // Another process writes the file anew, as erasing does.
+        let draft = folder.path().join("draft");
+        fs::copy(&path, &draft).unwrap();
+        fs::rename(&draft, &path).unwrap();
+        file.unlock().unwrap();
+        waiting.join().unwrap().unwrap();
+    });
+    entries.push(next.clone());
+    assert_eq!(read(&*store, talk.id, 0).0, entries);
+}
+
+/// Whoever reads while a line is written waits for its end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_is_being_written_is_waited_for() {
+    use std::io::Write as _;
+    let folder = support::folder();
+    let store = jsonl(folder.path());
+    let (talk, entries) = Talk::of(1, 3);
+    store.append(talk.id, None, &entries[..3]).unwrap();
+    let path = folder.path().join(format!("{}.jsonl", talk.id));
+    for way in ["read", "ancestors", "tail", "verify"] {
+        let before = fs::read(&path).unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.lock().unwrap();
+        let line = entries[3].to_line() + "\n";
+        let (half, rest) = line.split_at(line.len() / 2);
+        file.write_all(half.as_bytes()).unwrap();
+        let other = jsonl(folder.path());
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| match way {
+                "read" => read(&*other, talk.id, 0).0.len(),
+                "ancestors" => support::ancestors(&*other, talk.id, None).0.len(),
+                "tail" => other.tail(talk.id).unwrap().unwrap().seq as usize + 1,
+                _ => 4 + problems(&*other, None).len(),
+            });
+            until_somebody_waits(&file, &reading);
+            file.write_all(rest.as_bytes()).unwrap();
+            file.unlock().unwrap();
+            assert_eq!(reading.join().unwrap(), 4, "{way}");
+        });
+        fs::write(&path, before).unwrap();
+    }
+}
+
 /// A folder on a read-only file system, or in somebody else's hands, can be read and says why it cannot be written.
 #[test]
 fn a_folder_that_cannot_be_written_can_be_read() {

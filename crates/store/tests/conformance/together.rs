@@ -30,6 +30,37 @@ fn a_lock_names_its_holder() {
     });
 }
 
+/// B43: whoever has the store open sees what another appended, erased and deleted.
+#[test]
+fn what_another_did_is_seen() {
+    in_every_home(|home| {
+        if !home.is_on_disk() {
+            return;
+        }
+        let (here, there) = (home.open(), home.open());
+        let (mut talk, mut entries) = Talk::of(1, 2);
+        here.append(talk.id, None, &entries).unwrap();
+        for number in 0..6 {
+            let (writer, reader) = if number % 2 == 0 { (&there, &here) } else { (&here, &there) };
+            let next = talk.user(&format!("number {number}"));
+            writer.append(talk.id, tail(&entries), std::slice::from_ref(&next)).unwrap();
+            entries.push(next);
+            assert_eq!(reader.tail(talk.id).unwrap(), tail(&entries), "{}", home.name);
+            assert_eq!(reader.summary(talk.id).unwrap().entries, entries.len() as u64, "{}", home.name);
+            assert_eq!(read(&**reader, talk.id, 0).0, entries, "{}", home.name);
+        }
+        let note = talk.erased(entries[1].id());
+        here.erase(talk.id, tail(&entries).unwrap(), entries[1].id(), &note).unwrap();
+        assert_eq!(there.tail(talk.id).unwrap(), Some(Tail::of(&note)), "{}", home.name);
+        let next = talk.user("on");
+        there.append(talk.id, Some(Tail::of(&note)), std::slice::from_ref(&next)).unwrap();
+        assert_eq!(here.tail(talk.id).unwrap(), Some(Tail::of(&next)), "{}", home.name);
+        there.delete(talk.id).unwrap();
+        assert_eq!(here.tail(talk.id).unwrap(), None, "{}", home.name);
+        assert_eq!(here.list(&Query::default()).unwrap().total, 0, "{}", home.name);
+    });
+}
+
 /// B43, B50: threads and stores that append to one conversation at the same time lose nothing and mix nothing up.
 #[test]
 fn many_writers_to_one_conversation() {
