@@ -13,7 +13,7 @@ use rejoin_record::Entry;
 
 use super::{
     files,
-    known::Known,
+    known::{Known, Verdict},
     lines::{LineAt, Lines},
     pieces::{self, Rest, Shape},
     resolve,
@@ -56,6 +56,8 @@ pub(super) struct Broken {
     pub remainder: Remainder,
     /// Whether a newer version wrote it.
     pub newer: bool,
+    /// What it would be if only its version had been changed. Looked at as soon as what stands before it is known.
+    pub ours: Option<Box<Entry>>,
 }
 
 /// How much something looks like the remainder of a write that was cut off.
@@ -95,7 +97,20 @@ impl Broken {
             why: rest.why,
             remainder,
             newer: rest.newer,
+            ours: rest.ours,
         }
+    }
+
+    /// Decides whether a newer version wrote it. One flipped bit must not make a conversation one that only newer versions
+    /// may write to.
+    pub(super) fn settle(mut self, known: &Known) -> Self {
+        if let Some(ours) = self.ours.take()
+            && known.judge(&ours, false) == Verdict::Sure
+        {
+            self.newer = false;
+            self.why = format!("entry {} is not what it was when it was appended: {}", ours.id(), self.why);
+        }
+        self
     }
 
     /// A line that is longer than any entry.
@@ -106,6 +121,7 @@ impl Broken {
             why: format!("{} bytes are more than a line may have", at.len),
             remainder: Remainder::No,
             newer: false,
+            ours: None,
         }
     }
 
@@ -169,7 +185,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             }
         }
         if let Some(rest) = found.rest {
-            pending.push(Broken::new(at, &bytes, rest, entries));
+            pending.push(Broken::new(at, &bytes, rest, entries).settle(&known));
         }
     }
     for broken in pending {

@@ -118,7 +118,7 @@ pub(super) fn each(
         }
         let after = place.map_or(0, |place| place + 1);
         for one in broken.remove(&after).unwrap_or_default() {
-            if sink(Resolved::Broken(one, gapless(after)))?.is_break() {
+            if sink(Resolved::Broken(one.settle(known), gapless(after)))?.is_break() {
                 return Ok(());
             }
         }
@@ -190,5 +190,12 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Resolved
 
 /// A line that looks like an entry and cannot be used as one.
 fn wrong(one: &Found, why: String) -> Broken {
-    Broken { line: one.line, ranges: vec![one.range.clone()], why, remainder: Remainder::No, newer: false }
+    Broken {
+        line: one.line,
+        ranges: vec![one.range.clone()],
+        why,
+        remainder: Remainder::No,
+        newer: false,
+        ours: None,
+    }
 }
