@@ -306,8 +306,8 @@ impl Inner {
             }
         };
         let mut places = Places { before: found, batch: fresh, stored: None };
-        let mut key = Self::next_key(connection).map_err(failed("numbering the entry"))?;
-        for (number, entry) in fresh.iter().enumerate() {
+        let first = Self::next_key(connection).map_err(failed("numbering the entry"))?;
+        for (key, (number, entry)) in (first..).zip(fresh.iter().enumerate()) {
             let parent = match entry.envelope().parent {
                 None => None,
                 Some(parent) => {
@@ -317,7 +317,6 @@ impl Inner {
             };
             rows::insert(connection, packer, (key, conversation_key), entry, parent)
                 .map_err(unwritable("writing the entry"))?;
-            key += 1;
         }
         Ok(Tail::of(last))
     }

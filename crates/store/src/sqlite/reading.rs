@@ -245,6 +245,9 @@ pub(super) fn ancestors(
     }
 }
 
+/// One row of the way back: its place, the entry, and the place of its parent.
+type Step = (u64, Result<Entry, Damage>, Option<u64>);
+
 /// How far a walk came.
 enum Walked {
     /// To its end.
@@ -281,7 +284,7 @@ fn straight(
     let mut seen = 0;
     // One descending scan serves a stretch of entries that follow each other; a branch begins a new one.
     'stretch: loop {
-        let mut scan = || -> rusqlite::Result<Vec<(u64, Result<Entry, Damage>, Option<u64>)>> {
+        let mut scan = || -> rusqlite::Result<Vec<Step>> {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {} FROM entry WHERE conversation = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 64",
                 rows::COLUMNS
