@@ -1,10 +1,137 @@
 //! What a store is told about an entry: title, state, time, and the words to search for.
 
-use rejoin_record::Entry;
-use rejoin_store::Digest;
+use rejoin_formats::{Context, session};
+use rejoin_record::{
+    Block, BlockKind, Content, Entry, Kind, Message, Role, Text, Timestamp,
+    content::{self, Decision},
+    json::{Doc, Value},
+    limits,
+};
+use rejoin_store::{Digest, Speaker, Step, Title, Words};
 
 /// What there is to know about an entry.
 #[must_use]
-pub fn digest(_entry: &Entry) -> Digest {
-    Digest::default()
+pub fn digest(entry: &Entry) -> Digest {
+    let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
+    match Content::of(entry) {
+        Content::Header(header) => {
+            digest.provider = own(header.provider);
+            digest.model = own(header.model);
+            digest.directory = own(header.directory);
+            digest.format = own(header.format);
+        }
+        Content::Message(message) => {
+            digest.title = said(&message).map(Title::Said);
+            digest.step = step(&message);
+            digest.words = words(message.role.as_str(), text_of(&message));
+        }
+        Content::Meta(meta) => {
+            let title = meta.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
+            digest.words = title.clone().and_then(|title| words("title", title));
+            digest.title = title.map(Title::Given);
+        }
+        Content::Context(context) => (digest.provider, digest.model) = target(&context),
+        Content::Command(command) => {
+            digest.words = words("command", format!("{}\n{}", command.command, command.output));
+        }
+        Content::Compacted(compacted) => digest.words = words("summary", compacted.summary.to_string()),
+        Content::Turn(turn) => digest.step = Step::Turn(turn.state),
+        Content::Closed(closed) => {
+            // One that is run again stays open.
+            let decided = closed.calls.iter().all(|call| call.decision != Decision::Rerun);
+            digest.step = if decided { Step::Closed } else { Step::Nothing };
+        }
+        Content::Branch(_) => digest.step = Step::Moved,
+        _ => {}
+    }
+    digest
+}
+
+/// When something was said: the source's own time for what was imported, if it has one; else when it was appended.
+#[must_use]
+pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
+    let envelope = entry.envelope();
+    let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));
+    source.or_else(|| (!entry.id().is_derived()).then_some(envelope.timestamp))
+}
+
+/// The time that counts for the age of a conversation. A new title or an erased text makes it no younger.
+fn counted_time(entry: &Entry) -> Option<Timestamp> {
+    let kind = &entry.envelope().kind;
+    time_of(entry).filter(|_| !matches!(kind, Kind::Meta | Kind::Erased))
+}
+
+fn own(text: Option<Text>) -> Option<String> {
+    text.map(|text| text.to_string()).filter(|text| !text.is_empty())
+}
+
+fn words(role: &str, text: String) -> Option<Words> {
+    (!text.trim().is_empty()).then(|| Words { role: role.to_owned(), text })
+}
+
+/// The first line of what a person said, as a title. What agents put there is passed over.
+fn said(message: &Message) -> Option<String> {
+    if message.role != Role::User {
+        return None;
+    }
+    let texts = message.blocks.iter().filter_map(Block::as_text);
+    let text = texts.into_iter().find(|text| !text.is_blank() && !session::is_put_there(text))?;
+    let line = text.trim().lines().next()?.trim_end();
+    Some(line.chars().take(limits::TITLE_CHARS).collect())
+}
+
+/// A title that somebody gave, on one line.
+fn one_line(title: &str) -> String {
+    title.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn step(message: &Message) -> Step {
+    let speaker = match message.role {
+        Role::System | Role::Developer => Speaker::System,
+        Role::Assistant => Speaker::Assistant,
+        Role::Tool => Speaker::Tool,
+        Role::User | Role::Other(_) => Speaker::User,
+    };
+    Step::Message {
+        speaker,
+        calls: message.tool_calls().map(|call| call.id.to_string()).collect(),
+        results: message
+            .tool_results()
+            .filter_map(|result| result.call_id.as_ref().map(ToString::to_string))
+            .collect(),
+    }
+}
+
+/// Everything in a message that can be searched for, a line each.
+fn text_of(message: &Message) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for block in &message.blocks {
+        match &block.kind {
+            BlockKind::Text(text) => lines.push(text),
+            BlockKind::Reasoning(reasoning) => lines.push(&reasoning.text),
+            BlockKind::ToolCall(call) => lines.extend([call.name.as_str(), call.arguments.text().as_str()]),
+            BlockKind::ToolResult(result) => {
+                lines.extend(result.content.iter().filter_map(|inner| Some(inner.as_text()?.as_str())));
+            }
+            BlockKind::Image(media) | BlockKind::Document(media) => {
+                lines.extend(media.name.as_ref().map(Text::as_str));
+            }
+            BlockKind::Opaque(_) => {}
+        }
+    }
+    lines.retain(|line| !line.trim().is_empty());
+    lines.join("\n")
+}
+
+/// Provider and model that requests go to from here on: as the engine writes them, or as a body that was imported had them.
+fn target(context: &content::Context) -> (Option<String>, Option<String>) {
+    let Some(target) = &context.target else { return (None, None) };
+    let doc = Doc::parse(target.as_str());
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let field = |name: &str| {
+        let text = root?.given(name).and_then(Value::as_str)?.into_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    let imported = || Context::from_json(target.as_str())?.model();
+    (field("provider"), field("model").or_else(imported))
 }

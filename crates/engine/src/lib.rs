@@ -5,18 +5,26 @@
 
 pub mod calls;
 pub mod clock;
+pub mod conversation;
+mod copy;
 mod digest;
 mod error;
+mod import;
 pub mod reading;
 pub mod resolve;
+pub mod rollout;
+pub mod storage;
 mod writer;
 
 pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
+pub use conversation::{Appended, Conversation, Saved};
 pub use digest::digest;
 pub use error::EngineError;
 pub use reading::{Mode, Recorded, read};
 pub use resolve::resolve;
+pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
+pub use storage::SqliteStorage;
 pub use writer::{Copied, Imported, New, Writer};
 
 use rejoin_store::{Access, Location, Options, Store, StoreError};

@@ -1,8 +1,15 @@
 //! A conversation as it is read from a store: every entry, what is damaged, and the session that leads to its head.
 
-use rejoin_formats::Session;
-use rejoin_record::{ConversationId, Entry};
-use rejoin_store::{Damage, Store};
+use std::ops::ControlFlow;
+
+use rejoin_formats::{
+    Session,
+    session::Place as InSource,
+    sessions::jsonl::{self, Damaged},
+};
+use rejoin_record::{ConversationId, Entry, Kind, Text};
+use rejoin_store::{Damage, Item, Location, Place, Store, StoreError};
+use rejoin_view::{Finding, Rule};
 
 use crate::error::EngineError;
 
@@ -32,8 +39,147 @@ pub struct Recorded {
 /// Reads a conversation.
 ///
 /// # Errors
-/// If it is not there; strictly, also if something in it is damaged or nothing was said in it.
+/// If it is not there; strictly, also if something in it is damaged or nothing was said in it. A torn tail was never
+/// acknowledged: it is no damage, and reported all the same.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
-    let _ = (store, id, mode);
-    todo!()
+    let mut stored = Stored::default();
+    let read = store.read(id, 0, &mut |item| {
+        stored.add(item);
+        ControlFlow::Continue(())
+    });
+    read.map_err(|error| match error {
+        StoreError::NotFound(_) => EngineError::Store(error),
+        error => EngineError::Load(error),
+    })?;
+    let numbering = Numbering::of(store.location());
+    let Stored { entries, damage, .. } = stored;
+    let session = session(id, &entries, &damage, numbering);
+    if mode == Mode::Strict {
+        first_problem(id, &session, &damage, numbering)?;
+        let said = |entry: &Entry| matches!(entry.envelope().kind, Kind::Message | Kind::Compacted);
+        if !entries.iter().any(|(entry, _)| said(entry)) {
+            return Err(EngineError::Empty(id));
+        }
+    }
+    let session = numbering.name(session);
+    Ok(Recorded { id, entries: entries.into_iter().map(|(entry, _)| entry).collect(), damage, session })
+}
+
+/// Entries with their places, and damage, as a store hands them out.
+#[derive(Default)]
+struct Stored {
+    entries: Vec<(Entry, usize)>,
+    damage: Vec<Damage>,
+    /// The line of what was read last.
+    line: usize,
+}
+
+impl Stored {
+    fn add(&mut self, item: Item) {
+        self.line += 1;
+        match item {
+            Item::Entry(entry) => self.entries.push((entry, self.line)),
+            Item::Damage(damage) => {
+                // Damage says where it is; what was read before it may have been passed over in silence, such as blank lines.
+                self.line = line_of(damage.place).unwrap_or(self.line - 1);
+                self.damage.push(damage);
+            }
+        }
+    }
+}
+
+/// A place as a number from 1.
+fn line_of(place: Place) -> Option<usize> {
+    match place {
+        Place::Line(line) => usize::try_from(line).ok(),
+        Place::Row(row) => usize::try_from(row).ok()?.checked_add(1),
+        Place::Store => None,
+    }
+}
+
+/// How the things in a store are numbered for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// By the lines of a file, from 1.
+    Lines,
+    /// By rows, from 0: what stands in a table has no lines.
+    Rows,
+}
+
+impl Numbering {
+    pub(crate) fn of(location: &Location) -> Self {
+        if matches!(location, Location::Jsonl(_)) { Self::Lines } else { Self::Rows }
+    }
+
+    fn place(self, line: usize) -> Place {
+        match self {
+            Self::Lines => Place::Line(line as u64),
+            Self::Rows => Place::Row(line.saturating_sub(1) as u64),
+        }
+    }
+
+    /// Says of a session's places what whoever looks into the store would see there.
+    pub(crate) fn name(self, mut session: Session) -> Session {
+        if self == Self::Lines {
+            return session;
+        }
+        for finding in &mut session.findings {
+            if let Some(line) = finding.at.line.take() {
+                let row = Text::from(self.place(line).to_string());
+                finding.subject = Some(match &finding.subject {
+                    Some(subject) => Text::from(format!("{row}, {subject}")),
+                    None => row,
+                });
+            }
+        }
+        for (number, place) in session.places.iter_mut().enumerate() {
+            *place = InSource { index: number, line: None, ..*place };
+        }
+        session
+    }
+}
+
+/// The session of what was read, with places as lines from 1.
+pub(crate) fn session(
+    id: ConversationId,
+    entries: &[(Entry, usize)],
+    damage: &[Damage],
+    numbering: Numbering,
+) -> Session {
+    let line = |(entry, line): &(Entry, usize)| match numbering {
+        Numbering::Lines => *line,
+        Numbering::Rows => usize::try_from(entry.envelope().seq).unwrap_or(usize::MAX - 1).saturating_add(1),
+    };
+    let entries = entries.iter().map(|entry| (entry.0.clone(), line(entry))).collect();
+    let damaged = damage.iter().map(|damage| Damaged {
+        line: line_of(damage.place),
+        why: damage.why.clone(),
+        text: Text::from(String::from_utf8_lossy(&damage.bytes).into_owned()),
+        torn: damage.torn,
+    });
+    jsonl::session_of(id, entries, damaged.collect())
+}
+
+/// Fails at the first place where something is not as it was written.
+fn first_problem(
+    id: ConversationId,
+    session: &Session,
+    damage: &[Damage],
+    numbering: Numbering,
+) -> Result<(), EngineError> {
+    let of_storage = |finding: &&Finding| {
+        matches!(finding.rule, Rule::DamagedEntry | Rule::BrokenChain) && finding.is_problem()
+    };
+    let found = session.findings.iter().filter(of_storage).map(|finding| {
+        let place = finding.at.line.map_or(Place::Store, |line| numbering.place(line));
+        (finding.at.line.unwrap_or(usize::MAX), place, finding.to_string())
+    });
+    let damaged = damage.iter().filter(|damage| !damage.torn);
+    let damaged =
+        damaged.map(|damage| (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone()));
+    // What the store itself says of a place comes before what follows from it.
+    match damaged.chain(found).min_by_key(|(line, _, _)| *line) {
+        Some((_, place, why)) => Err(EngineError::Corrupted { id, place, why }),
+        None => Ok(()),
+    }
 }

@@ -1,10 +1,22 @@
-//! Writing to a store: begin a conversation, rename, fork, erase, import, copy.
+//! Writing to a store: begin a conversation, rename, fork, erase. Copying is in `copy.rs`, taking in other tools' sessions in
+//! `import.rs`.
+//!
+//! Whoever writes here holds the conversation's lock while it does.
 
-use rejoin_formats::Session;
-use rejoin_record::{ConversationId, EntryId};
-use rejoin_store::Store;
+use std::{collections::HashMap, ops::ControlFlow};
 
-use crate::{clock::Clock, error::EngineError};
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Tail, Text, Tree,
+    content::{Erased, Meta, Metadata},
+    entry::SaltedBody,
+    json::write,
+};
+use rejoin_store::{Holder, Item, Lock, Store, StoreError};
+
+use crate::{
+    clock::{Clock, conversation_id, stamp},
+    error::EngineError,
+};
 
 /// What a new conversation begins with.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +69,10 @@ impl Writer<'_> {
     /// # Errors
     /// If the store cannot be written.
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
-        let _ = new;
-        todo!()
+        let id = conversation_id(self.clock);
+        let _lock = self.lock(id)?;
+        self.store.append(id, None, &new.entries(id, self.clock))?;
+        Ok(id)
     }
 
     /// Gives a conversation a title.
@@ -66,48 +80,221 @@ impl Writer<'_> {
     /// # Errors
     /// If it is not there, or another process writes to it.
     pub fn rename(&self, id: ConversationId, title: &str) -> Result<(), EngineError> {
-        let _ = (id, title);
-        todo!()
+        let _lock = self.lock(id)?;
+        let tail = self.tail(id)?;
+        let meta = Meta { title: Some(Text::from(title.trim())), tags: None, scope: None };
+        let entry = Chain::at(Some(tail)).append(Kind::Meta, &Content::Meta(meta), stamp(self.clock, None));
+        self.store.append(id, Some(tail), &[entry])?;
+        Ok(())
     }
 
-    /// Makes a conversation of its own out of what leads to a message (to the head, if none is named).
+    /// Makes a conversation of its own out of what leads to a message (to the head, if none is named). The entries keep
+    /// ids, times, salts and exact bodies; what was erased stays behind. A note says where they are from.
     ///
     /// # Errors
     /// If it is not there.
     pub fn fork(&self, id: ConversationId, at: Option<EntryId>) -> Result<ConversationId, EngineError> {
-        let _ = (id, at);
-        todo!()
+        let entries = readable(self.store, id)?;
+        let tree = Tree::new(&entries);
+        let head = match at {
+            Some(at) => Some(tree.get(at).ok_or_else(|| EngineError::NoSuchMessage(at.to_string()))?),
+            None => tree.head(),
+        };
+        let path = head.map(|head| tree.path_to(head).0).unwrap_or_default();
+        let new = conversation_id(self.clock);
+        let _lock = self.lock(new)?;
+        let mut forked = Forked::begin(new, &entries, self.clock);
+        forked.note(id, head, &path, &entries, self.clock);
+        for entry in &path {
+            forked.add(entry);
+        }
+        // The system prompt and the tools may lie beside the path; whoever goes on needs them.
+        if !path.iter().any(|entry| entry.envelope().kind == Kind::Context)
+            && let Some(context) = entries.iter().rfind(|entry| entry.envelope().kind == Kind::Context)
+        {
+            forked.add(context);
+        }
+        append_in_batches(self.store, new, None, forked.entries)?;
+        Ok(new)
     }
 
-    /// Removes the content of entries for good; their hashes stay.
+    /// Removes the content of entries for good; their hashes stay. What was erased before stays as it is.
     ///
     /// # Errors
-    /// If one of them is not there, or another process writes to the conversation.
+    /// If one of them is not there, or another process writes to the conversation. Then nothing is erased.
     pub fn erase(
         &self,
         id: ConversationId,
         entries: &[EntryId],
         reason: Option<&str>,
     ) -> Result<(), EngineError> {
-        let _ = (id, entries, reason);
-        todo!()
+        let _lock = self.lock(id)?;
+        let mut there: HashMap<EntryId, bool> = HashMap::new();
+        self.store.read(id, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                there.insert(entry.id(), entry.content().is_some());
+            }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(missing) = entries.iter().find(|entry| !there.contains_key(entry)) {
+            return Err(EngineError::NoSuchMessage(missing.to_string()));
+        }
+        let mut tail = self.tail(id)?;
+        for entry in entries {
+            if there.insert(*entry, false) != Some(true) {
+                continue;
+            }
+            let erased = Erased { entry: *entry, reason: reason.map(Text::from) };
+            let stamp = stamp(self.clock, None);
+            let note = Chain::at(Some(tail)).append(Kind::Erased, &Content::Erased(erased), stamp);
+            tail = self.store.erase(id, tail, *entry, &note)?;
+        }
+        Ok(())
     }
 
-    /// Takes in another tool's session: what is not there yet.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or another process writes to the conversation.
-    pub fn import(&self, session: &Session) -> Result<Imported, EngineError> {
-        let _ = session;
-        todo!()
+    /// The right to write to a conversation.
+    pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
+        self.store.lock(id, &Holder::this(self.command, self.clock.now()))
     }
 
-    /// Copies a conversation from another store, entry by entry, hashes included: what is not there yet.
-    ///
-    /// # Errors
-    /// If it is not there, is damaged, or went on differently here.
-    pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
-        let _ = (other, id);
-        todo!()
+    fn tail(&self, id: ConversationId) -> Result<Tail, EngineError> {
+        Ok(self.store.tail(id)?.ok_or(StoreError::NotFound(id))?)
+    }
+}
+
+impl New {
+    /// The entries that a conversation begins with.
+    pub(crate) fn entries(&self, id: ConversationId, clock: &dyn Clock) -> Vec<Entry> {
+        let text = |text: &Option<String>| text.as_deref().map(Text::from);
+        let header = Metadata {
+            conversation: id,
+            provider: text(&self.provider),
+            model: text(&self.model),
+            directory: text(&self.directory),
+            format: None,
+        };
+        let mut chain = Chain::empty();
+        let mut entries = vec![chain.append(Kind::Header, &Content::Header(header), stamp(clock, None))];
+        if let Some(title) = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty()) {
+            let meta = Meta { title: Some(Text::from(title)), tags: None, scope: None };
+            entries.push(chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
+        }
+        entries
+    }
+}
+
+/// Every entry of a conversation that can be read.
+pub(crate) fn readable(store: &dyn Store, id: ConversationId) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    store.read(id, 0, &mut |item| {
+        if let Item::Entry(entry) = item {
+            entries.push(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(entries)
+}
+
+/// How much is handed to a store at once: a transaction of this size still fits into memory several times.
+const BATCH_BYTES: usize = 64 * 1024 * 1024;
+
+/// What an entry weighs in a batch.
+pub(crate) fn weight(entry: &Entry) -> usize {
+    entry.body().map_or(0, |body| body.as_str().len()) + 512
+}
+
+/// Appends entries, a batch after the other. The last two stand in one batch: a note about the head never stands alone.
+pub(crate) fn append_in_batches(
+    store: &dyn Store,
+    id: ConversationId,
+    mut tail: Option<Tail>,
+    entries: Vec<Entry>,
+) -> Result<Option<Tail>, StoreError> {
+    let mut rest = &entries[..];
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += weight(entry);
+            bytes <= BATCH_BYTES
+        };
+        let mut count = rest.iter().take_while(fits).count().max(1);
+        if count + 1 == rest.len() {
+            count += 1;
+        }
+        let (batch, behind) = rest.split_at(count);
+        tail = Some(store.append(id, tail, batch)?);
+        rest = behind;
+    }
+    Ok(tail)
+}
+
+/// A conversation that is made of another one's entries.
+struct Forked {
+    entries: Vec<Entry>,
+    parent: (EntryId, Hash),
+}
+
+impl Forked {
+    /// A header with what the other one's says.
+    fn begin(id: ConversationId, entries: &[Entry], clock: &dyn Clock) -> Self {
+        let known = entries.iter().find_map(|entry| match Content::of(entry) {
+            Content::Header(header) => Some(header),
+            _ => None,
+        });
+        let nothing =
+            Metadata { conversation: id, provider: None, model: None, directory: None, format: None };
+        let header = Metadata { conversation: id, ..known.unwrap_or(nothing) };
+        let header = Chain::empty().append(Kind::Header, &Content::Header(header), stamp(clock, None));
+        Self { parent: (header.id(), header.hash()), entries: vec![header] }
+    }
+
+    /// Where it is from, and the title that somebody gave the other one, if that does not lie on the path.
+    fn note(
+        &mut self,
+        from: ConversationId,
+        head: Option<&Entry>,
+        path: &[&Entry],
+        entries: &[Entry],
+        clock: &dyn Clock,
+    ) {
+        let title = |entry: &Entry| match Content::of(entry) {
+            Content::Meta(meta) => meta.title,
+            _ => None,
+        };
+        let given = entries.iter().rev().find_map(title);
+        let known = path.iter().rev().find_map(|entry| title(entry));
+        let mut scope = String::from("{");
+        write::key(&mut scope, "forked_from");
+        scope.push('{');
+        write::key(&mut scope, "conversation");
+        write::string(&mut scope, &from.to_string());
+        if let Some(head) = head {
+            write::key(&mut scope, "entry");
+            write::string(&mut scope, &head.id().to_string());
+        }
+        scope.push_str("}}");
+        let title = given.filter(|given| known.as_ref() != Some(given));
+        let meta = Meta { title, tags: None, scope: Some(Raw::new(scope)) };
+        let tail = self.entries.last().map(Tail::of);
+        let entry = Chain::at(tail).append(Kind::Meta, &Content::Meta(meta), stamp(clock, None));
+        self.push(entry);
+    }
+
+    /// One entry of the other's, sealed onto what is here.
+    fn add(&mut self, entry: &Entry) {
+        let Some(content) = entry.content() else { return };
+        if entry.envelope().kind == Kind::Header {
+            return;
+        }
+        let mut envelope = entry.envelope().clone();
+        envelope.seq = self.entries.len() as u64;
+        envelope.parent = Some(self.parent.0);
+        let content = SaltedBody { salt: content.salt, body: content.body.clone() };
+        self.push(Entry::seal(envelope, Some(self.parent.1), content));
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.parent = (entry.id(), entry.hash());
+        self.entries.push(entry);
     }
 }

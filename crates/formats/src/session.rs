@@ -12,7 +12,8 @@ use rejoin_record::{
 };
 use rejoin_view::{Finding, History, KnownCall, Position};
 
-use crate::{context::Context, input::InputError, responses::is_put_there};
+pub use crate::responses::is_put_there;
+use crate::{context::Context, input::InputError};
 
 /// Where a message came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

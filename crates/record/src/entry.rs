@@ -141,20 +141,24 @@ pub struct Envelope {
 
 impl Envelope {
     fn write(&self) -> String {
+        use fmt::Write as _;
+        // Ids, numbers and times have nothing in them that would have to be escaped.
         let mut out = String::with_capacity(220);
-        out.push_str("\"v\":");
-        write::string(&mut out, &self.version.to_string());
-        write::key(&mut out, "id");
-        write::string(&mut out, &self.id.to_string());
-        write::key(&mut out, "parent");
+        let mut id = [0; uuid::fmt::Hyphenated::LENGTH];
+        let mut spelled = |out: &mut String, entry: &EntryId| {
+            out.push('"');
+            out.push_str(entry.as_uuid().hyphenated().encode_lower(&mut id));
+            out.push('"');
+        };
+        // Writing to a string does not fail.
+        let _ = write!(out, "\"v\":\"{}\",\"id\":", self.version);
+        spelled(&mut out, &self.id);
+        out.push_str(",\"parent\":");
         match &self.parent {
-            Some(parent) => write::string(&mut out, &parent.to_string()),
+            Some(parent) => spelled(&mut out, parent),
             None => out.push_str("null"),
         }
-        write::key(&mut out, "seq");
-        out.push_str(&self.seq.to_string());
-        write::key(&mut out, "timestamp");
-        write::string(&mut out, &format!("{:.6}", self.timestamp));
+        let _ = write!(out, ",\"seq\":{},\"timestamp\":\"{:.6}\"", self.seq, self.timestamp);
         write::key(&mut out, "type");
         write::string(&mut out, self.kind.as_str());
         if let Some(time) = &self.source_time {
@@ -175,7 +179,9 @@ pub struct SaltedBody {
 }
 
 impl SaltedBody {
-    fn hash(&self) -> Hash {
+    /// Their hash.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
         Hasher::new("rejoin body 1").bytes(&self.salt.0).field(self.body.as_str()).finish()
     }
 }
@@ -283,7 +289,13 @@ impl Entry {
     /// Whether body and hashes agree, given the parent's hash.
     #[must_use]
     pub fn verifies(&self, parent: Option<Hash>) -> bool {
-        self.body_verifies() && chain_hash(self.envelope_bytes.as_str(), parent, self.inner) == self.hash
+        self.body_verifies() && self.follows(parent)
+    }
+
+    /// Whether its hash is that of its envelope, its parent's hash and the hash of its body.
+    #[must_use]
+    pub fn follows(&self, parent: Option<Hash>) -> bool {
+        chain_hash(self.envelope_bytes.as_str(), parent, self.inner) == self.hash
     }
 
     /// Whether the body is what its hash says, whatever the entry hangs on.

@@ -182,6 +182,15 @@ pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Exce
     Some((Excerpt { pieces }, hits.len()))
 }
 
+/// The beginning of a text, with nothing marked.
+pub(crate) fn beginning(text: &str) -> Excerpt {
+    let mut piece: String = text.chars().take(AROUND * 3).collect();
+    if piece.len() < text.len() {
+        piece.push('…');
+    }
+    Excerpt { pieces: vec![(piece, false)] }
+}
+
 /// Searches by reading everything.
 pub(crate) fn search(
     store: &dyn Store,

@@ -61,7 +61,51 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     if record.entries.is_empty() {
         return Err(ReadError::NoConversation("no line of it is an entry"));
     }
-    Ok(vec![record.finish(stream.name)])
+    Ok(vec![record.finish(Name::File(stream.name))])
+}
+
+/// Something in a store that is no entry.
+#[derive(Debug, Clone)]
+pub struct Damaged {
+    /// Its place in the order of what is stored, from 1: the line of a file of entries.
+    pub line: Option<usize>,
+    /// What is wrong with it.
+    pub why: String,
+    /// Its text, as far as it is one.
+    pub text: Text,
+    /// Whether it is the remainder of a write that was never acknowledged.
+    pub torn: bool,
+}
+
+/// The session of a conversation that is kept in a store: the same that reading its file of entries gives. Each entry comes
+/// with its place in the order of what is stored, from 1.
+///
+/// The id is what the conversation is found by, also where its header is damaged.
+#[must_use]
+pub fn session_of(id: ConversationId, entries: Vec<(Entry, usize)>, damaged: Vec<Damaged>) -> Session {
+    let place = |line: Option<usize>| Place { index: line.map_or(0, |line| line - 1), offset: 0, line };
+    let mut record = Record::default();
+    for (entry, line) in entries {
+        record.places.entry(entry.id()).or_insert(place(Some(line.max(1))));
+        record.entries.push(entry);
+    }
+    for damage in damaged {
+        let place = place(damage.line.filter(|line| *line > 0));
+        let rule = if damage.torn { Rule::TornTail } else { Rule::DamagedEntry };
+        record.findings.push(Finding::new(rule, at(place), Action::SetAside).because(damage.why));
+        // What is torn was never part of the chain: it does not excuse what does not add up.
+        record.excused |= !damage.torn;
+        record.damaged.push((place, damage.text));
+    }
+    record.finish(Name::Id(id))
+}
+
+/// What a conversation is called by whoever reads it.
+enum Name<'n> {
+    /// The file that it is in; its id stands in its header.
+    File(&'n str),
+    /// The id that a store keeps it under.
+    Id(ConversationId),
 }
 
 #[derive(Default)]
@@ -70,6 +114,8 @@ struct Record {
     places: HashMap<EntryId, Place>,
     damaged: Vec<(Place, Text)>,
     findings: Vec<Finding>,
+    /// Whether damage explains why the chain behind it does not add up.
+    excused: bool,
 }
 
 impl LineReader for Record {
@@ -88,6 +134,7 @@ impl LineReader for Record {
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
         self.damaged.push((line.place, Text::new(line.text.clone())));
+        self.excused = true;
         self.findings.push(finding);
     }
 
@@ -99,7 +146,6 @@ impl LineReader for Record {
 impl Record {
     /// Sets aside what is not what it was when it was appended, and says what else does not add up.
     fn verify(&mut self) {
-        let damaged_before = !self.damaged.is_empty();
         let mut changed: HashSet<EntryId> = HashSet::new();
         for discrepancy in verify(&self.entries) {
             let about = match &discrepancy {
@@ -115,7 +161,7 @@ impl Record {
                 changed.insert(id);
                 let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside);
                 self.findings.push(finding.because(discrepancy.to_string()));
-            } else if !damaged_before {
+            } else if !self.excused {
                 // What was damaged breaks the chain behind it; that is said once, at the damage.
                 let finding = Finding::new(Rule::BrokenChain, at(place), Action::Kept);
                 self.findings.push(finding.because(discrepancy.to_string()));
@@ -128,7 +174,7 @@ impl Record {
         }
     }
 
-    fn finish(mut self, name: &str) -> Session {
+    fn finish(mut self, name: Name<'_>) -> Session {
         self.verify();
         let tree = Tree::new(&self.entries);
         let walked = path(&tree);
@@ -179,8 +225,12 @@ impl Record {
         }
         let context = surroundings(context, format.as_deref(), walked.history.messages());
         let first = walked.history.messages().first().and_then(|message| message.native.as_ref());
-        let id: ConversationId =
-            id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)));
+        let id: ConversationId = match name {
+            Name::Id(id) => id,
+            Name::File(name) => {
+                id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)))
+            }
+        };
         let walked_findings = walked.findings.into_iter().zip(&walked.found_at).map(on_path);
         let findings = self.findings.iter().cloned().chain(walked_findings).collect();
         Session {

@@ -1,16 +1,617 @@
 //! One SQLite file with every conversation.
+//!
+//! The record is two tables and the large strings; `migrations/` describes them. Lists and search come from an index in a file
+//! of its own (`../index`), which follows soon after each append and can be thrown away. Nothing but `erase.rs` and `delete.rs`
+//! changes a row.
 
-use std::path::Path;
+mod body;
+mod delete;
+mod erase;
+mod opening;
+mod reading;
+mod rows;
+mod schema;
+mod verify;
+mod wal;
 
-use crate::{error::StoreError, memory::Memory, open::Options};
+use std::{
+    fmt,
+    ops::{ControlFlow, Deref},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior};
+
+use self::{
+    body::{Packer, Unpacker},
+    rows::Parents,
+    schema::Opened,
+};
+use crate::{
+    aside::Asides,
+    digest::Digester,
+    error::StoreError,
+    index::{Follower, Index, Source},
+    location::Location,
+    lock::{Holder, Lock, Locks},
+    open::{Access, Options},
+    scan,
+    store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
+    summary::Summary,
+};
 
 /// A store in one SQLite file.
-#[derive(Debug)]
-pub struct Sqlite;
+pub struct Sqlite {
+    inner: Arc<Inner>,
+    follower: Follower,
+}
+
+/// What the store and whatever follows behind it share.
+struct Inner {
+    path: PathBuf,
+    location: Location,
+    read_only: Option<String>,
+    writer: Mutex<Option<Pen>>,
+    readers: Mutex<Vec<Reader>>,
+    index: Mutex<Option<Index>>,
+    locks: Locks,
+    asides: Asides,
+    /// What was found when the file was opened.
+    damage: Vec<Damage>,
+    digester: Digester,
+}
+
+/// The one connection that writes.
+struct Pen {
+    connection: Connection,
+    packer: Packer,
+}
+
+/// A connection that reads.
+struct Reader {
+    connection: Connection,
+    unpacker: Unpacker,
+}
+
+/// A reader that goes back to the others when it is dropped.
+struct Borrowed<'i> {
+    reader: Option<Reader>,
+    inner: &'i Inner,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            lock(&self.inner.readers).push(reader);
+        }
+    }
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Reader;
+    fn deref(&self) -> &Reader {
+        self.reader.as_ref().expect("BUG: it goes back only when dropped")
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A refusal of the database while reading.
+fn failed(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |error| {
+        let unwritable = is_unwritable(&error);
+        StoreError::Database { what, why: error.to_string(), unwritable }
+    }
+}
+
+/// A refusal of the database while writing.
+fn unwritable(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    failed(what)
+}
+
+/// Whether the disk, not the data, is what is wrong.
+fn is_unwritable(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(
+            ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed
+        )
+    )
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}
 
 impl Sqlite {
-    /// Opens or makes one.
-    pub(crate) fn open(_: &Path, options: Options) -> Result<Memory, StoreError> {
-        Ok(Memory::new(options.digester))
+    /// Opens a file, or makes one.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+    pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
+        if options.access == Access::Read && !path.exists() {
+            return Err(StoreError::Missing(path.to_owned()));
+        }
+        let beside = |end: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        let asides = Asides::new(beside(".aside"));
+        let location = Location::Sqlite(path.to_owned());
+        let opening::Found { path: file, opened, damage } = opening::open(path, options.access, &asides)?;
+        let unpacker = || Unpacker::new().map_err(StoreError::io("setting up decompression"));
+        let (writer, readers, read_only) = match opened {
+            Opened::Writable(connection) => {
+                let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
+                (Some(Pen { connection, packer }), Vec::new(), None)
+            }
+            Opened::Readable(connection, why) => {
+                (None, vec![Reader { connection, unpacker: unpacker()? }], Some(why))
+            }
+        };
+        let inner = Arc::new(Inner {
+            location,
+            read_only,
+            writer: Mutex::new(writer),
+            readers: Mutex::new(readers),
+            index: Mutex::new(None),
+            locks: Locks::new(beside(".locks")),
+            asides,
+            damage,
+            digester: options.digester,
+            path: file,
+        });
+        let follower = Follower::new(Arc::clone(&inner) as _);
+        Ok(Self { inner, follower })
     }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A mended copy was made for this process only.
+        if self.location != Location::Sqlite(self.path.clone()) {
+            lock(&self.readers).clear();
+            opening::remove(&self.path);
+        }
+    }
+}
+
+impl Inner {
+    fn reader(&self) -> Result<Borrowed<'_>, StoreError> {
+        let known = lock(&self.readers).pop();
+        let reader = match known {
+            Some(reader) => reader,
+            None => Reader {
+                connection: schema::reconnect(&self.path)?,
+                unpacker: Unpacker::new().map_err(StoreError::io("setting up decompression"))?,
+            },
+        };
+        Ok(Borrowed { reader: Some(reader), inner: self })
+    }
+
+    /// Does something in one transaction that is durable when this returns.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut writer = lock(&self.writer);
+        let Some(pen) = writer.as_mut() else {
+            let why = self.read_only.clone().unwrap_or_default();
+            return Err(StoreError::ReadOnly(why));
+        };
+        let transaction = Transaction::new_unchecked(&pen.connection, TransactionBehavior::Immediate)
+            .map_err(unwritable("beginning to write"))?;
+        let done = work(&transaction, &mut pen.packer)?;
+        transaction.commit().map_err(unwritable("writing"))?;
+        Ok(done)
+    }
+
+    fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
+        connection
+            .prepare_cached("SELECT key FROM conversation WHERE id = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([conversation.to_string()], |row| row.get(0)).optional()
+            })
+            .map_err(failed("looking for the conversation"))
+    }
+
+    fn tail_of(connection: &Connection, key: i64) -> Result<Option<Tail>, StoreError> {
+        let found = connection
+            .prepare_cached(
+                "SELECT seq, id, hash FROM entry WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?)))
+                    .optional()
+            });
+        let found = found.map_err(failed("reading the newest entry"))?;
+        Ok(found.map(|(seq, id, hash)| Tail {
+            seq: seq.unsigned_abs(),
+            id: EntryId::from_bytes(id),
+            hash: Hash::from_bytes(hash),
+        }))
+    }
+
+    /// The key that the next entry gets.
+    fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
+        let newest: i64 = connection
+            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")?
+            .query_row([], |row| row.get(0))?;
+        // Keys of what was deleted are not used again. If that cannot be read, the index is made anew more often.
+        let floor = connection
+            .prepare_cached("SELECT value FROM meta WHERE name = 'floor'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        Ok(newest.max(floor.unwrap_or(0)) + 1)
+    }
+
+    fn append(
+        connection: &Connection,
+        packer: &mut Packer,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        entries: &[Entry],
+    ) -> Result<Tail, StoreError> {
+        let key = Self::key_of(connection, conversation)?;
+        let found = key.map_or(Ok(None), |key| Self::tail_of(connection, key))?;
+        let mut known = 0;
+        if found != after {
+            let moved = || StoreError::TailMoved { expected: after, found };
+            let behind = Self::behind(connection, key.ok_or_else(moved)?, after)?.ok_or_else(moved)?;
+            known = scan::already(&behind, entries).ok_or_else(moved)?;
+        }
+        let fresh = &entries[known..];
+        let Some(last) = fresh.last() else {
+            return found.ok_or(StoreError::BrokenBatch("there is nothing to append"));
+        };
+        let conversation_key = match key {
+            Some(key) => key,
+            None => {
+                connection
+                    .prepare_cached("INSERT INTO conversation (id) VALUES (?1)")
+                    .and_then(|mut statement| statement.execute([conversation.to_string()]))
+                    .map_err(unwritable("beginning the conversation"))?;
+                connection.last_insert_rowid()
+            }
+        };
+        let mut places = Places { before: found, batch: fresh, stored: None };
+        let mut key = Self::next_key(connection).map_err(failed("numbering the entry"))?;
+        for (number, entry) in fresh.iter().enumerate() {
+            let parent = match entry.envelope().parent {
+                None => None,
+                Some(parent) => {
+                    let place = places.of(parent, number, connection, conversation_key)?;
+                    Some(place.ok_or(StoreError::BrokenBatch("a parent is not there"))?)
+                }
+            };
+            rows::insert(connection, packer, (key, conversation_key), entry, parent)
+                .map_err(unwritable("writing the entry"))?;
+            key += 1;
+        }
+        Ok(Tail::of(last))
+    }
+
+    /// Ids and hashes of what is stored behind a place; none if that place is not what the caller knows.
+    fn behind(
+        connection: &Connection,
+        key: i64,
+        after: Option<Tail>,
+    ) -> Result<Option<Vec<(EntryId, Hash)>>, StoreError> {
+        let from = after.map_or(0, |tail| tail.seq);
+        let read = || -> rusqlite::Result<Vec<(EntryId, Hash)>> {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, hash FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 100000",
+            )?;
+            let rows = statement.query_map((key, from as i64), |row| {
+                Ok((EntryId::from_bytes(row.get(0)?), Hash::from_bytes(row.get(1)?)))
+            })?;
+            rows.collect()
+        };
+        let mut stored = read().map_err(failed("reading the newest entries"))?;
+        if let Some(after) = after {
+            if stored.first() != Some(&(after.id, after.hash)) {
+                return Ok(None);
+            }
+            stored.remove(0);
+        }
+        Ok(Some(stored))
+    }
+}
+
+/// Where the parents of a batch are.
+struct Places<'b> {
+    before: Option<Tail>,
+    batch: &'b [Entry],
+    stored: Option<std::collections::HashMap<EntryId, u64>>,
+}
+
+impl Places<'_> {
+    fn of(
+        &mut self,
+        parent: EntryId,
+        number: usize,
+        connection: &Connection,
+        conversation: i64,
+    ) -> Result<Option<u64>, StoreError> {
+        // Nearly always it is the one just before.
+        let before = number.checked_sub(1).map(|number| Tail::of(&self.batch[number])).or(self.before);
+        if let Some(before) = before.filter(|before| before.id == parent) {
+            return Ok(Some(before.seq));
+        }
+        if self.stored.is_none() {
+            let mut places: std::collections::HashMap<EntryId, u64> =
+                self.batch.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
+            let mut read = || -> rusqlite::Result<()> {
+                let mut statement =
+                    connection.prepare_cached("SELECT id, seq FROM entry WHERE conversation = ?1")?;
+                let rows = statement.query_map([conversation], |row| {
+                    Ok((EntryId::from_bytes(row.get(0)?), row.get::<_, i64>(1)?.unsigned_abs()))
+                })?;
+                for row in rows {
+                    let (id, seq) = row?;
+                    places.insert(id, seq);
+                }
+                Ok(())
+            };
+            read().map_err(failed("looking for the parent"))?;
+            self.stored = Some(places);
+        }
+        let seq = self.batch[number].envelope().seq;
+        let found = self.stored.as_ref().and_then(|stored| stored.get(&parent).copied());
+        Ok(found.filter(|found| *found < seq))
+    }
+}
+
+/// What the index follows.
+impl Source for Inner {
+    fn path(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push("-index");
+        PathBuf::from(name)
+    }
+
+    fn name(&self) -> Result<String, StoreError> {
+        let reader = self.reader()?;
+        reader
+            .connection
+            .query_row("SELECT value FROM meta WHERE name = 'store'", [], |row| row.get(0))
+            .map_err(failed("reading the store's name"))
+    }
+
+    fn removed(&self) -> Result<i64, StoreError> {
+        let reader = self.reader()?;
+        reader
+            .connection
+            .prepare_cached("SELECT value FROM meta WHERE name = 'removed'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(failed("reading a counter"))
+    }
+
+    fn newest(&self) -> Result<i64, StoreError> {
+        let reader = self.reader()?;
+        reader
+            .connection
+            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(failed("reading the newest entry"))
+    }
+
+    fn behind(
+        &self,
+        key: i64,
+        each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut reader = self.reader()?;
+        let Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
+        let mut walk = || -> rusqlite::Result<()> {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {}, entry.conversation, conversation.id FROM entry JOIN conversation ON conversation.key = \
+                 entry.conversation WHERE entry.key > ?1 ORDER BY entry.key",
+                rows::COLUMNS.replace("seq, id,", "seq, entry.id,").replace(", key", ", entry.key")
+            ))?;
+            let mut rows = statement.query([key])?;
+            // Each conversation has its own chain.
+            let mut parents: std::collections::HashMap<i64, Parents> = std::collections::HashMap::new();
+            while let Some(row) = rows.next()? {
+                let conversation: i64 = row.get(12)?;
+                let Ok(id) = row.get_ref(13)?.as_str().unwrap_or_default().parse() else { continue };
+                let parents = parents.entry(conversation).or_default();
+                let entry = rows::decode(row, conversation, connection, unpacker, parents);
+                if each(row.get(11)?, id, entry).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        walk().map_err(failed("reading new entries"))
+    }
+
+    fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError> {
+        let mut found = None;
+        self.behind(key - 1, &mut |this, conversation, entry| {
+            if let Ok(entry) = entry
+                && this == key
+            {
+                found = Some((conversation, entry));
+            }
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError> {
+        let reader = self.reader()?;
+        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(Vec::new()) };
+        let read = || -> rusqlite::Result<Vec<i64>> {
+            let mut statement =
+                reader.connection.prepare_cached("SELECT key FROM entry WHERE conversation = ?1")?;
+            statement.query_map([key], |row| row.get(0))?.collect()
+        };
+        read().map_err(failed("reading the conversation"))
+    }
+
+    fn digester(&self) -> Digester {
+        self.digester
+    }
+
+    fn index(&self) -> &Mutex<Option<Index>> {
+        &self.index
+    }
+}
+
+impl Store for Sqlite {
+    fn location(&self) -> &Location {
+        &self.inner.location
+    }
+
+    fn read_only(&self) -> Option<&str> {
+        self.inner.read_only.as_deref()
+    }
+
+    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+        let reader = self.inner.reader()?;
+        let Some(key) = Inner::key_of(&reader.connection, conversation)? else { return Ok(None) };
+        Inner::tail_of(&reader.connection, key)
+    }
+
+    fn append(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        entries: &[Entry],
+    ) -> Result<Tail, StoreError> {
+        scan::check_batch(after, entries)?;
+        let tail = self
+            .inner
+            .write(|connection, packer| Inner::append(connection, packer, conversation, after, entries))?;
+        self.follower.follow();
+        Ok(tail)
+    }
+
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+        reading::read(&self.inner, conversation, from, each)
+    }
+
+    fn ancestors(
+        &self,
+        conversation: ConversationId,
+        of: Option<EntryId>,
+        each: Each<'_>,
+    ) -> Result<(), StoreError> {
+        reading::ancestors(&self.inner, conversation, of, each)
+    }
+
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        Index::list(&*self.inner, query)
+    }
+
+    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+        match Index::summary(&*self.inner, conversation)? {
+            Some(summary) => Ok(summary),
+            None => scan::summary(self, conversation, self.inner.digester),
+        }
+    }
+
+    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
+        let reader = self.inner.reader()?;
+        let read = || -> rusqlite::Result<Vec<ConversationId>> {
+            let mut statement = reader.connection.prepare_cached(
+                "SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
+            )?;
+            // A tilde comes behind every letter of an id.
+            let from = format!("{}{bare}", ConversationId::PREFIX);
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows =
+                statement.query_map((&from, format!("{from}~"), limit), |row| row.get::<_, String>(0))?;
+            Ok(rows
+                .collect::<rusqlite::Result<Vec<_>>>()?
+                .into_iter()
+                .filter_map(|id| id.parse().ok())
+                .collect())
+        };
+        read().map_err(failed("looking for conversations"))
+    }
+
+    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        Index::search(&*self.inner, search)
+    }
+
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        if let Some(why) = self.read_only() {
+            return Err(StoreError::ReadOnly(why.to_owned()));
+        }
+        self.inner.locks.acquire(conversation, holder)
+    }
+
+    fn erase(
+        &self,
+        conversation: ConversationId,
+        after: Tail,
+        entry: EntryId,
+        note: &Entry,
+    ) -> Result<Tail, StoreError> {
+        scan::check_batch(Some(after), std::slice::from_ref(note))?;
+        erase::erase(&self.inner, conversation, after, entry, note)
+    }
+
+    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        delete::delete(&self.inner, conversation)
+    }
+
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn verify(
+        &self,
+        conversation: Option<ConversationId>,
+        each: &mut dyn FnMut(Problem),
+    ) -> Result<Verified, StoreError> {
+        verify::verify(self, conversation, each)
+    }
+
+    fn size(&self) -> Result<Size, StoreError> {
+        let of = |path: &Path| {
+            let log = |end: &str| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(end);
+                std::fs::metadata(PathBuf::from(name)).map_or(0, |metadata| metadata.len())
+            };
+            log("") + log("-wal")
+        };
+        Ok(Size { record: of(&self.inner.path), index: of(&Source::path(&*self.inner)) })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Index::catch_up(&*self.inner)
+    }
+
+    fn rebuild(&self) -> Result<(), StoreError> {
+        Index::rebuild(&*self.inner)
+    }
+}
+
+/// Where a damage is that belongs to no entry.
+fn nowhere(why: String) -> Item {
+    Item::Damage(Damage { place: Place::Store, why, bytes: Vec::new(), torn: false })
 }

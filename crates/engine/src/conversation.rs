@@ -1,0 +1,472 @@
+//! A conversation in an agent's hands: read once, appended to as it goes, and never ended by trouble with its store.
+//!
+//! An append is durable when it returns, or says that it is not and why. What is not durable is kept, and tried again before
+//! anything newer is stored, so the store never has a hole.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+};
+
+use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, content::RawItem,
+    entry::SaltedBody,
+};
+use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
+use rejoin_view::{Finding, History, OnBroken, Policy, Repaired, repair};
+
+use crate::{
+    clock::{Clock, conversation_id, stamp},
+    error::EngineError,
+    reading::{self, Numbering},
+    writer::New,
+};
+
+/// How often a conversation that others write to is caught up with before it is left for the next append.
+const CATCH_UPS: usize = 4;
+
+/// Whether what was appended is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// It is, for good.
+    Durable,
+    /// It is not: it is kept in memory and tried again at the next append.
+    InMemory {
+        /// What to tell a person.
+        warning: String,
+    },
+}
+
+impl Saved {
+    fn not(why: impl std::fmt::Display) -> Self {
+        let warning = format!("Failed to save turn: {why}");
+        tracing::warn!("{warning}");
+        Self::InMemory { warning }
+    }
+
+    /// What to tell a person, if there is something.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        match self {
+            Self::Durable => None,
+            Self::InMemory { warning } => Some(warning),
+        }
+    }
+}
+
+/// What an append did.
+#[derive(Debug, Clone)]
+pub struct Appended {
+    /// The entry. Its id stays; place and hash may still change while it is in memory only.
+    pub entry: Entry,
+    /// Whether it is stored.
+    pub saved: Saved,
+}
+
+/// Where a conversation is kept.
+struct Home {
+    store: Arc<dyn Store>,
+    /// What is being done, for whoever waits for the lock; none if it is only read.
+    command: Option<String>,
+    lock: Option<Lock>,
+}
+
+/// A conversation.
+pub struct Conversation {
+    id: ConversationId,
+    clock: Arc<dyn Clock>,
+    home: Option<Home>,
+    numbering: Numbering,
+    /// What can be read, in the order of appending.
+    entries: Vec<Entry>,
+    damage: Vec<Damage>,
+    /// How many of the entries are stored.
+    stored: usize,
+    /// The newest entry of the store, as far as is known here.
+    after: Option<Tail>,
+    /// What the next entry follows.
+    head: Option<(EntryId, Hash)>,
+    saved: Saved,
+    session: OnceLock<Session>,
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unsaved = self.unsaved().len();
+        write!(
+            f,
+            "Conversation({}, {} entries, {unsaved} of them in memory only)",
+            self.id,
+            self.entries.len()
+        )
+    }
+}
+
+impl Conversation {
+    /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
+    #[must_use]
+    pub fn create(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
+        let mut conversation = Self::begun(clock, new);
+        conversation.move_in(store, Some(command.to_owned()));
+        conversation.save();
+        conversation
+    }
+
+    /// Begins a conversation that has no store yet: see [`Conversation::attach`].
+    #[must_use]
+    pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
+        let mut conversation = Self::begun(clock, new);
+        conversation.save();
+        conversation
+    }
+
+    fn begun(clock: Arc<dyn Clock>, new: &New) -> Self {
+        let id = conversation_id(&*clock);
+        let entries = new.entries(id, &*clock);
+        Self {
+            id,
+            clock,
+            home: None,
+            numbering: Numbering::Rows,
+            head: entries.last().map(|entry| (entry.id(), entry.hash())),
+            entries,
+            damage: Vec::new(),
+            stored: 0,
+            after: None,
+            saved: Saved::Durable,
+            session: OnceLock::new(),
+        }
+    }
+
+    /// Opens a conversation to go on with it. It is locked until it is dropped. Damage does not keep it from being opened:
+    /// [`Conversation::findings`] and [`Conversation::damage`] tell of it. If the store can only be read, it goes on in
+    /// memory.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read at all, or another process writes to it.
+    pub fn open(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        id: ConversationId,
+        command: &str,
+    ) -> Result<Self, EngineError> {
+        // Whoever is read after the lock is held is read as it is.
+        let lock = match store.lock(id, &Holder::this(command, clock.now())) {
+            Ok(lock) => Some(lock),
+            Err(why @ StoreError::Locked(_)) => return Err(why.into()),
+            Err(why) => {
+                tracing::warn!("Failed to lock conversation {id}: {why}");
+                None
+            }
+        };
+        Self::opened(store, clock, id, Some(command.to_owned()), lock)
+    }
+
+    /// Opens a conversation to look at it. What is appended stays in memory.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read at all.
+    pub fn open_read_only(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        id: ConversationId,
+    ) -> Result<Self, EngineError> {
+        Self::opened(store, clock, id, None, None)
+    }
+
+    fn opened(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        id: ConversationId,
+        command: Option<String>,
+        lock: Option<Lock>,
+    ) -> Result<Self, EngineError> {
+        let after = store.tail(id)?;
+        let recorded = reading::read(&*store, id, reading::Mode::Recover)?;
+        let mut entries = recorded.entries;
+        let mut stored = entries.len();
+        if after.is_none() && entries.is_empty() {
+            // Nothing at all is there, not even a header: it begins anew.
+            entries = New::default().entries(id, &*clock);
+            stored = 0;
+        }
+        let newest = entries.iter().max_by_key(|entry| entry.envelope().seq).map(Tail::of);
+        let after = after.or(newest.filter(|_| stored > 0));
+        // Where nothing can be read, the store still knows what comes last.
+        let head = newest.or(after).map(|tail| (tail.id, tail.hash));
+        Ok(Self {
+            id,
+            clock,
+            numbering: Numbering::of(store.location()),
+            home: Some(Home { store, command, lock }),
+            head,
+            entries,
+            damage: recorded.damage,
+            stored,
+            after,
+            saved: Saved::Durable,
+            session: OnceLock::from(recorded.session),
+        })
+    }
+
+    /// Gives the conversation a store: one for it that had none, or another one. Everything in it is stored there.
+    pub fn attach(&mut self, store: Arc<dyn Store>, command: &str) -> Saved {
+        let same = self.after.is_some() && store.tail(self.id).ok().flatten() == self.after;
+        if !same {
+            (self.stored, self.after) = (0, None);
+        }
+        self.move_in(store, Some(command.to_owned()));
+        self.save()
+    }
+
+    fn move_in(&mut self, store: Arc<dyn Store>, command: Option<String>) {
+        self.numbering = Numbering::of(store.location());
+        self.home = Some(Home { store, command, lock: None });
+        self.session.take();
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> ConversationId {
+        self.id
+    }
+
+    /// Every entry that can be read, in the order of appending; those that are in memory only stand last.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries that are in memory only.
+    #[must_use]
+    pub fn unsaved(&self) -> &[Entry] {
+        &self.entries[self.stored..]
+    }
+
+    /// The entry that the next one follows.
+    #[must_use]
+    pub fn head(&self) -> Option<EntryId> {
+        self.head.map(|(id, _)| id)
+    }
+
+    /// The newest entry of its store, as far as is known here.
+    #[must_use]
+    pub fn tail(&self) -> Option<Tail> {
+        self.after
+    }
+
+    /// Whether everything is stored, as of the last attempt.
+    #[must_use]
+    pub fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// What in the store cannot be used as it is.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// The session that leads to the head.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.session.get_or_init(|| {
+            // Lines are not known any more once something was appended; the order is.
+            let numbered = self.entries.iter().cloned().zip(1..).collect::<Vec<_>>();
+            self.numbering.name(reading::session(self.id, &numbered, &self.damage, self.numbering))
+        })
+    }
+
+    /// The messages that lead to the head.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.session().messages
+    }
+
+    /// The history that leads to the head.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.session().history()
+    }
+
+    /// What was found while reading.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.session().findings
+    }
+
+    /// What a model may see of it, and what had to be mended for that.
+    #[must_use]
+    pub fn view(&self, policy: Policy) -> Repaired {
+        repair(&self.history(), policy)
+    }
+
+    /// A request body of a dialect.
+    ///
+    /// # Errors
+    /// If the setting refuses a broken conversation, or the provider's size limits do.
+    pub fn request(
+        &self,
+        dialect: Dialect,
+        model: Option<&str>,
+        on_broken: OnBroken,
+    ) -> Result<Converted, ConvertError> {
+        convert(self.session(), dialect, model, on_broken)
+    }
+
+    /// Appends a message behind the head.
+    pub fn say(&mut self, message: Message) -> Appended {
+        self.append(&Content::Message(message))
+    }
+
+    /// Appends something behind the head. Whatever is in memory only is stored before it.
+    ///
+    /// If somebody else appended to the conversation in between (which the lock prevents for those who take it), theirs
+    /// stays, and this one goes on behind its own head: that is a branch, and nobody's word is lost.
+    pub fn append(&mut self, content: &Content) -> Appended {
+        let raw;
+        let (kind, content) = match content {
+            // A header stands first and nowhere else; content without a kind of its own is kept as it is.
+            Content::Header(_) | Content::Gone | Content::Unknown(_) | Content::Unreadable(_) => {
+                let text = Text::from(content.to_body().as_str());
+                raw = Content::Raw(RawItem { format: Text::new("rejoin"), text });
+                (Kind::Raw, &raw)
+            }
+            content => (kind_of(content), content),
+        };
+        let stamp = stamp(&*self.clock, None);
+        let entry = self.chain().append_under(self.head, kind, content, stamp);
+        self.head = Some((entry.id(), entry.hash()));
+        self.entries.push(entry.clone());
+        self.show(&entry, content);
+        let saved = self.save();
+        // It may have moved while it was stored.
+        let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
+        Appended { entry, saved }
+    }
+
+    /// The chain that the next entry is sealed onto.
+    fn chain(&self) -> Chain {
+        let last = self.unsaved().last().map(Tail::of).or(self.after);
+        Chain::at(last)
+    }
+
+    /// Keeps the session up to date. A message behind the head is simply the next one; anything else may change what the
+    /// session says, and it is read anew when somebody asks.
+    fn show(&mut self, entry: &Entry, content: &Content) {
+        let Some(mut session) = self.session.take() else { return };
+        if let Content::Message(message) = content {
+            let index = session.messages.len();
+            let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
+            session.places.push(Place { index, offset: 0, line });
+            session.messages.push(Arc::new(message.clone()));
+            let id = Some(Text::from(entry.id().to_string()));
+            session.details.push(Detail { id, ..Detail::default() });
+            self.session = OnceLock::from(session);
+        }
+    }
+
+    /// Stores what is in memory only, if there is something and it can be.
+    pub fn save(&mut self) -> Saved {
+        self.saved = match self.try_save() {
+            Ok(()) => Saved::Durable,
+            Err(why) => Saved::not(why),
+        };
+        self.saved.clone()
+    }
+
+    fn try_save(&mut self) -> Result<(), StoreError> {
+        if self.unsaved().is_empty() {
+            return Ok(());
+        }
+        let Some(home) = &mut self.home else {
+            return Err(StoreError::ReadOnly(String::from("there is none yet")));
+        };
+        let Some(command) = &home.command else {
+            return Err(StoreError::ReadOnly(String::from("the conversation was opened to be read")));
+        };
+        if home.lock.is_none() {
+            home.lock = Some(home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now()))?);
+        }
+        let store = Arc::clone(&home.store);
+        for _ in 0..CATCH_UPS {
+            match store.append(self.id, self.after, &self.entries[self.stored..]) {
+                Ok(tail) => {
+                    self.after = Some(tail);
+                    self.stored = self.entries.len();
+                    return Ok(());
+                }
+                Err(StoreError::TailMoved { .. }) => self.catch_up(&*store)?,
+                Err(why) => return Err(why),
+            }
+            if self.unsaved().is_empty() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::TailMoved { expected: self.after, found: store.tail(self.id)? })
+    }
+
+    /// Takes in what others appended, and seals what is in memory behind it; each entry keeps its id and its parent.
+    fn catch_up(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let after = store.tail(self.id)?.ok_or(StoreError::NotFound(self.id))?;
+        let from = self.after.map_or(0, |tail| tail.seq + 1);
+        let (mut theirs, mut damage) = (Vec::new(), Vec::new());
+        store.read(self.id, from, &mut |item| {
+            match item {
+                Item::Entry(entry) => theirs.push(entry),
+                Item::Damage(found) => damage.push(found),
+            }
+            ControlFlow::Continue(())
+        })?;
+        // An append that failed may have been stored all the same: what has our id is ours.
+        let ids: HashMap<EntryId, Hash> = theirs.iter().map(|entry| (entry.id(), entry.hash())).collect();
+        let mut ours = self.entries.split_off(self.stored);
+        ours.retain(|entry| !ids.contains_key(&entry.id()));
+        self.damage
+            .extend(damage.into_iter().filter(|found| !self.damage.contains(found)).collect::<Vec<_>>());
+        self.entries.extend(theirs);
+        self.stored = self.entries.len();
+        self.after = Some(after);
+        self.session.take();
+        let mut hashes: HashMap<EntryId, Hash> =
+            self.entries.iter().map(|entry| (entry.id(), entry.hash())).collect();
+        let mut seq = after.seq;
+        for entry in ours {
+            seq += 1;
+            let mut envelope = entry.envelope().clone();
+            envelope.seq = seq;
+            let parent = envelope.parent.and_then(|parent| hashes.get(&parent).copied());
+            let Some(content) = entry.content() else { continue };
+            let content = SaltedBody { salt: content.salt, body: content.body.clone() };
+            let entry = Entry::seal(envelope, parent, content);
+            hashes.insert(entry.id(), entry.hash());
+            self.entries.push(entry);
+        }
+        self.head = self.head.map(|(id, hash)| (id, hashes.get(&id).copied().unwrap_or(hash)));
+        Ok(())
+    }
+}
+
+/// The kind of entry that says something.
+fn kind_of(content: &Content) -> Kind {
+    match content {
+        Content::Message(_) => Kind::Message,
+        Content::Command(_) => Kind::Command,
+        Content::Context(_) => Kind::Context,
+        Content::Closed(_) => Kind::Closed,
+        Content::Compacted(_) => Kind::Compacted,
+        Content::Prune(_) => Kind::Prune,
+        Content::Snapshot(_) => Kind::Snapshot,
+        Content::Branch(_) => Kind::Branch,
+        Content::Meta(_) => Kind::Meta,
+        Content::Turn(_) => Kind::Turn,
+        Content::Erased(_) => Kind::Erased,
+        Content::Raw(_)
+        | Content::Header(_)
+        | Content::Unknown(_)
+        | Content::Unreadable(_)
+        | Content::Gone => Kind::Raw,
+    }
+}

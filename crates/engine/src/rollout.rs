@@ -1,0 +1,504 @@
+//! A folder of files of turns, `{base}/{id}.jsonl`: one `{timestamp, items, metadata}` object a line, appended and never
+//! rewritten.
+//!
+//! For agents that keep their conversations in this shape. The conversations of rejoin itself are kept in a store.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use rejoin_formats::{ReadError, Session, input::Stream, session::instant, sessions::turns};
+use rejoin_record::{
+    Raw, Timestamp,
+    json::{Doc, Kind, Value, write},
+    limits,
+};
+
+/// One turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutTurn {
+    /// When it ended; none if the line does not say.
+    pub timestamp: Option<Timestamp>,
+    /// Its items, each a JSON object, as they are.
+    pub items: Vec<Raw>,
+    /// What is known about it.
+    pub metadata: Option<TurnMetadata>,
+}
+
+/// What is known about a turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnMetadata {
+    /// The provider.
+    pub provider: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// How many tokens it took.
+    pub tokens: Option<u64>,
+}
+
+/// A compaction: from here on the summary stands for what came before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactedTurn {
+    /// When; none if the line does not say.
+    pub timestamp: Option<Timestamp>,
+    /// The summary.
+    pub summary: String,
+    /// How many items were cut before it could be made.
+    pub truncated_count: u64,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RolloutLine {
+    /// A turn.
+    Turn(RolloutTurn),
+    /// A compaction.
+    Compacted(CompactedTurn),
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationMetadata {
+    /// Its id.
+    pub id: String,
+    /// When its last line was written, as that line says; else when the file was.
+    pub updated_at: Timestamp,
+    /// The provider that its last turn names.
+    pub provider: Option<String>,
+    /// The model that its last turn names.
+    pub model: Option<String>,
+}
+
+/// A line that is no turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedLine {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+    /// Whether it is the last one and was cut off: it was never acknowledged.
+    pub torn: bool,
+}
+
+/// Everything that can be read of a conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecoveredRollout {
+    /// The lines that can be read.
+    pub lines: Vec<RolloutLine>,
+    /// Those that cannot.
+    pub damaged: Vec<DamagedLine>,
+}
+
+/// Why a file of turns was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// There is no such conversation.
+    #[error("Conversation {id} not found. Run: rejoin list")]
+    ConversationNotFound {
+        /// Its id.
+        id: String,
+    },
+    /// A line is no turn.
+    #[error("Conversation {id} is damaged at line {line}: {why}")]
+    CorruptedRollout {
+        /// The conversation.
+        id: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nothing was said in it.
+    #[error("Conversation {id} has no turns")]
+    EmptyRollout {
+        /// Its id.
+        id: String,
+    },
+    /// The id cannot be the name of a file.
+    #[error(
+        "`{id}` cannot be the id of a conversation: use letters, digits, `-`, `_` and `.`, at most {MAX_ID} of them"
+    )]
+    InvalidId {
+        /// What was given.
+        id: String,
+    },
+    /// An item is no JSON object, or longer than a line may be.
+    #[error("item {index} cannot be stored: {why}")]
+    InvalidItem {
+        /// The item, from 0.
+        index: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system refused.
+    #[error("{what}: {why}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// The refusal.
+        why: io::Error,
+    },
+}
+
+impl RolloutError {
+    /// A name for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
+            Self::CorruptedRollout { .. } => "CORRUPTED_ROLLOUT",
+            Self::EmptyRollout { .. } => "EMPTY_ROLLOUT",
+            Self::InvalidId { .. } => "INVALID_ID",
+            Self::InvalidItem { .. } => "INVALID_ITEM",
+            Self::Io { .. } => "STORE_FAILED",
+        }
+    }
+}
+
+fn io_error(what: &str, path: &Path) -> impl FnOnce(io::Error) -> RolloutError + use<> {
+    let what = format!("{what} {}", path.display());
+    move |why| RolloutError::Io { what, why }
+}
+
+/// The longest id. File systems take 255 bytes for a name.
+const MAX_ID: usize = 200;
+
+/// How much of the end of a file is looked at for a list, to begin with, and at most.
+const LIST_BYTES: (u64, u64) = (64 * 1024, 4 * 1024 * 1024);
+
+/// Keeps conversations as files of turns.
+#[derive(Debug, Clone)]
+pub struct RolloutRecorder {
+    base: PathBuf,
+}
+
+impl RolloutRecorder {
+    /// A recorder over a folder. It is made when something is first written.
+    #[must_use]
+    pub fn new(base_dir: impl Into<PathBuf>) -> Self {
+        Self { base: base_dir.into() }
+    }
+
+    /// Appends a turn. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// If the id or an item cannot be stored, or the file cannot be written.
+    pub fn append_turn(&self, id: &str, turn: &RolloutTurn) -> Result<(), RolloutError> {
+        let mut line = begin_line(turn.timestamp);
+        write::key(&mut line, "items");
+        line.push('[');
+        for (index, item) in turn.items.iter().enumerate() {
+            let invalid = |why: &str| RolloutError::InvalidItem { index, why: why.to_owned() };
+            let doc = Doc::parse(item.as_str()).map_err(|error| invalid(error.reason))?;
+            if doc.root().is_none_or(|root| root.kind() != Kind::Object) {
+                return Err(invalid("it is no JSON object"));
+            }
+            if index > 0 {
+                line.push(',');
+            }
+            // A line is one line. Between values a line break means nothing, and inside a string it has to be escaped.
+            let mut clean = String::with_capacity(item.as_str().len());
+            write::clean_copy(&mut clean, item.as_str());
+            line.push_str(&clean.replace(['\n', '\r'], " "));
+        }
+        line.push(']');
+        if let Some(metadata) = &turn.metadata {
+            write::key(&mut line, "metadata");
+            line.push('{');
+            for (name, value) in [("provider", &metadata.provider), ("model", &metadata.model)] {
+                if let Some(value) = value {
+                    write::key(&mut line, name);
+                    write::string(&mut line, value);
+                }
+            }
+            if let Some(tokens) = metadata.tokens {
+                write::key(&mut line, "tokens");
+                line.push_str(&tokens.to_string());
+            }
+            line.push('}');
+        }
+        line.push('}');
+        self.append(id, line)
+    }
+
+    /// Appends a compaction. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// If the id cannot be stored, or the file cannot be written.
+    pub fn append_compacted(&self, id: &str, compacted: &CompactedTurn) -> Result<(), RolloutError> {
+        let mut line = begin_line(compacted.timestamp);
+        write::key(&mut line, "type");
+        write::string(&mut line, "compacted");
+        write::key(&mut line, "summary");
+        write::string(&mut line, &compacted.summary);
+        write::key(&mut line, "truncatedCount");
+        line.push_str(&compacted.truncated_count.to_string());
+        line.push('}');
+        self.append(id, line)
+    }
+
+    /// Reads a conversation, every line of it. A last line that was cut off was never acknowledged and is passed over.
+    ///
+    /// # Errors
+    /// If it is not there, a line of it is no turn, or there is none in it.
+    pub fn read_rollout(&self, id: &str) -> Result<Vec<RolloutLine>, RolloutError> {
+        let RecoveredRollout { lines, damaged } = self.recover_rollout(id)?;
+        if let Some(DamagedLine { line, why, .. }) = damaged.into_iter().find(|damaged| !damaged.torn) {
+            return Err(RolloutError::CorruptedRollout { id: id.to_owned(), line, why });
+        }
+        if lines.is_empty() {
+            return Err(RolloutError::EmptyRollout { id: id.to_owned() });
+        }
+        Ok(lines)
+    }
+
+    /// Reads what can be read of a conversation.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read at all.
+    pub fn recover_rollout(&self, id: &str) -> Result<RecoveredRollout, RolloutError> {
+        let mut source = BufReader::new(self.open(id)?);
+        let reading = || io_error("reading", &self.base.join(format!("{id}.jsonl")));
+        let mut recovered = RecoveredRollout::default();
+        let (mut number, mut bytes) = (0, Vec::new());
+        loop {
+            bytes.clear();
+            number += 1;
+            let limit = limits::BODY_BYTES;
+            let read = io::BufRead::read_until(&mut (&mut source).take(limit as u64 + 1), b'\n', &mut bytes);
+            let read = read.map_err(reading())?;
+            if read == 0 {
+                return Ok(recovered);
+            }
+            let mut damaged = |why: String, torn| {
+                recovered.damaged.push(DamagedLine { line: number, why, torn });
+            };
+            if read > limit {
+                io::BufRead::skip_until(&mut source, b'\n').map_err(reading())?;
+                damaged(format!("it has more than {limit} bytes"), false);
+                continue;
+            }
+            if bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            match line_of(&bytes) {
+                Ok(line) => recovered.lines.push(line),
+                Err(why) => damaged(why, !bytes.ends_with(b"\n")),
+            }
+        }
+    }
+
+    /// The conversation as a session: what a model would see of it, the last compaction applied, damage passed over and
+    /// reported.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read, or there is no turn in it.
+    pub fn session(&self, id: &str) -> Result<Session, RolloutError> {
+        let mut source = BufReader::new(self.open(id)?);
+        let name = format!("{id}.jsonl");
+        let stream = Stream { name: &name, source: &mut source, companions: None };
+        match turns::read_stream(stream) {
+            Ok(mut sessions) if !sessions.is_empty() => Ok(sessions.swap_remove(0)),
+            Err(ReadError::Io(why)) => {
+                let what = format!("reading {}", self.base.join(name).display());
+                Err(RolloutError::Io { what, why: io::Error::other(why) })
+            }
+            _ => Err(RolloutError::EmptyRollout { id: id.to_owned() }),
+        }
+    }
+
+    /// The conversations in the folder, newest first. Only the end of each file is read.
+    ///
+    /// # Errors
+    /// If the folder cannot be read. One that is not there has no conversations in it.
+    pub fn list(&self) -> Result<Vec<ConversationMetadata>, RolloutError> {
+        let folder = match fs::read_dir(&self.base) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io_error("reading", &self.base)(error)),
+        };
+        let mut list = Vec::new();
+        for entry in folder {
+            let entry = entry.map_err(io_error("reading", &self.base))?;
+            let name = entry.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
+            // A file that goes while it is looked at, or cannot be read, is no reason to show no others.
+            if !is_id(id) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
+            list.extend(end_of(&entry.path()).ok().map(|end| ConversationMetadata {
+                id: id.to_owned(),
+                updated_at: end.time,
+                provider: end.metadata.provider,
+                model: end.metadata.model,
+            }));
+        }
+        list.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then_with(|| a.id.cmp(&b.id)));
+        Ok(list)
+    }
+
+    fn path(&self, id: &str) -> Result<PathBuf, RolloutError> {
+        if !is_id(id) {
+            return Err(RolloutError::InvalidId { id: id.to_owned() });
+        }
+        Ok(self.base.join(format!("{id}.jsonl")))
+    }
+
+    fn open(&self, id: &str) -> Result<File, RolloutError> {
+        let path = self.path(id)?;
+        match File::open(&path) {
+            Ok(file) if file.metadata().is_ok_and(|kind| kind.is_file()) => Ok(file),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("opening", &path)(error)),
+            _ => Err(RolloutError::ConversationNotFound { id: id.to_owned() }),
+        }
+    }
+
+    fn append(&self, id: &str, mut line: String) -> Result<(), RolloutError> {
+        let path = self.path(id)?;
+        if line.len() >= limits::BODY_BYTES {
+            let why = format!("its turn has {} bytes, a line may have {}", line.len(), limits::BODY_BYTES);
+            return Err(RolloutError::InvalidItem { index: 0, why });
+        }
+        line.push('\n');
+        let new = !path.exists();
+        if new {
+            make_folder(&self.base)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&path).map_err(io_error("opening", &path))?;
+        // Two processes take turns; a kill releases the lock.
+        file.lock().map_err(io_error("locking", &path))?;
+        if is_torn(&mut file).map_err(io_error("reading", &path))? {
+            // What was cut off stays on a line of its own.
+            line.insert(0, '\n');
+        }
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        written.map_err(io_error("writing", &path))?;
+        if new {
+            // A file is only there after a power cut if its folder says so.
+            let folder = File::open(&self.base).and_then(|folder| folder.sync_all());
+            folder.map_err(io_error("writing", &self.base))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text can be an id: it names a file in the folder, and nothing else.
+fn is_id(id: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !id.is_empty() && id.len() <= MAX_ID && !id.starts_with('.') && id.bytes().all(known)
+}
+
+fn make_folder(path: &Path) -> Result<(), RolloutError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(io_error("making the folder", path))
+}
+
+/// Whether the last line of a file has no end.
+fn is_torn(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+/// The beginning of a line. Times are written in one way, whatever they are read from.
+fn begin_line(time: Option<Timestamp>) -> String {
+    let mut line = String::from("{");
+    if let Some(time) = time {
+        write::key(&mut line, "timestamp");
+        write::string(&mut line, &time.to_string());
+    }
+    line
+}
+
+fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?.trim();
+    let doc = Doc::parse(text).map_err(|error| format!("{} (byte {})", error.reason, error.offset))?;
+    let root = doc.root().filter(|root| root.kind() == Kind::Object).ok_or("it is no JSON object")?;
+    let timestamp = time_of(root);
+    let items = root.get("items").filter(|items| items.kind() == Kind::Array);
+    if let Some(items) = items {
+        let items = items.items().map(|item| Raw::new(item.raw())).collect();
+        let metadata = root.given("metadata").map(metadata_of);
+        return Ok(RolloutLine::Turn(RolloutTurn { timestamp, items, metadata }));
+    }
+    let summary = root.given("summary").and_then(Value::as_str).ok_or("it is not a turn")?.into_owned();
+    let count = root.given("truncatedCount").or_else(|| root.given("truncated_count"));
+    let truncated_count = count.and_then(Value::as_u64).unwrap_or(0);
+    Ok(RolloutLine::Compacted(CompactedTurn { timestamp, summary, truncated_count }))
+}
+
+/// A time in whatever unit it was written.
+fn time_of(root: Value<'_>) -> Option<Timestamp> {
+    let time = root.given("timestamp")?;
+    instant(&time.as_str().unwrap_or(time.raw().into()))
+}
+
+fn metadata_of(metadata: Value<'_>) -> TurnMetadata {
+    let text = |name: &str| metadata.given(name).and_then(Value::as_str).map(|text| text.into_owned());
+    TurnMetadata {
+        provider: text("provider"),
+        model: text("model"),
+        tokens: metadata.given("tokens").and_then(Value::as_u64),
+    }
+}
+
+/// What the end of a file says.
+struct End {
+    time: Timestamp,
+    metadata: TurnMetadata,
+}
+
+/// Reads the last line of a file, and goes back as far as it takes to find out who spoke.
+fn end_of(path: &Path) -> io::Result<End> {
+    let mut file = File::open(path)?;
+    let about = file.metadata()?;
+    let length = about.len();
+    let mut window = LIST_BYTES.0;
+    loop {
+        let start = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        (&mut file).take(length - start).read_to_end(&mut bytes)?;
+        let mut lines = bytes.split(|byte| *byte == b'\n').rev().collect::<Vec<_>>();
+        if start > 0 {
+            // The first one may have begun before.
+            lines.pop();
+        }
+        let (mut time, mut metadata) = (None, None);
+        for line in lines {
+            let Ok(line) = line_of(line) else { continue };
+            let (said, about) = match line {
+                RolloutLine::Turn(turn) => (turn.timestamp, turn.metadata),
+                RolloutLine::Compacted(compacted) => (compacted.timestamp, None),
+            };
+            time = time.or(said);
+            metadata = metadata.or(about);
+            if time.is_some() && metadata.is_some() {
+                break;
+            }
+        }
+        if start == 0 || window >= LIST_BYTES.1 || (time.is_some() && metadata.is_some()) {
+            let modified = || {
+                let since = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+                Timestamp::from_microsecond(i64::try_from(since.as_micros()).ok()?).ok()
+            };
+            let time = time.or_else(modified).unwrap_or(Timestamp::UNIX_EPOCH);
+            return Ok(End { time, metadata: metadata.unwrap_or_default() });
+        }
+        window *= 4;
+    }
+}

@@ -1,0 +1,489 @@
+//! What lists and search come from: a file beside the record that can be thrown away.
+//!
+//! It holds a summary of each conversation and the words of each entry. It follows the record: each entry has a key that only
+//! grows, and the index knows up to which key it has read. Whatever is asked of it, it first reads what is new; a moment after
+//! an append it does so by itself. Where it cannot be written, the record is read in its place.
+
+mod follower;
+mod words;
+
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior};
+
+pub(crate) use self::follower::Follower;
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    files, scan,
+    store::{Cursor, Damage, Hit, Page, Place, Problem, Query, Search},
+    summary::Summary,
+};
+
+/// The form of the file. Any other is thrown away and made anew.
+const FORM: i64 = 1;
+
+const SCHEMA: &str = "
+    CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+    CREATE TABLE summary (
+        id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
+        format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
+        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX summary_newest ON summary (updated DESC, id);
+    CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
+        tokenize = \"unicode61 remove_diacritics 2\");
+";
+
+/// How many entries are taken in at once: an append waits no longer than for these.
+const AT_ONCE: usize = 2000;
+
+/// What an index follows.
+pub(crate) trait Source: Send + Sync {
+    /// Where the index is.
+    fn path(&self) -> PathBuf;
+    /// Which store it is.
+    fn name(&self) -> Result<String, StoreError>;
+    /// How often something was removed from it.
+    fn removed(&self) -> Result<i64, StoreError>;
+    /// The key of its newest entry.
+    fn newest(&self) -> Result<i64, StoreError>;
+    /// Hands out the entries behind a key, in order.
+    fn behind(
+        &self,
+        key: i64,
+        each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+    /// The entry with a key.
+    fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError>;
+    /// The keys of a conversation's entries.
+    fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError>;
+    /// Who says what entries are about.
+    fn digester(&self) -> Digester;
+    /// The index, once it is open.
+    fn index(&self) -> &Mutex<Option<Index>>;
+}
+
+/// An open index.
+pub(crate) struct Index {
+    connection: Connection,
+}
+
+fn failed(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |why| StoreError::Database { what, why: why.to_string(), unwritable: true }
+}
+
+impl Index {
+    /// Does something with an index that is up to date.
+    fn with<T>(
+        source: &dyn Source,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            *open = Some(Self::open(source)?);
+        }
+        let index = open.as_ref().expect("BUG: just opened");
+        if let Err(why) = index.update(source) {
+            // It may be damaged: made anew it is not.
+            tracing::debug!("the index is made anew: {why}");
+            *open = None;
+            remove(&source.path());
+            *open = Some(Self::open(source)?);
+            open.as_ref().expect("BUG: just opened").update(source)?;
+        }
+        let index = open.as_ref().expect("BUG: it was open");
+        work(&index.connection)
+    }
+
+    fn open(source: &dyn Source) -> Result<Self, StoreError> {
+        let path = source.path();
+        let name = source.name()?;
+        if let Ok(index) = Self::open_as_it_is(&path, &name) {
+            return Ok(index);
+        }
+        remove(&path);
+        files::make_file(&path)?;
+        let connection = connect(&path)?;
+        connection.execute_batch(SCHEMA).map_err(failed("making the index"))?;
+        let removed = source.removed()?;
+        connection
+            .execute("INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('removed', ?2)", (&name, removed))
+            .map_err(failed("making the index"))?;
+        connection.pragma_update(None, "user_version", FORM).map_err(failed("making the index"))?;
+        Ok(Self { connection })
+    }
+
+    fn open_as_it_is(path: &Path, name: &str) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing(path.to_owned()));
+        }
+        let connection = connect(path)?;
+        let form: i64 = connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(failed("opening the index"))?;
+        let store: String = connection
+            .query_row("SELECT value FROM state WHERE name = 'store'", [], |row| row.get(0))
+            .map_err(failed("opening the index"))?;
+        if form == FORM && store == name {
+            Ok(Self { connection })
+        } else {
+            Err(StoreError::Missing(path.to_owned()))
+        }
+    }
+
+    /// Reads what is new.
+    fn update(&self, source: &dyn Source) -> Result<(), StoreError> {
+        let state = |name: &str| -> Result<i64, StoreError> {
+            self.connection
+                .prepare_cached("SELECT value FROM state WHERE name = ?1")
+                .and_then(|mut statement| statement.query_row([name], |row| row.get(0)))
+                .map_err(failed("reading the index"))
+        };
+        if state("removed")? != source.removed()? {
+            return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
+        }
+        let newest = source.newest()?;
+        while state("seen")? < newest {
+            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+                .map_err(failed("writing the index"))?;
+            // Somebody else may have been quicker.
+            let mut seen = state("seen")?;
+            let before = seen;
+            let mut summaries: std::collections::HashMap<ConversationId, Summary> =
+                std::collections::HashMap::new();
+            let mut trouble = None;
+            let mut taken = 0;
+            source.behind(seen, &mut |key, conversation, entry| {
+                seen = key;
+                taken += 1;
+                if let Ok(entry) = entry
+                    && let Err(why) =
+                        take(&transaction, &mut summaries, key, conversation, &entry, source.digester())
+                {
+                    trouble = Some(why);
+                    return ControlFlow::Break(());
+                }
+                if taken < AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            if let Some(why) = trouble {
+                return Err(failed("writing the index")(why));
+            }
+            for summary in summaries.values() {
+                put(&transaction, summary).map_err(failed("writing the index"))?;
+            }
+            transaction
+                .execute("UPDATE state SET value = ?1 WHERE name = 'seen'", [seen])
+                .map_err(failed("writing the index"))?;
+            transaction.commit().map_err(failed("writing the index"))?;
+            if seen == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the index up to date.
+    pub(crate) fn catch_up(source: &dyn Source) -> Result<(), StoreError> {
+        Self::with(source, |_| Ok(()))
+    }
+
+    /// Throws the index away and makes it anew.
+    pub(crate) fn rebuild(source: &dyn Source) -> Result<(), StoreError> {
+        *source.index().lock().unwrap_or_else(PoisonError::into_inner) = None;
+        remove(&source.path());
+        Self::catch_up(source)
+    }
+
+    /// Every conversation, without an index.
+    fn read_all(source: &dyn Source) -> Result<Vec<Summary>, StoreError> {
+        let mut all: std::collections::HashMap<ConversationId, Summary> = std::collections::HashMap::new();
+        source.behind(0, &mut |_, conversation, entry| {
+            if let Ok(entry) = entry {
+                let digest = source.digester()(&entry);
+                all.entry(conversation).or_insert_with(|| Summary::new(conversation)).add(&entry, digest);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(all.into_values().collect())
+    }
+
+    /// A page of conversations, newest first.
+    pub(crate) fn list(source: &dyn Source, query: &Query) -> Result<Page, StoreError> {
+        let listed =
+            Self::with(source, |connection| list(connection, query).map_err(failed("listing conversations")));
+        match listed {
+            Ok(page) => Ok(page),
+            Err(why) => {
+                tracing::debug!("listing without the index: {why}");
+                Ok(scan::page(Self::read_all(source)?, query))
+            }
+        }
+    }
+
+    /// What is known of a conversation.
+    pub(crate) fn summary(
+        source: &dyn Source,
+        conversation: ConversationId,
+    ) -> Result<Option<Summary>, StoreError> {
+        let found = Self::with(source, |connection| {
+            get(connection, conversation).map_err(failed("reading the index"))
+        });
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Entries that say something, best first.
+    pub(crate) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        words::search(source, search)
+    }
+
+    /// Forgets a conversation that was removed.
+    pub(crate) fn forget(
+        source: &dyn Source,
+        conversation: ConversationId,
+        keys: &[i64],
+    ) -> Result<(), StoreError> {
+        Self::removed(source, |connection| {
+            connection.execute("DELETE FROM summary WHERE id = ?1", [conversation.to_string()])?;
+            for key in keys {
+                connection.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([key])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets an entry whose content was removed.
+    pub(crate) fn forget_entry(
+        source: &dyn Source,
+        conversation: ConversationId,
+        key: i64,
+    ) -> Result<(), StoreError> {
+        let _ = (conversation, key);
+        // Its words, and perhaps the title, came from what is gone. Erasing is rare, and must leave nothing behind.
+        Self::rebuild(source)
+    }
+
+    /// Takes out what was removed, if the index is otherwise up to date; if not, it is made anew when it is next used.
+    fn removed(
+        source: &dyn Source,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            *open = Some(Self::open(source)?);
+        }
+        let connection = &open.as_ref().expect("BUG: just opened").connection;
+        let removed = source.removed()?;
+        let done = || -> rusqlite::Result<()> {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let known: i64 =
+                transaction
+                    .query_row("SELECT value FROM state WHERE name = 'removed'", [], |row| row.get(0))?;
+            if known + 1 == removed {
+                work(&transaction)?;
+                transaction.execute("UPDATE state SET value = ?1 WHERE name = 'removed'", [removed])?;
+                transaction.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
+            }
+            transaction.commit()
+        };
+        done().map_err(failed("writing the index"))
+    }
+
+    /// Says where the index differs from the record.
+    pub(crate) fn verify(source: &dyn Source, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
+        let open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() && !source.path().exists() {
+            return Ok(());
+        }
+        drop(open);
+        let mut found = Vec::new();
+        let problem = |conversation, what| Problem { conversation, place: Place::Store, what, torn: false };
+        let listed = Self::with(source, |connection| {
+            let check = connection.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
+            if let Err(why) = check {
+                found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
+            }
+            list(connection, &Query::default()).map_err(failed("reading the index"))
+        });
+        let listed = match listed {
+            Ok(page) => page.conversations,
+            Err(why) => {
+                each(problem(None, format!("the index cannot be read: {why}; it is not needed")));
+                return Ok(());
+            }
+        };
+        let mut real = Self::read_all(source)?;
+        real.sort_by_key(|summary| summary.id);
+        let mut listed = listed;
+        listed.sort_by_key(|summary| summary.id);
+        for summary in &listed {
+            match real.binary_search_by_key(&summary.id, |other| other.id) {
+                Ok(place) if real[place] == *summary => {}
+                Ok(place) if real[place].entries < summary.entries => {
+                    let what = format!(
+                        "{} of its {} entries are missing",
+                        summary.entries - real[place].entries,
+                        summary.entries
+                    );
+                    found.push(problem(Some(summary.id), what));
+                }
+                Ok(_) => found.push(problem(
+                    Some(summary.id),
+                    String::from("the list shows something else than the record; it is made anew"),
+                )),
+                Err(_) => {
+                    found
+                        .push(problem(Some(summary.id), String::from("it is listed, and not in the record")));
+                }
+            }
+        }
+        if listed.len() < real.len() {
+            found.push(problem(None, String::from("the list lacks conversations; it is made anew")));
+        }
+        let anew = found.iter().any(|problem| problem.what.ends_with("made anew"));
+        found.into_iter().for_each(each);
+        if anew {
+            let _ = Self::rebuild(source);
+        }
+        Ok(())
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed("opening the index"))?;
+    connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(failed("opening the index"))?;
+    // What is lost by a power failure is read again from the record.
+    connection
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF;")
+        .map_err(failed("opening the index"))?;
+    Ok(connection)
+}
+
+/// Removes the files of an index.
+fn remove(path: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        let _ = std::fs::remove_file(PathBuf::from(name));
+    }
+}
+
+/// Takes in one entry.
+fn take(
+    connection: &Connection,
+    summaries: &mut std::collections::HashMap<ConversationId, Summary>,
+    key: i64,
+    conversation: ConversationId,
+    entry: &Entry,
+    digester: Digester,
+) -> rusqlite::Result<()> {
+    let mut digest = digester(entry);
+    if let Some(words) = digest.words.take() {
+        connection
+            .prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
+            .execute((key, words::spaced(&words.text)))?;
+    }
+    let summary = match summaries.entry(conversation) {
+        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+        std::collections::hash_map::Entry::Vacant(free) => {
+            free.insert(get(connection, conversation)?.unwrap_or_else(|| Summary::new(conversation)))
+        }
+    };
+    summary.add(entry, digest);
+    Ok(())
+}
+
+const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
+                       updated, seq, tail, hash, open";
+
+fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
+    let tail = summary.tail;
+    connection
+        .prepare_cached(&format!(
+            "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+             ?14, ?15, ?16)"
+        ))?
+        .execute(rusqlite::params![
+            summary.id.to_string(),
+            summary.title,
+            summary.renamed,
+            summary.provider,
+            summary.model,
+            summary.directory,
+            summary.format,
+            summary.state.name(),
+            summary.messages as i64,
+            summary.entries as i64,
+            summary.created.as_microsecond(),
+            summary.updated.as_microsecond(),
+            tail.map(|tail| tail.seq as i64),
+            tail.map(|tail| *tail.id.as_uuid().as_bytes()),
+            tail.map(|tail| *tail.hash.as_bytes()),
+            summary.open.join("\n"),
+        ])?;
+    Ok(())
+}
+
+fn get(connection: &Connection, conversation: ConversationId) -> rusqlite::Result<Option<Summary>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM summary WHERE id = ?1"))?
+        .query_row([conversation.to_string()], summary)
+        .optional()
+        .map(Option::flatten)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
+    let Ok(id) = row.get::<_, String>(0)?.parse() else { return Ok(None) };
+    let time = |column| -> rusqlite::Result<Timestamp> {
+        Ok(Timestamp::from_microsecond(row.get(column)?).unwrap_or(Timestamp::UNIX_EPOCH))
+    };
+    let tail = match (row.get::<_, Option<i64>>(12)?, row.get(13)?, row.get(14)?) {
+        (Some(seq), Some(id), Some(hash)) => {
+            Some(Tail { seq: seq.unsigned_abs(), id: EntryId::from_bytes(id), hash: Hash::from_bytes(hash) })
+        }
+        _ => None,
+    };
+    let open: String = row.get(15)?;
+    Ok(Some(Summary {
+        id,
+        title: row.get(1)?,
+        renamed: row.get(2)?,
+        provider: row.get(3)?,
+        model: row.get(4)?,
+        directory: row.get(5)?,
+        format: row.get(6)?,
+        state: row.get::<_, String>(7)?.parse().unwrap_or_default(),
+        messages: row.get::<_, i64>(8)?.unsigned_abs(),
+        entries: row.get::<_, i64>(9)?.unsigned_abs(),
+        created: time(10)?,
+        updated: time(11)?,
+        tail,
+        open: open.split('\n').filter(|call| !call.is_empty()).map(str::to_owned).collect(),
+    }))
+}
+
+fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
+    let total: i64 = connection.query_row("SELECT count(*) FROM summary", [], |row| row.get(0))?;
+    let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
+    let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
+    let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM summary WHERE (updated < ?1) OR (updated = ?1 AND id > ?2) \
+         ORDER BY updated DESC, id LIMIT ?3"
+    ))?;
+    // One more than asked for tells whether there is a next page.
+    let more = if limit < 0 { -1 } else { limit.saturating_add(1) };
+    let rows = statement.query_map((updated, id, more), summary)?;
+    let mut found: Vec<Summary> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let is_more = query.limit.is_some_and(|limit| found.len() > limit);
+    found.truncate(query.limit.unwrap_or(usize::MAX));
+    let next = found.last().filter(|_| is_more).map(|last| Cursor { updated: last.updated, id: last.id });
+    Ok(Page { conversations: found, total: total.unsigned_abs(), next })
+}

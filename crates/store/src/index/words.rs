@@ -1,0 +1,119 @@
+//! Searching: from what a person types to entries, best first, with the hits marked.
+
+use std::collections::HashMap;
+
+use rejoin_record::ConversationId;
+
+use super::{Index, Source, failed, get};
+use crate::{
+    error::StoreError,
+    scan,
+    store::{Hit, Search},
+    summary::Summary,
+};
+
+/// So many of the matching entries are ranked; of words that are everywhere, the newest ones.
+const RANKED: i64 = 2000;
+
+/// A text as the index takes it: characters of scripts without spaces stand alone, so that each is a word.
+pub(super) fn spaced(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.chars().any(scan::is_unspaced) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() * 2);
+    for c in text.chars() {
+        if scan::is_unspaced(c) {
+            out.push(' ');
+            out.push(c);
+            out.push(' ');
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
+/// A query in the language of the index: every part must occur.
+fn query(parts: &[(Vec<String>, bool)]) -> String {
+    let quoted = parts.iter().map(|(words, beginning)| {
+        let star = if *beginning { "*" } else { "" };
+        format!("\"{}\"{star}", words.join(" ").replace('"', "\"\""))
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, StoreError> {
+    let parts = scan::parts(&search.words);
+    if parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let within = match search.within {
+        None => None,
+        Some(conversation) => Some(source.keys_of(conversation)?.into_iter().collect()),
+    };
+    let (keys, titles) = Index::with(source, |connection| {
+        let found = matching(connection, &query(&parts), within.as_ref(), search.limit)
+            .map_err(failed("searching"))?;
+        Ok((found, ()))
+    })?;
+    let () = titles;
+    let mut summaries: HashMap<ConversationId, Option<Summary>> = HashMap::new();
+    let mut hits = Vec::new();
+    for (key, score) in keys {
+        let Some((conversation, entry)) = source.fetch(key)? else { continue };
+        let digest = source.digester()(&entry);
+        let Some(words) = digest.words else { continue };
+        // The index folds more than we do when we look for the place; then the beginning is shown.
+        let excerpt = scan::excerpt(&words.text, &parts).map(|(excerpt, _)| excerpt);
+        let excerpt = excerpt.unwrap_or_else(|| scan::beginning(&words.text));
+        if let std::collections::hash_map::Entry::Vacant(free) = summaries.entry(conversation) {
+            let found = Index::with(source, |connection| {
+                get(connection, conversation).map_err(failed("reading the index"))
+            })?;
+            free.insert(found);
+        }
+        let title = summaries.get(&conversation).and_then(|summary| summary.as_ref()?.title.clone());
+        hits.push(Hit {
+            conversation,
+            title,
+            entry: entry.id(),
+            seq: entry.envelope().seq,
+            time: digest.time.unwrap_or(entry.envelope().timestamp),
+            role: words.role,
+            excerpt,
+            score,
+        });
+    }
+    Ok(hits)
+}
+
+/// Keys and scores of the entries that match, best first.
+fn matching(
+    connection: &rusqlite::Connection,
+    query: &str,
+    within: Option<&std::collections::HashSet<i64>>,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let mut newest = connection
+        .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
+    let most = if within.is_some() { i64::MAX } else { RANKED + 1 };
+    let mut keys: Vec<i64> =
+        newest.query_map((query, most), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    if let Some(within) = within {
+        keys.retain(|key| within.contains(key));
+    }
+    // Words that are everywhere say little: the newest are as good as any, and ranking them all would take long.
+    if keys.len() as i64 > RANKED {
+        return Ok(keys.into_iter().take(limit).map(|key| (key, 0.0)).collect());
+    }
+    let mut ranked = connection.prepare_cached(
+        "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?1 ORDER BY bm25(words), rowid DESC",
+    )?;
+    let rows = ranked.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut best: Vec<(i64, f64)> = rows.collect::<rusqlite::Result<_>>()?;
+    if let Some(within) = within {
+        best.retain(|(key, _)| within.contains(key));
+    }
+    best.truncate(limit);
+    Ok(best)
+}

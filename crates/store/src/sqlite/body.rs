@@ -1,0 +1,213 @@
+//! How a body lies in its column: large strings as references to blobs, the rest as text or compressed, whichever is shorter.
+//!
+//! JSON has no bare control characters, so `\x01N\x01` cannot be mistaken for anything that a body says.
+
+use std::ops::Range;
+
+use rejoin_record::hash;
+use rusqlite::{Connection, OptionalExtension as _, types::ValueRef};
+
+/// A string of this many bytes is kept apart, once. Shorter ones would cost more rows than they save.
+pub(super) const LARGE: usize = 2048;
+
+/// A body below this is kept as text: a frame would hardly be shorter.
+const COMPRESSED_FROM: usize = 320;
+
+/// What marks a reference.
+const MARK: char = '\u{1}';
+
+/// Compresses and takes apart. Keeps what is costly to set up.
+pub(super) struct Packer {
+    compressor: zstd::bulk::Compressor<'static>,
+}
+
+/// What a body becomes.
+pub(super) enum Packed {
+    /// As it is.
+    Text(String),
+    /// Its length in four bytes, little end first, and an LZ4 block.
+    Block(Vec<u8>),
+}
+
+impl Packer {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let mut compressor = zstd::bulk::Compressor::new(1)?;
+        // The size is in the frame; a hash is kept beside it.
+        compressor.include_checksum(false)?;
+        Ok(Self { compressor })
+    }
+
+    /// Packs a body; the keys of the blobs it refers to are added to `used`.
+    pub(super) fn pack(
+        &mut self,
+        body: &str,
+        connection: &Connection,
+        used: &mut Vec<i64>,
+    ) -> rusqlite::Result<Packed> {
+        let mut text = String::new();
+        let mut at = 0;
+        if body.len() >= LARGE {
+            for string in large_strings(body) {
+                text.push_str(&body[at..string.start]);
+                let key = self.blob(body[string.clone()].as_bytes(), connection)?;
+                used.push(key);
+                text.push(MARK);
+                text.push_str(&key.to_string());
+                text.push(MARK);
+                at = string.end;
+            }
+        }
+        text.push_str(&body[at..]);
+        if text.len() < COMPRESSED_FROM {
+            return Ok(Packed::Text(text));
+        }
+        // LZ4, since every entry that is ever read goes through this; blobs are few, and are kept smaller.
+        let block = lz4_flex::block::compress_prepend_size(text.as_bytes());
+        Ok(if block.len() < text.len() { Packed::Block(block) } else { Packed::Text(text) })
+    }
+
+    /// The key of a blob with these bytes.
+    fn blob(&mut self, bytes: &[u8], connection: &Connection) -> rusqlite::Result<i64> {
+        let hash = hash::of_bytes(bytes);
+        let known = connection
+            .prepare_cached("SELECT key FROM blob WHERE hash = ?1")?
+            .query_row([hash.as_bytes()], |row| row.get(0))
+            .optional()?;
+        if let Some(key) = known {
+            return Ok(key);
+        }
+        let frame = self.compressor.compress(bytes).ok().filter(|frame| frame.len() < bytes.len());
+        let kept = frame.as_deref().unwrap_or(bytes);
+        connection.prepare_cached("INSERT INTO blob (hash, size, bytes) VALUES (?1, ?2, ?3)")?.execute((
+            hash.as_bytes(),
+            bytes.len() as i64,
+            kept,
+        ))?;
+        Ok(connection.last_insert_rowid())
+    }
+}
+
+/// Puts bodies together again.
+pub(super) struct Unpacker {
+    decompressor: zstd::bulk::Decompressor<'static>,
+}
+
+/// The most that a frame may hold: what a body may.
+const MOST: usize = rejoin_record::limits::BODY_BYTES;
+
+impl Unpacker {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self { decompressor: zstd::bulk::Decompressor::new()? })
+    }
+
+    /// A body from its column.
+    pub(super) fn unpack(&mut self, column: ValueRef<'_>, connection: &Connection) -> Result<String, String> {
+        let text = match column {
+            ValueRef::Text(text) => text.to_vec(),
+            ValueRef::Blob(block) => expand(block)?,
+            _ => return Err(String::from("the body is neither text nor compressed")),
+        };
+        let text = String::from_utf8(text).map_err(|_| String::from("the body is no text"))?;
+        if !text.contains(MARK) {
+            return Ok(text);
+        }
+        let mut whole = String::with_capacity(text.len() * 2);
+        for (number, piece) in text.split(MARK).enumerate() {
+            if number % 2 == 0 {
+                whole.push_str(piece);
+                continue;
+            }
+            let key: i64 = piece.parse().map_err(|_| String::from("a reference to a blob is damaged"))?;
+            self.fetch(key, connection, &mut whole)?;
+        }
+        Ok(whole)
+    }
+
+    fn fetch(&mut self, key: i64, connection: &Connection, whole: &mut String) -> Result<(), String> {
+        let mut statement = connection
+            .prepare_cached("SELECT size, bytes FROM blob WHERE key = ?1")
+            .map_err(|error| error.to_string())?;
+        let mut rows = statement.query([key]).map_err(|error| error.to_string())?;
+        let row = rows.next().map_err(|error| format!("blob {key} cannot be read: {error}"))?;
+        let row = row.ok_or_else(|| format!("blob {key} is missing"))?;
+        let size: i64 = row.get(0).map_err(|error| error.to_string())?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= MOST);
+        let size = size.ok_or_else(|| format!("blob {key} has an impossible size"))?;
+        let bytes =
+            row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(|error| error.to_string())?;
+        let inflated;
+        let text = if bytes.len() == size {
+            bytes
+        } else {
+            inflated = self.inflate(bytes, size)?;
+            &inflated
+        };
+        whole.push_str(std::str::from_utf8(text).map_err(|_| format!("blob {key} is no text"))?);
+        if whole.len() > MOST { Err(String::from("the body is larger than any body")) } else { Ok(()) }
+    }
+
+    fn inflate(&mut self, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+        // A damaged size must not ask for all the memory there is: nothing shrinks more than this.
+        if size / 50_000 > frame.len() {
+            return Err(String::from(DAMAGED));
+        }
+        self.decompressor.decompress(frame, size).map_err(|_| String::from(DAMAGED))
+    }
+}
+
+const DAMAGED: &str = "a compressed text is damaged";
+
+/// The text of an LZ4 block that begins with its length.
+fn expand(block: &[u8]) -> Result<Vec<u8>, String> {
+    let damaged = || String::from(DAMAGED);
+    let (size, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| damaged())?;
+    // One byte of LZ4 stands for at most 255.
+    if size > MOST || size / 255 > block.len() {
+        return Err(damaged());
+    }
+    lz4_flex::block::decompress_size_prepended(block).map_err(|_| damaged())
+}
+
+/// The large strings of a JSON text: what stands between their quotes.
+fn large_strings(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = find(bytes, at, |byte| byte == b'"') {
+        let mut end = open + 1;
+        loop {
+            match find(bytes, end, |byte| byte == b'"' || byte == b'\\') {
+                Some(place) if bytes[place] == b'\\' => end = place + 2,
+                Some(place) => {
+                    end = place;
+                    break;
+                }
+                // A body is JSON, so its strings are closed.
+                None => return found,
+            }
+        }
+        if end - open > LARGE {
+            found.push(open + 1..end);
+        }
+        at = end + 1;
+    }
+    found
+}
+
+fn find(bytes: &[u8], from: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    bytes.get(from..)?.iter().position(|byte| wanted(*byte)).map(|place| from + place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_strings_are_found_whatever_is_escaped_in_them() {
+        let long = "x\\\"\\\\".repeat(LARGE);
+        let text = format!(r#"{{"a":"short","b":"{long}","c":["{long}"]}}"#);
+        let found = large_strings(&text);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|range| text[range.clone()] == long));
+    }
+}

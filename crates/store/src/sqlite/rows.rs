@@ -1,0 +1,268 @@
+//! An entry as a row, and back.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rejoin_record::{
+    Entry, EntryId, Envelope, Hash, Kind, Raw, Salt, Text,
+    entry::{SaltedBody, VERSION},
+};
+use rusqlite::{Connection, Row, types::ValueRef};
+
+use super::body::{Packed, Packer, Unpacker};
+use crate::store::{Damage, Place};
+
+/// The columns that make an entry, in the order in which [`decode`] takes them.
+pub(super) const COLUMNS: &str =
+    "seq, id, parent, at, kind, source_time, inner, hash, salt, body, envelope, key";
+
+/// Inserts an entry under a key. `parent` is the parent's place, if it is in the store.
+pub(super) fn insert(
+    connection: &Connection,
+    packer: &mut Packer,
+    (key, conversation): (i64, i64),
+    entry: &Entry,
+    parent: Option<u64>,
+) -> rusqlite::Result<()> {
+    let envelope = entry.envelope();
+    let mut used = Vec::new();
+    let packed = entry.content().map(|content| packer.pack(content.body.as_str(), connection, &mut used));
+    let body: rusqlite::types::Value = match packed.transpose()? {
+        None => rusqlite::types::Value::Null,
+        Some(Packed::Text(text)) => rusqlite::types::Value::Text(text),
+        Some(Packed::Block(block)) => rusqlite::types::Value::Blob(block),
+    };
+    let parent = match (parent, envelope.parent) {
+        (Some(seq), _) => rusqlite::types::Value::Integer(seq as i64),
+        (None, Some(id)) => rusqlite::types::Value::Blob(id.as_uuid().as_bytes().to_vec()),
+        (None, None) => rusqlite::types::Value::Null,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, hash, salt, body, \
+             envelope) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute((
+            key,
+            conversation,
+            envelope.seq as i64,
+            envelope.id.as_uuid().as_bytes(),
+            parent,
+            envelope.timestamp.as_microsecond(),
+            envelope.kind.as_str(),
+            envelope.source_time.as_ref().map(Text::as_str),
+            // The body has it, as long as it is there.
+            entry.content().is_none().then(|| *entry.inner().as_bytes()),
+            entry.hash().as_bytes(),
+            entry.content().map(|content| content.salt.0),
+            body,
+            entry.spelling(),
+        ))?;
+    for blob in used {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO blob_use (blob, entry) VALUES (?1, ?2)")?
+            .execute((blob, key))?;
+    }
+    Ok(())
+}
+
+/// Id and hash of entries by their place: what children are rebuilt and verified with.
+#[derive(Default)]
+pub(super) struct Parents {
+    known: HashMap<u64, (EntryId, Hash)>,
+}
+
+impl Parents {
+    fn get(
+        &mut self,
+        seq: u64,
+        conversation: i64,
+        connection: &Connection,
+    ) -> Result<Option<(EntryId, Hash)>, rusqlite::Error> {
+        if let Some(known) = self.known.get(&seq) {
+            return Ok(Some(*known));
+        }
+        let mut statement =
+            connection.prepare_cached("SELECT id, hash FROM entry WHERE conversation = ?1 AND seq = ?2")?;
+        let mut rows = statement.query((conversation, seq as i64))?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let (Some(id), Some(hash)) = (bytes(row, 0), bytes(row, 1)) else { return Ok(None) };
+        let found = (EntryId::from_bytes(id), Hash::from_bytes(hash));
+        self.known.insert(seq, found);
+        Ok(Some(found))
+    }
+}
+
+fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
+    row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
+}
+
+/// A row whose columns were read, and nothing was checked yet. Reading needs the connection; checking takes longer, and can be
+/// done by another thread.
+pub(super) struct Loose {
+    envelope: Envelope,
+    /// The parent's hash; whose parent is not here can be checked by its body only.
+    parent: LooseParent,
+    inner: Option<Hash>,
+    hash: Hash,
+    content: Option<SaltedBody>,
+    spelling: Option<String>,
+}
+
+enum LooseParent {
+    None,
+    Here(Hash),
+    Elsewhere,
+}
+
+fn damaged(seq: u64, why: String, bytes: Vec<u8>) -> Damage {
+    Damage { place: Place::Row(seq), why, bytes, torn: false }
+}
+
+/// Reads the columns of a row.
+pub(super) fn loosen(
+    row: &Row<'_>,
+    conversation: i64,
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    parents: &mut Parents,
+) -> Result<Loose, Damage> {
+    let seq = row.get::<_, i64>(0).unwrap_or(-1).unsigned_abs();
+    columns(row, seq, conversation, connection, unpacker, parents)
+        .map_err(|why| damaged(seq, why, raw_row(row)))
+}
+
+fn columns(
+    row: &Row<'_>,
+    seq: u64,
+    conversation: i64,
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    parents: &mut Parents,
+) -> Result<Loose, String> {
+    let missing = |what: &'static str| move || format!("its {what} cannot be read");
+    let text = |error: rusqlite::Error| error.to_string();
+    let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
+    let hash = Hash::from_bytes(bytes(row, 7).ok_or_else(missing("hash"))?);
+    parents.known.insert(seq, (id, hash));
+    let (parent_id, parent) = match row.get_ref(2).map_err(text)? {
+        ValueRef::Null => (None, LooseParent::None),
+        ValueRef::Integer(parent) => {
+            let parent = u64::try_from(parent).ok().filter(|parent| *parent < seq);
+            let parent = parent.ok_or_else(missing("parent"))?;
+            let found = parents.get(parent, conversation, connection).map_err(text)?;
+            let (id, hash) = found.ok_or_else(|| format!("its parent, number {parent}, is missing"))?;
+            (Some(id), LooseParent::Here(hash))
+        }
+        ValueRef::Blob(parent) => {
+            let id = EntryId::from_bytes(parent.try_into().map_err(|_| missing("parent")())?);
+            (Some(id), LooseParent::Elsewhere)
+        }
+        _ => return Err(missing("parent")()),
+    };
+    let timestamp = row.get(3).ok().and_then(|at| Timestamp::from_microsecond(at).ok());
+    let kind = row.get_ref(4).ok().and_then(|kind| kind.as_str().ok()).ok_or_else(missing("kind"))?;
+    let source_time = row.get_ref(5).ok().and_then(|time| time.as_str_or_null().ok());
+    let content = match row.get_ref(8).map_err(text)? {
+        ValueRef::Null => None,
+        _ => {
+            let salt = Salt(bytes(row, 8).ok_or_else(missing("salt"))?);
+            let body = row.get_ref(9).map_err(text)?;
+            Some(SaltedBody { salt, body: Raw::new(unpacker.unpack(body, connection)?) })
+        }
+    };
+    let inner = match content {
+        Some(_) => None,
+        None => Some(Hash::from_bytes(bytes(row, 6).ok_or_else(missing("inner hash"))?)),
+    };
+    let spelling = row.get_ref(10).ok().and_then(|text| text.as_str_or_null().ok());
+    let envelope = Envelope {
+        version: VERSION,
+        id,
+        parent: parent_id,
+        seq,
+        timestamp: timestamp.ok_or_else(missing("time"))?,
+        kind: Kind::named(kind),
+        source_time: source_time.ok_or_else(missing("source time"))?.map(Text::new),
+    };
+    let spelling = spelling.ok_or_else(missing("envelope"))?.map(str::to_owned);
+    Ok(Loose { envelope, parent, inner, hash, content, spelling })
+}
+
+impl Loose {
+    /// The entry, verified: its body and its place in the chain are what they were when it was appended.
+    pub(super) fn fasten(self) -> Result<Entry, Damage> {
+        let seq = self.envelope.seq;
+        let inner = match (&self.content, self.inner) {
+            (Some(content), _) => content.hash(),
+            (None, Some(inner)) => inner,
+            (None, None) => return Err(damaged(seq, String::from("its inner hash is missing"), Vec::new())),
+        };
+        let entry = match self.spelling {
+            None => Entry::from_parts(self.envelope, None, inner, self.hash, self.content),
+            Some(text) => respelled(&text, inner, self.hash, self.content.as_ref(), &self.envelope)
+                .map_err(|why| damaged(seq, why, text.into_bytes()))?,
+        };
+        // The hash of the body was just computed, so the hash of the whole says whether it is the right one.
+        let verified = match self.parent {
+            LooseParent::None => entry.follows(None),
+            LooseParent::Here(parent) => entry.follows(Some(parent)),
+            LooseParent::Elsewhere => true,
+        };
+        if verified {
+            return Ok(entry);
+        }
+        let why = format!("entry {} is not what it was when it was appended", entry.id());
+        Err(damaged(seq, why, entry.to_line().into_bytes()))
+    }
+}
+
+/// The entry of a row, verified.
+pub(super) fn decode(
+    row: &Row<'_>,
+    conversation: i64,
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    parents: &mut Parents,
+) -> Result<Entry, Damage> {
+    loosen(row, conversation, connection, unpacker, parents)?.fasten()
+}
+
+/// An entry whose envelope has more in it than this version would write.
+fn respelled(
+    text: &str,
+    inner: Hash,
+    hash: Hash,
+    content: Option<&SaltedBody>,
+    columns: &Envelope,
+) -> Result<Entry, String> {
+    let body = content.map_or_else(String::new, |content| {
+        let name = if columns.kind == Kind::Header { "metadata" } else { "body" };
+        format!(",\"salt\":\"{}\",\"{name}\":{}", content.salt, content.body.as_str())
+    });
+    let line = format!("{{{text},\"inner\":\"{inner}\",\"hash\":\"{hash}\"{body}}}");
+    let entry = Entry::from_line(&line).map_err(|error| error.to_string())?;
+    let same = (entry.id(), entry.envelope().seq, entry.envelope().parent)
+        == (columns.id, columns.seq, columns.parent);
+    if same { Ok(entry) } else { Err(String::from("its envelope and its columns differ")) }
+}
+
+/// What can be read of a row that is no entry: its columns, one a line.
+fn raw_row(row: &Row<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (number, name) in COLUMNS.split(", ").enumerate() {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        match row.get_ref(number) {
+            Ok(ValueRef::Null) | Err(_) => out.extend_from_slice(b"-"),
+            Ok(ValueRef::Integer(value)) => out.extend_from_slice(value.to_string().as_bytes()),
+            Ok(ValueRef::Real(value)) => out.extend_from_slice(value.to_string().as_bytes()),
+            Ok(ValueRef::Text(text)) => out.extend_from_slice(text),
+            Ok(ValueRef::Blob(bytes)) => {
+                out.extend(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+            }
+        }
+        out.push(b'\n');
+    }
+    out
+}

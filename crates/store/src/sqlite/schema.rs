@@ -1,0 +1,191 @@
+//! Opening the file: its settings, its schema, and the copy that is made before the schema changes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::{failed, unwritable};
+use crate::{error::StoreError, files};
+
+/// What each version of the schema adds. Each may be run again where it was run before.
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001-record.sql"), include_str!("migrations/0002-blobs.sql")];
+
+/// Marks the file as ours: `rejo`.
+const APPLICATION: i32 = 0x72_65_6a_6f;
+
+/// Pages of this size waste little where messages have a few kilobytes, and are still quick to write.
+pub(super) const PAGE_BYTES: usize = 8192;
+
+/// How long somebody else may hold the file before that is an error.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a file was opened.
+pub(super) enum Opened {
+    /// It can be written.
+    Writable(Connection),
+    /// It can only be read, for this reason.
+    Readable(Connection, String),
+}
+
+/// The newest schema that is known here.
+pub(super) fn newest() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Opens a file to be written, makes it if it is not there, and brings its schema up to date.
+pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        files::make_folder(folder)?;
+    }
+    let new = !path.exists();
+    if new {
+        files::make_file(path)?;
+    }
+    let connection = match connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        Ok(connection) => connection,
+        Err(_) => return open_to_read(path),
+    };
+    match prepare(&connection, path) {
+        Ok(()) => Ok(Opened::Writable(connection)),
+        Err(why) if why.is_unwritable() && !new => {
+            drop(connection);
+            open_to_read(path)
+        }
+        Err(StoreError::TooNew { found, known }) => {
+            let why = StoreError::TooNew { found, known }.to_string();
+            Ok(Opened::Readable(connection, why))
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Opens a file to be read.
+pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
+    let why = String::from("the file or its folder cannot be written");
+    // Another process may have left a log behind that only a writer can take up.
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .or_else(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY));
+    if let Ok(connection) = connection
+        && schema_of(&connection).is_ok()
+    {
+        return Ok(Opened::Readable(connection, why));
+    }
+    // Where not even the shared memory of the log can be made, nobody writes either.
+    let name = format!("file:{}?immutable=1", uri(path));
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(name, flags).map_err(failed("opening the store"))?;
+    settings(&mut connection)?;
+    schema_of(&connection)?;
+    Ok(Opened::Readable(connection, why))
+}
+
+/// A path as it stands in a URI.
+fn uri(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let text = absolute.to_string_lossy();
+    text.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
+}
+
+/// One more connection to a file that is open already.
+pub(super) fn reconnect(path: &Path) -> Result<Connection, StoreError> {
+    match open_to_read(path)? {
+        Opened::Writable(connection) | Opened::Readable(connection, _) => Ok(connection),
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(failed("opening the store"))?;
+    settings(&mut connection)?;
+    Ok(connection)
+}
+
+fn settings(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.busy_handler(Some(wait_a_little)).map_err(failed("setting up the store"))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
+    connection
+        .execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;")
+        .map_err(failed("setting up the store"))
+}
+
+/// Waits for whoever holds the file: shortly at first, since an append is short.
+fn wait_a_little(times: i32) -> bool {
+    let pause = Duration::from_micros(200 * u64::from(times.clamp(1, 25).unsigned_abs()));
+    std::thread::sleep(pause);
+    // The first 25 take 65 ms together, every other one 5 ms.
+    Duration::from_millis(5) * times.unsigned_abs() < PATIENCE
+}
+
+fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
+}
+
+/// Brings the schema up to date.
+fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let found = schema_of(connection)?;
+    if found == newest() {
+        return Ok(());
+    }
+    if found > newest() {
+        return Err(StoreError::TooNew { found, known: newest() });
+    }
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed("reading the schema"))?;
+    if tables == 0 {
+        connection
+            .execute_batch(&format!(
+                "PRAGMA page_size = {PAGE_BYTES}; PRAGMA application_id = {APPLICATION};"
+            ))
+            .map_err(failed("setting up the store"))?;
+    } else if found > 0 {
+        back_up(connection, path)?;
+    }
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(unwritable("setting up the store"))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(StoreError::ReadOnly(String::from("the file system does not allow a write-ahead log")));
+    }
+    let mut schema = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+        .map_err(unwritable("upgrading the store"))?;
+    schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
+    // Another process may have been quicker.
+    let found = schema_of(&schema)?;
+    let from = usize::try_from(found).unwrap_or(0).min(MIGRATIONS.len());
+    for migration in &MIGRATIONS[from..] {
+        schema.execute_batch(migration).map_err(unwritable("upgrading the store"))?;
+    }
+    schema.pragma_update(None, "user_version", newest()).map_err(unwritable("upgrading the store"))?;
+    schema.commit().map_err(unwritable("upgrading the store"))
+}
+
+/// Copies the store beside itself, under a name that is not taken.
+fn back_up(connection: &Connection, path: &Path) -> Result<PathBuf, StoreError> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".backup");
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let free = (1..).map(name).find(|name| !name.exists()).expect("BUG: some number is free");
+    files::make_file(&free)?;
+    let copied = connection.backup("main", &free, None::<fn(rusqlite::backup::Progress)>);
+    if let Err(why) = copied {
+        let _ = fs::remove_file(&free);
+        return Err(unwritable("copying the store before its upgrade")(why));
+    }
+    let synced = fs::File::open(&free).and_then(|file| file.sync_all());
+    synced.map_err(StoreError::io(format!("writing {}", free.display())))?;
+    tracing::info!("copied the store to {} before upgrading it", free.display());
+    Ok(free)
+}

@@ -1,0 +1,105 @@
+//! Verifying a file: every entry, every reference, and whether the lists agree with what is there.
+
+use rejoin_record::ConversationId;
+use rusqlite::Connection;
+
+use super::{Sqlite, failed, reading};
+use crate::{
+    error::StoreError,
+    index::Index,
+    scan,
+    store::{Place, Problem, Store as _, Verified},
+};
+
+/// Verifies one conversation, or the whole file.
+pub(super) fn verify(
+    store: &Sqlite,
+    conversation: Option<ConversationId>,
+    each: &mut dyn FnMut(Problem),
+) -> Result<Verified, StoreError> {
+    if let Some(conversation) = conversation {
+        return scan::verify_one(store, conversation, each);
+    }
+    for damage in &store.inner.damage {
+        each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
+    }
+    let mut all = Verified::default();
+    let mut ids = match store.ids("", usize::MAX) {
+        Ok(ids) => ids,
+        Err(why) => {
+            each(problem(format!("the list of conversations cannot be read: {why}")));
+            Vec::new()
+        }
+    };
+    let mut reader = store.inner.reader()?;
+    let super::Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
+    for (id, _) in reading::headers(connection, unpacker) {
+        if !ids.contains(&id) {
+            let what = format!("{id} has entries but is not in the list of conversations");
+            each(Problem { conversation: Some(id), ..problem(what) });
+            ids.push(id);
+        }
+    }
+    for id in ids {
+        match scan::verify_one(store, id, each) {
+            Ok(one) => {
+                all.conversations += 1;
+                all.entries += one.entries;
+            }
+            Err(why) => each(Problem { conversation: Some(id), ..problem(why.to_string()) }),
+        }
+    }
+    structure(connection, each)?;
+    drop(reader);
+    Index::verify(&*store.inner, each)?;
+    Ok(all)
+}
+
+fn problem(what: String) -> Problem {
+    Problem { conversation: None, place: Place::Store, what, torn: false }
+}
+
+/// What the database itself says of its pages, and rows that belong to nothing.
+fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
+    let mut statement =
+        connection.prepare("PRAGMA integrity_check(20)").map_err(failed("checking the file"))?;
+    let mut rows = statement.query([]).map_err(failed("checking the file"))?;
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => {
+                let said: String = row.get(0).unwrap_or_default();
+                if said != "ok" {
+                    each(problem(said));
+                }
+            }
+            Ok(None) => break,
+            Err(why) => {
+                each(problem(why.to_string()));
+                break;
+            }
+        }
+    }
+    for (query, what) in [
+        (
+            "SELECT count(*) FROM entry WHERE conversation NOT IN (SELECT key FROM conversation)",
+            "entries belong to no conversation",
+        ),
+        (
+            "SELECT count(*) FROM conversation WHERE NOT EXISTS \
+             (SELECT 1 FROM entry WHERE entry.conversation = conversation.key)",
+            "conversations have no entries",
+        ),
+        (
+            "SELECT count(*) FROM blob_use WHERE blob NOT IN (SELECT key FROM blob) \
+             OR entry NOT IN (SELECT key FROM entry)",
+            "uses of large strings lead nowhere",
+        ),
+    ] {
+        match connection.query_row(query, [], |row| row.get::<_, i64>(0)) {
+            Ok(0) => {}
+            Ok(count) => each(problem(format!("{count} {what}"))),
+            Err(why) => each(problem(why.to_string())),
+        }
+    }
+    Ok(())
+}
