@@ -313,8 +313,9 @@ impl Index {
         });
         let listed = match listed {
             Ok(page) => page.conversations,
+            // It is not needed, and says nothing about the record.
             Err(why) => {
-                each(problem(None, format!("the index cannot be read: {why}; it is not needed")));
+                tracing::debug!("the index cannot be read: {why}");
                 return Ok(());
             }
         };

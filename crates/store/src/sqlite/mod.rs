@@ -5,10 +5,12 @@
 //! changes a row.
 
 mod body;
+mod carve;
 mod delete;
 mod erase;
 mod opening;
 mod reading;
+mod rebuild;
 mod rows;
 mod schema;
 mod verify;
@@ -222,12 +224,26 @@ impl Inner {
     }
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
-        connection
-            .prepare_cached("SELECT key FROM conversation WHERE id = ?1")
+        let id = conversation.to_string();
+        // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to somebody
+        // else's conversation.
+        let found: Option<(i64, Option<String>)> = connection
+            .prepare_cached(
+                "SELECT key, (SELECT id FROM conversation AS named NOT INDEXED WHERE named.key = found.key) \
+                 FROM conversation AS found WHERE id = ?1",
+            )
             .and_then(|mut statement| {
-                statement.query_row([conversation.to_string()], |row| row.get(0)).optional()
+                statement.query_row([&id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
             })
-            .map_err(failed("looking for the conversation"))
+            .map_err(failed("looking for the conversation"))?;
+        match found {
+            None => Ok(None),
+            Some((key, Some(named))) if named == id => Ok(Some(key)),
+            Some(_) => {
+                let why = String::from("the table and the index of conversations differ");
+                Err(StoreError::Damaged { place: Place::Store, why })
+            }
+        }
     }
 
     fn tail_of(connection: &Connection, key: i64) -> Result<Option<Tail>, StoreError> {
