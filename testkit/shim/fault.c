@@ -53,6 +53,9 @@ static atomic_int ended;
 /* Counting, doing and copying are one step, so that a power cut has one moment. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
+static void each_file(const char *folder, void (*work)(const char *path, const struct stat *file));
+static void remember_path(const char *path, const struct stat *file);
+
 static void setting(char *into, const char *name) {
     const char *value = getenv(name);
     if (value && strlen(value) < PATH_MAX) strcpy(into, value);
@@ -71,6 +74,7 @@ __attribute__((constructor)) static void begin(void) {
     const char *wanted = getenv("FAULT_KIND");
     for (int i = 1; wanted && i < (int)(sizeof names / sizeof *names); i++)
         if (!strcmp(wanted, names[i])) kind = (enum kind)i;
+    if (kind == POWER && under_len) each_file(under, remember_path);
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -143,31 +147,45 @@ static void forget(const struct stat *file) {
     syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
-static void cut_power(const char *folder) {
+/* Does something with every file below a folder. */
+static void each_file(const char *folder, void (*work)(const char *path, const struct stat *file)) {
     DIR *open_folder = opendir(folder);
     if (!open_folder) return;
     struct dirent *item;
     while ((item = readdir(open_folder))) {
-        char path[PATH_MAX], kept[PATH_MAX];
+        char path[PATH_MAX];
         struct stat file;
         if (!strcmp(item->d_name, ".") || !strcmp(item->d_name, "..")) continue;
         snprintf(path, sizeof path, "%.3000s/%.900s", folder, item->d_name);
         if (lstat(path, &file)) continue;
-        if (S_ISDIR(file.st_mode)) {
-            cut_power(path);
-            continue;
-        }
-        shadow_of(&file, kept);
-        int to = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY, 0);
-        int from = (int)syscall(SYS_openat, AT_FDCWD, kept, O_RDONLY, 0);
-        if (to >= 0 && from >= 0)
-            copy_bytes(from, to);
-        else if (to >= 0)
-            syscall(SYS_ftruncate, to, 0);
-        if (from >= 0) syscall(SYS_close, from);
-        if (to >= 0) syscall(SYS_close, to);
+        if (S_ISDIR(file.st_mode))
+            each_file(path, work);
+        else if (S_ISREG(file.st_mode))
+            work(path, &file);
     }
     closedir(open_folder);
+}
+
+/* Whatever was there before the process began is on the disk. */
+static void remember_path(const char *path, const struct stat *file) {
+    (void)file;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+    if (fd < 0) return;
+    remember(fd);
+    syscall(SYS_close, fd);
+}
+
+static void put_back(const char *path, const struct stat *file) {
+    char kept[PATH_MAX];
+    shadow_of(file, kept);
+    int to = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY, 0);
+    int from = (int)syscall(SYS_openat, AT_FDCWD, kept, O_RDONLY, 0);
+    if (to >= 0 && from >= 0)
+        copy_bytes(from, to);
+    else if (to >= 0)
+        syscall(SYS_ftruncate, to, 0);
+    if (from >= 0) syscall(SYS_close, from);
+    if (to >= 0) syscall(SYS_close, to);
 }
 
 /* ---- what becomes of a call ---- */
@@ -216,7 +234,7 @@ static enum verdict judge(enum call call) {
     case POWER:
         if (!now) return GO;
         atomic_store(&ended, 1);
-        cut_power(under);
+        each_file(under, put_back);
         die();
         return FAIL;
     default: return GO;

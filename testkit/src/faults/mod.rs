@@ -36,3 +36,24 @@ pub fn quick_folder() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     tempfile::TempDir::new_in(memory).or_else(|_| tempfile::TempDir::new()).expect("a folder can be made")
 }
+
+/// Where two lists of entries differ first, in a line that a person can read.
+#[must_use]
+pub fn difference(held: &[rejoin_record::Entry], expected: &[rejoin_record::Entry]) -> Option<String> {
+    let (held, expected): (Vec<_>, Vec<_>) = (
+        held.iter().map(|entry| entry.to_line()).collect(),
+        expected.iter().map(|entry| entry.to_line()).collect(),
+    );
+    if held == expected {
+        return None;
+    }
+    let place = held.iter().zip(&expected).take_while(|(held, expected)| held == expected).count();
+    let line = |lines: &[String]| lines.get(place).map(|line| line.chars().take(300).collect::<String>());
+    Some(format!(
+        "{} entries, not {}; number {place} is {:?}, not {:?}",
+        held.len(),
+        expected.len(),
+        line(&held),
+        line(&expected)
+    ))
+}

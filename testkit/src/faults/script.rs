@@ -27,7 +27,8 @@ impl Dice {
     }
 
     fn text(&mut self, length: usize) -> String {
-        const WORDS: [&str; 8] = ["file", "\"quoted\"", "naïve", "line\n", "{\"a\":1}", "ß", "back\\slash", "the"];
+        const WORDS: [&str; 8] =
+            ["file", "\"quoted\"", "naïve", "line\n", "{\"a\":1}", "ß", "back\\slash", "the"];
         let mut text = format!("{:x}", self.roll());
         while text.len() < length {
             text.push(' ');
@@ -77,6 +78,7 @@ pub struct Script {
     open: Vec<String>,
     time: i64,
     last_line: String,
+    rarely: u64,
 }
 
 /// Large texts that occur again and again, as files do that a tool reads.
@@ -93,13 +95,18 @@ impl Script {
             dice: Dice(seed),
             tail: last.map(Tail::of),
             head: last.map(|entry| (entry.id(), entry.hash())),
-            messages: spoken
-                .map(|entry| (entry.id(), entry.hash(), entry.content().is_none()))
-                .collect(),
+            messages: spoken.map(|entry| (entry.id(), entry.hash(), entry.content().is_none())).collect(),
             open: Vec::new(),
             time: 1_700_000_000_000 + entries.len() as i64 * 1000,
             last_line: String::new(),
+            rarely: 1,
         }
+    }
+
+    /// The same with one erasure where there were so many.
+    #[must_use]
+    pub fn rarely_erasing(self, rarely: u64) -> Self {
+        Self { rarely, ..self }
     }
 
     /// The tail that the next step goes behind.
@@ -249,12 +256,13 @@ impl Script {
 
     fn erase(&mut self, chain: &mut Chain) -> Step {
         let left = self.messages.iter().filter(|(_, _, erased)| !erased).count() as u64;
-        if left < 3 {
+        if left < 3 || (self.rarely > 1 && self.dice.below(self.rarely) > 0) {
             let text = self.dice.text(50);
             return Step::Append(vec![self.say(chain, Message::user(text))]);
         }
         let number = self.dice.below(left) as usize;
-        let place = (0..self.messages.len()).filter(|place| !self.messages[*place].2).nth(number).unwrap_or(0);
+        let place =
+            (0..self.messages.len()).filter(|place| !self.messages[*place].2).nth(number).unwrap_or(0);
         self.messages[place].2 = true;
         let entry = self.messages[place].0;
         let erased = Content::Erased(Erased { entry, reason: Some("a secret".into()) });

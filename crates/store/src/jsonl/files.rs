@@ -48,7 +48,7 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Makes the names in a folder durable.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // A folder can be opened as a file on Unix only; elsewhere names are durable as they are.
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
