@@ -9,6 +9,9 @@ pub enum EngineError {
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It is there, and the store cannot read it.
+    #[error("Failed to load conversation: {0}")]
+    Load(#[source] StoreError),
     /// Nothing goes by that name.
     #[error("Conversation not found: id={0}")]
     Unknown(String),
@@ -42,11 +45,19 @@ pub enum EngineError {
     /// It is in the other store already, and went on differently there.
     #[error("Conversation {0} is in the other store and went on differently there")]
     Diverged(ConversationId),
-    /// A file of rejoin's own entries is no session of another tool: its entries are copied as they are.
+    /// A file of rejoin's own entries is no session of another tool: its entries are taken in as they are.
     #[error(
-        "Conversation {0} is rejoin's own record: copy it from the store that it is in, so that its hashes stay"
+        "Conversation {0} is rejoin's own record: its entries are taken in as they are, so that hashes stay"
     )]
     OwnRecord(ConversationId),
+    /// A file that should hold entries does not.
+    #[error("line {line} is no entry of a conversation: {why}")]
+    NoRecord {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 impl EngineError {
@@ -54,7 +65,7 @@ impl EngineError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Store(error) => error.code(),
+            Self::Store(error) | Self::Load(error) => error.code(),
             Self::Unknown(_) => "CONVERSATION_NOT_FOUND",
             Self::Ambiguous { .. } => "AMBIGUOUS_ID",
             Self::NoActive => "NO_ACTIVE_CONVERSATION",
@@ -63,6 +74,7 @@ impl EngineError {
             Self::NoSuchMessage(_) => "NO_SUCH_MESSAGE",
             Self::Diverged(_) => "DIVERGED",
             Self::OwnRecord(_) => "OWN_RECORD",
+            Self::NoRecord { .. } => "CORRUPTED_ROLLOUT",
         }
     }
 }

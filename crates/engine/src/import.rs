@@ -34,7 +34,8 @@ impl Writer<'_> {
     /// since the import: then it stays.
     ///
     /// # Errors
-    /// If the store cannot be written, or another process writes to the conversation.
+    /// If the store cannot be written, or another process writes to the conversation; if it is rejoin's own record, for
+    /// which there is [`Writer::import_record`].
     pub fn import(&self, session: &Session) -> Result<Imported, EngineError> {
         let id = session.id;
         if session.format == jsonl::FORMAT {

@@ -6,6 +6,7 @@
 pub mod calls;
 pub mod clock;
 pub mod conversation;
+mod copy;
 mod digest;
 mod error;
 mod import;

@@ -8,7 +8,7 @@ use rejoin_formats::{
     sessions::jsonl::{self, Damaged},
 };
 use rejoin_record::{ConversationId, Entry, Kind, Text};
-use rejoin_store::{Damage, Item, Location, Place, Store};
+use rejoin_store::{Damage, Item, Location, Place, Store, StoreError};
 use rejoin_view::{Finding, Rule};
 
 use crate::error::EngineError;
@@ -43,9 +43,13 @@ pub struct Recorded {
 /// acknowledged: it is no damage, and reported all the same.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
     let mut stored = Stored::default();
-    store.read(id, 0, &mut |item| {
+    let read = store.read(id, 0, &mut |item| {
         stored.add(item);
         ControlFlow::Continue(())
+    });
+    read.map_err(|error| match error {
+        StoreError::NotFound(_) => EngineError::Store(error),
+        error => EngineError::Load(error),
     })?;
     let numbering = Numbering::of(store.location());
     let Stored { entries, damage, .. } = stored;

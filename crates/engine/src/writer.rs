@@ -1,4 +1,5 @@
-//! Writing to a store: begin a conversation, rename, fork, erase, copy. Taking in other tools' sessions is in `import.rs`.
+//! Writing to a store: begin a conversation, rename, fork, erase. Copying is in `copy.rs`, taking in other tools' sessions in
+//! `import.rs`.
 //!
 //! Whoever writes here holds the conversation's lock while it does.
 
@@ -10,7 +11,7 @@ use rejoin_record::{
     entry::SaltedBody,
     json::write,
 };
-use rejoin_store::{Holder, Item, Lock, Place, Store, StoreError};
+use rejoin_store::{Holder, Item, Lock, Store, StoreError};
 
 use crate::{
     clock::{Clock, conversation_id, stamp},
@@ -151,28 +152,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Copies a conversation from another store, entry by entry, hashes included: what is not there yet. What was erased
-    /// there since the last copy is erased here too.
-    ///
-    /// # Errors
-    /// If it is not there, is damaged, or went on differently here.
-    pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
-        let _lock = self.lock(id)?;
-        let mut copy = Copying::begin(self.store, id)?;
-        let mut stopped = None;
-        other.read(id, 0, &mut |item| match copy.take(item) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(why) => {
-                stopped = Some(why);
-                ControlFlow::Break(())
-            }
-        })?;
-        match stopped {
-            Some(why) => Err(why),
-            None => copy.finish(),
-        }
-    }
-
     /// The right to write to a conversation.
     pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
         self.store.lock(id, &Holder::this(self.command, self.clock.now()))
@@ -220,7 +199,7 @@ pub(crate) fn readable(store: &dyn Store, id: ConversationId) -> Result<Vec<Entr
 const BATCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// What an entry weighs in a batch.
-fn weight(entry: &Entry) -> usize {
+pub(crate) fn weight(entry: &Entry) -> usize {
     entry.body().map_or(0, |body| body.as_str().len()) + 512
 }
 
@@ -317,98 +296,5 @@ impl Forked {
     fn push(&mut self, entry: Entry) {
         self.parent = (entry.id(), entry.hash());
         self.entries.push(entry);
-    }
-}
-
-/// A copy under way: only hashes of what is here, and the batch that is not handed over yet.
-struct Copying<'s> {
-    store: &'s dyn Store,
-    id: ConversationId,
-    tail: Option<Tail>,
-    here: Vec<Hash>,
-    batch: Vec<Entry>,
-    bytes: usize,
-    seen: u64,
-    added: u64,
-}
-
-/// How much of a copy is handed over at once.
-const COPY_BYTES: usize = 8 * 1024 * 1024;
-
-impl<'s> Copying<'s> {
-    fn begin(store: &'s dyn Store, id: ConversationId) -> Result<Self, EngineError> {
-        let tail = store.tail(id)?;
-        let mut here = Vec::new();
-        let mut damaged = None;
-        if tail.is_some() {
-            store.read(id, 0, &mut |item| {
-                match item {
-                    Item::Entry(entry) => here.push(entry.hash()),
-                    Item::Damage(damage) if damage.torn => {}
-                    Item::Damage(damage) => damaged = Some(damage),
-                }
-                if damaged.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
-        }
-        if let Some(damage) = damaged {
-            return Err(EngineError::Corrupted { id, place: damage.place, why: damage.why });
-        }
-        Ok(Self { store, id, tail, here, batch: Vec::new(), bytes: 0, seen: 0, added: 0 })
-    }
-
-    fn take(&mut self, item: Item) -> Result<(), EngineError> {
-        let entry = match item {
-            Item::Entry(entry) => entry,
-            Item::Damage(damage) if damage.torn => return Ok(()),
-            Item::Damage(damage) => {
-                return Err(EngineError::Corrupted { id: self.id, place: damage.place, why: damage.why });
-            }
-        };
-        let seq = entry.envelope().seq;
-        if seq != self.seen {
-            let why = format!("entry {} stands where {} should stand", seq, self.seen);
-            return Err(EngineError::Corrupted { id: self.id, place: Place::Row(self.seen), why });
-        }
-        let known = usize::try_from(self.seen).ok().and_then(|seen| self.here.get(seen));
-        self.seen += 1;
-        match known {
-            Some(hash) if *hash == entry.hash() => return Ok(()),
-            Some(_) => return Err(EngineError::Diverged(self.id)),
-            None => {}
-        }
-        if let Content::Erased(erased) = Content::of(&entry) {
-            return self.erase(erased.entry, entry);
-        }
-        self.bytes += weight(&entry);
-        self.batch.push(entry);
-        if self.bytes >= COPY_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    /// The content goes here too, in the step that says so.
-    fn erase(&mut self, erased: EntryId, note: Entry) -> Result<(), EngineError> {
-        self.flush()?;
-        let after = self.tail.ok_or(StoreError::NotFound(self.id))?;
-        let tail = match self.store.erase(self.id, after, erased, &note) {
-            Err(StoreError::NoSuchEntry(_)) => self.store.append(self.id, Some(after), &[note]),
-            done => done,
-        };
-        self.tail = Some(tail?);
-        self.added += 1;
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), EngineError> {
-        if !self.batch.is_empty() {
-            self.tail = Some(self.store.append(self.id, self.tail, &self.batch)?);
-            self.added += self.batch.len() as u64;
-            self.batch.clear();
-            self.bytes = 0;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Copied, EngineError> {
-        self.flush()?;
-        Ok(Copied { added: self.added, total: self.seen.max(self.here.len() as u64) })
     }
 }

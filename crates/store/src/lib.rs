@@ -7,8 +7,10 @@
 //! `sqlite/`, `jsonl/` and `memory` stand behind the one trait, and pass the one suite in `tests/`. To add a home, add a
 //! folder and a line to `open.rs`.
 
+mod aside;
 pub mod digest;
 mod error;
+mod files;
 #[cfg(feature = "sqlite")]
 mod index;
 pub mod jsonl;

@@ -116,7 +116,7 @@ impl Locks {
     }
 
     pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
-        crate::jsonl::files::make_folder(&self.folder)?;
+        crate::files::make_folder(&self.folder)?;
         let path = self.folder.join(format!("{conversation}.lock"));
         // A holder that leaves removes its file. Whoever opened it just before has then locked a file without a name, and
         // looks again.

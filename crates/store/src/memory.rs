@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -13,7 +14,7 @@ use crate::{
     location::Location,
     lock::{Holder, Lock, MemoryLocks},
     scan,
-    store::{Each, Hit, Item, Page, Problem, Query, Search, Size, Store, Verified},
+    store::{Damage, Each, Hit, Item, Page, Problem, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
@@ -172,6 +173,15 @@ impl Store for Memory {
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         self.all_mut().remove(&conversation).map(drop).ok_or(StoreError::NotFound(conversation))
+    }
+
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let _ = (conversation, damage);
+        Ok(None)
     }
 
     fn verify(

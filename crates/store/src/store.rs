@@ -1,6 +1,6 @@
 //! The trait that every home of conversations implements, and what goes in and out of it.
 
-use std::{fmt, ops::ControlFlow};
+use std::{fmt, ops::ControlFlow, path::PathBuf};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
@@ -109,6 +109,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be written.
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError>;
+
+    /// Keeps a copy of something damaged in a file beside the store, and says where. Such a file is never overwritten: the
+    /// same thing twice is one file. Of what cannot be read at all there is none.
+    ///
+    /// # Errors
+    /// If there is no room for it. What is damaged stays where it is as well.
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage)
+    -> Result<Option<PathBuf>, StoreError>;
 
     /// Re-hashes one conversation, or all of them with whatever else the store keeps, and hands out each thing that does
     /// not add up.

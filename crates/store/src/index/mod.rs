@@ -21,8 +21,7 @@ pub(crate) use self::follower::Follower;
 use crate::{
     digest::Digester,
     error::StoreError,
-    jsonl::files,
-    scan,
+    files, scan,
     store::{Cursor, Damage, Hit, Page, Place, Problem, Query, Search},
     summary::Summary,
 };

@@ -13,12 +13,12 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail, limits};
 
 use super::{
-    Jsonl, back, files,
+    Jsonl, back,
     lines::Backwards,
     pieces,
     read::{self, MARK, Span},
 };
-use crate::{error::StoreError, open::Access, scan, store::Item};
+use crate::{error::StoreError, files, open::Access, scan, store::Item};
 
 /// What is known of the end of a file.
 #[derive(Debug)]
@@ -226,7 +226,7 @@ fn look(
         if is_newer {
             newer.get_or_insert_with(|| damage.why.clone());
         }
-        if let Err(why) = store.set_aside(conversation, &damage) {
+        if let Err(why) = store.asides.keep(&conversation.to_string(), &damage.bytes) {
             // Its bytes stay where they are as well: a file is only ever appended to.
             tracing::warn!("{} of {conversation} could not be set aside: {why}", damage.place);
         }

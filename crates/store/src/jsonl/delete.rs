@@ -4,8 +4,9 @@ use std::{fs, io};
 
 use rejoin_record::ConversationId;
 
-use super::{Jsonl, append, erase, files};
+use super::{Jsonl, append, erase};
 use crate::error::StoreError;
+use crate::files;
 
 /// Removes a conversation. Whoever waits to append to it finds that it is gone.
 pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), StoreError> {

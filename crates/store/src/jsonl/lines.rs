@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::limits;
 
-use super::files;
+use crate::files;
 
 /// Where a line stands, and how it ends.
 #[derive(Debug, Clone, Copy)]

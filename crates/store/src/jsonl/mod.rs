@@ -12,7 +12,6 @@ mod aside;
 mod back;
 mod delete;
 mod erase;
-pub(crate) mod files;
 mod known;
 mod lines;
 mod pieces;
@@ -34,13 +33,15 @@ use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use self::{append::End, read::Span};
 use crate::{
+    aside::Asides,
     digest::Digester,
     error::StoreError,
+    files,
     location::Location,
     lock::{Holder, Lock, Locks},
     open::{Access, Options},
     scan,
-    store::{Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
+    store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
@@ -55,6 +56,7 @@ pub struct Jsonl {
     access: Access,
     read_only: Option<String>,
     locks: Locks,
+    asides: Asides,
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
     summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
@@ -93,6 +95,7 @@ impl Jsonl {
             access: options.access,
             read_only,
             locks: Locks::new(folder.join(".locks")),
+            asides: Asides::new(folder.join("aside")),
             digester: options.digester,
             ends: Mutex::default(),
             summaries: Mutex::default(),
@@ -283,6 +286,14 @@ impl Store for Jsonl {
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         delete::delete(self, conversation)
+    }
+
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        self.asides.keep(&conversation.to_string(), &damage.bytes)
     }
 
     fn verify(

@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, time::Duration};
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 use rusqlite::OptionalExtension as _;
 
-use super::{Inner, failed, lock, recover, schema, unwritable};
+use super::{Inner, failed, lock, reading, schema, unwritable};
 use crate::{error::StoreError, index::Index, store::Item};
 
 /// Removes salt and body of an entry, and appends the note that says so.
@@ -17,7 +17,7 @@ pub(super) fn erase(
     note: &Entry,
 ) -> Result<Tail, StoreError> {
     let mut hash = None;
-    recover::read(inner, conversation, 0, &mut |item| match item {
+    reading::read(inner, conversation, 0, &mut |item| match item {
         Item::Entry(found) if found.id() == entry => {
             hash = Some(found.inner());
             ControlFlow::Break(())
@@ -57,6 +57,11 @@ pub(super) fn erase(
         Ok((tail, key))
     })?;
     scrub(inner)?;
+    let name = entry.to_string();
+    let gone = inner
+        .asides
+        .forget(&conversation.to_string(), |bytes| String::from_utf8_lossy(bytes).contains(&name));
+    gone.map_err(StoreError::io("removing what was set aside of the entry"))?;
     Index::forget_entry(inner, conversation, key)?;
     Ok(tail)
 }

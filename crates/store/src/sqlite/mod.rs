@@ -7,10 +7,12 @@
 mod body;
 mod delete;
 mod erase;
-mod recover;
+mod opening;
+mod reading;
 mod rows;
 mod schema;
 mod verify;
+mod wal;
 
 use std::{
     fmt,
@@ -28,6 +30,7 @@ use self::{
     schema::Opened,
 };
 use crate::{
+    aside::Asides,
     digest::Digester,
     error::StoreError,
     index::{Follower, Index, Source},
@@ -54,6 +57,9 @@ struct Inner {
     readers: Mutex<Vec<Reader>>,
     index: Mutex<Option<Index>>,
     locks: Locks,
+    asides: Asides,
+    /// What was found when the file was opened.
+    damage: Vec<Damage>,
     digester: Digester,
 }
 
@@ -140,11 +146,14 @@ impl Sqlite {
         if options.access == Access::Read && !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
-        let path = recover::before_opening(path, options.access)?;
-        let opened = match options.access {
-            Access::Read => schema::open_to_read(&path)?,
-            Access::Write => schema::open_to_write(&path)?,
+        let beside = |end: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
         };
+        let asides = Asides::new(beside(".aside"));
+        let location = Location::Sqlite(path.to_owned());
+        let opening::Found { path: file, opened, damage } = opening::open(path, options.access, &asides)?;
         let unpacker = || Unpacker::new().map_err(StoreError::io("setting up decompression"));
         let (writer, readers, read_only) = match opened {
             Opened::Writable(connection) => {
@@ -155,20 +164,30 @@ impl Sqlite {
                 (None, vec![Reader { connection, unpacker: unpacker()? }], Some(why))
             }
         };
-        let mut locks = path.as_os_str().to_owned();
-        locks.push(".locks");
         let inner = Arc::new(Inner {
-            location: Location::Sqlite(path.clone()),
+            location,
             read_only,
             writer: Mutex::new(writer),
             readers: Mutex::new(readers),
             index: Mutex::new(None),
-            locks: Locks::new(PathBuf::from(locks)),
+            locks: Locks::new(beside(".locks")),
+            asides,
+            damage,
             digester: options.digester,
-            path,
+            path: file,
         });
         let follower = Follower::new(Arc::clone(&inner) as _);
         Ok(Self { inner, follower })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A mended copy was made for this process only.
+        if self.location != Location::Sqlite(self.path.clone()) {
+            lock(&self.readers).clear();
+            opening::remove(&self.path);
+        }
     }
 }
 
@@ -481,7 +500,7 @@ impl Store for Sqlite {
     }
 
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
-        recover::read(&self.inner, conversation, from, each)
+        reading::read(&self.inner, conversation, from, each)
     }
 
     fn ancestors(
@@ -490,7 +509,7 @@ impl Store for Sqlite {
         of: Option<EntryId>,
         each: Each<'_>,
     ) -> Result<(), StoreError> {
-        recover::ancestors(&self.inner, conversation, of, each)
+        reading::ancestors(&self.inner, conversation, of, each)
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
@@ -549,6 +568,14 @@ impl Store for Sqlite {
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         delete::delete(&self.inner, conversation)
+    }
+
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
     }
 
     fn verify(

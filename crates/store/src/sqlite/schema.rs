@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{failed, unwritable};
-use crate::{error::StoreError, jsonl::files};
+use crate::{error::StoreError, files};
 
 /// What each version of the schema adds. Each may be run again where it was run before.
 pub(super) const MIGRATIONS: &[&str] =
@@ -19,7 +19,7 @@ pub(super) const MIGRATIONS: &[&str] =
 const APPLICATION: i32 = 0x72_65_6a_6f;
 
 /// Pages of this size waste little where messages have a few kilobytes, and are still quick to write.
-const PAGE_BYTES: usize = 8192;
+pub(super) const PAGE_BYTES: usize = 8192;
 
 /// How long somebody else may hold the file before that is an error.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
 
-use super::{Sqlite, failed, recover, schema::schema_of};
+use super::{Sqlite, failed, reading, schema::schema_of};
 use crate::{
     error::StoreError,
     index::Index,
@@ -20,6 +20,9 @@ pub(super) fn verify(
     if let Some(conversation) = conversation {
         return scan::verify_one(store, conversation, each);
     }
+    for damage in &store.inner.damage {
+        each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
+    }
     let mut all = Verified::default();
     let mut ids = match store.ids("", usize::MAX) {
         Ok(ids) => ids,
@@ -30,7 +33,7 @@ pub(super) fn verify(
     };
     let mut reader = store.inner.reader()?;
     let super::Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
-    for (id, _) in recover::headers(connection, unpacker) {
+    for (id, _) in reading::headers(connection, unpacker) {
         if !ids.contains(&id) {
             let what = format!("{id} has entries but is not in the list of conversations");
             each(Problem { conversation: Some(id), ..problem(what) });

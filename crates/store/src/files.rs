@@ -28,14 +28,14 @@ pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens a file to be read and appended to; makes it if that is wanted.
-pub(super) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
+pub(crate) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(make);
     private(&mut options).open(path)
 }
 
 /// Makes a file that must not be there yet.
-pub(super) fn make_new(path: &Path) -> io::Result<File> {
+pub(crate) fn make_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     private(&mut options).open(path)
@@ -57,17 +57,17 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Waits until nobody else appends to a file. Where files cannot be locked, the conversation's own lock has to do.
-pub(super) fn lock(file: &File) -> io::Result<()> {
+pub(crate) fn lock(file: &File) -> io::Result<()> {
     file.lock().or_else(unless_unsupported)
 }
 
 /// Waits until nobody appends to a file, and keeps them from it.
-pub(super) fn lock_shared(file: &File) -> io::Result<()> {
+pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
     file.lock_shared().or_else(unless_unsupported)
 }
 
 /// Lets the others go on.
-pub(super) fn unlock(file: &File) -> io::Result<()> {
+pub(crate) fn unlock(file: &File) -> io::Result<()> {
     file.unlock().or_else(unless_unsupported)
 }
 
@@ -76,32 +76,32 @@ fn unless_unsupported(why: io::Error) -> io::Result<()> {
 }
 
 /// Which file it is, whatever its name.
-pub(super) type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 #[cfg(unix)]
-pub(super) fn identity(metadata: &Metadata) -> Identity {
+pub(crate) fn identity(metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt as _;
     (metadata.dev(), metadata.ino())
 }
 
 #[cfg(not(unix))]
-pub(super) fn identity(_: &Metadata) -> Identity {
+pub(crate) fn identity(_: &Metadata) -> Identity {
     (0, 0)
 }
 
 /// Whether a file was deleted or replaced after it was opened.
 #[cfg(unix)]
-pub(super) fn is_gone(metadata: &Metadata) -> bool {
+pub(crate) fn is_gone(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) == 0
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_gone(_: &Metadata) -> bool {
+pub(crate) fn is_gone(_: &Metadata) -> bool {
     false
 }
 
 /// Reads a stretch of a file. Whoever reads it line by line is not disturbed.
-pub(super) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     #[cfg(unix)]
     std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, at)?;

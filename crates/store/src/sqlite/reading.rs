@@ -1,11 +1,6 @@
-//! Reading what is there, whatever became of the file: around damaged rows and pages, and with what was damaged set aside.
+//! Reading what is there, whatever became of the file: around damaged rows and pages.
 
-use std::{
-    collections::BTreeMap,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    sync::mpsc,
-};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::mpsc};
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Tree};
 use rusqlite::Connection;
@@ -18,14 +13,8 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    open::Access,
     store::{Damage, Each, Item, Place},
 };
-
-/// Looks at a file before it is opened. Gives the path to open.
-pub(super) fn before_opening(path: &Path, _access: Access) -> Result<PathBuf, StoreError> {
-    Ok(path.to_owned())
-}
 
 /// Reads a conversation from a place.
 pub(super) fn read(

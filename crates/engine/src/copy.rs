@@ -1,0 +1,189 @@
+//! Copying conversations entry by entry, hashes included: from another store, or from a file of entries.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, Read as _},
+    ops::ControlFlow,
+};
+
+use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits};
+use rejoin_store::{Item, Lock, Place, Store, StoreError};
+
+use crate::{
+    error::EngineError,
+    writer::{Copied, Imported, Writer, weight},
+};
+
+impl Writer<'_> {
+    /// Copies a conversation from another store, entry by entry, hashes included: what is not there yet. What was erased
+    /// there since the last copy is erased here too.
+    ///
+    /// # Errors
+    /// If it is not there, is damaged, or went on differently here.
+    pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
+        let _lock = self.lock(id)?;
+        let mut copy = Copying::begin(self.store, id)?;
+        let mut stopped = None;
+        other.read(id, 0, &mut |item| match copy.take(item) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(why) => {
+                stopped = Some(why);
+                ControlFlow::Break(())
+            }
+        })?;
+        match stopped {
+            Some(why) => Err(why),
+            None => copy.finish(),
+        }
+    }
+
+    /// Takes in a file of rejoin's own entries as they are: what is not there yet. A last line that was cut off is passed
+    /// over.
+    ///
+    /// # Errors
+    /// If a line is no entry, or not what it was when it was appended; if the conversation went on differently here. What
+    /// stands before such a line is taken in.
+    pub fn import_record(&self, source: &mut dyn BufRead) -> Result<Imported, EngineError> {
+        let mut hashes: HashMap<EntryId, Hash> = HashMap::new();
+        let mut copying: Option<(Lock, Copying<'_>)> = None;
+        let mut messages = 0;
+        let (mut line, mut bytes) = (0, Vec::new());
+        loop {
+            line += 1;
+            bytes.clear();
+            let read = (&mut *source).take(limits::BODY_BYTES as u64 + 2).read_until(b'\n', &mut bytes);
+            read.map_err(|why| StoreError::Io { what: String::from("reading the file"), why })?;
+            if bytes.trim_ascii().is_empty() {
+                if bytes.is_empty() {
+                    break;
+                }
+                continue;
+            }
+            let wrong = |why: String| EngineError::NoRecord { line, why };
+            let text = std::str::from_utf8(&bytes).map_err(|error| error.to_string());
+            let entry =
+                text.and_then(|text| Entry::from_line(text.trim()).map_err(|error| error.to_string()));
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(_) if copying.is_some() && !bytes.ends_with(b"\n") => break,
+                Err(why) => return Err(wrong(why)),
+            };
+            let parent = entry.envelope().parent;
+            if !entry.verifies(parent.and_then(|parent| hashes.get(&parent).copied())) {
+                return Err(wrong(format!("entry {} is not what it was when it was appended", entry.id())));
+            }
+            hashes.insert(entry.id(), entry.hash());
+            messages += u64::from(entry.envelope().kind == Kind::Message);
+            let (_, copy) = match &mut copying {
+                Some(copying) => copying,
+                None => {
+                    let Content::Header(header) = Content::of(&entry) else {
+                        return Err(wrong(String::from("a conversation begins with a header")));
+                    };
+                    let lock = self.lock(header.conversation)?;
+                    copying.insert((lock, Copying::begin(self.store, header.conversation)?))
+                }
+            };
+            copy.take(Item::Entry(entry))?;
+        }
+        let Some((_lock, copy)) = copying else {
+            return Err(EngineError::NoRecord { line: 1, why: String::from("there is nothing in it") });
+        };
+        let (id, new) = (copy.id, copy.here.is_empty());
+        let copied = copy.finish()?;
+        Ok(Imported { id, new, added: copied.added, messages })
+    }
+}
+
+/// A copy under way: only hashes of what is here, and the batch that is not handed over yet.
+struct Copying<'s> {
+    store: &'s dyn Store,
+    id: ConversationId,
+    tail: Option<Tail>,
+    here: Vec<Hash>,
+    batch: Vec<Entry>,
+    bytes: usize,
+    seen: u64,
+    added: u64,
+}
+
+/// How much of a copy is handed over at once.
+const COPY_BYTES: usize = 8 * 1024 * 1024;
+
+impl<'s> Copying<'s> {
+    fn begin(store: &'s dyn Store, id: ConversationId) -> Result<Self, EngineError> {
+        let tail = store.tail(id)?;
+        let mut here = Vec::new();
+        let mut damaged = None;
+        if tail.is_some() {
+            store.read(id, 0, &mut |item| {
+                match item {
+                    Item::Entry(entry) => here.push(entry.hash()),
+                    Item::Damage(damage) if damage.torn => {}
+                    Item::Damage(damage) => damaged = Some(damage),
+                }
+                if damaged.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        }
+        if let Some(damage) = damaged {
+            return Err(EngineError::Corrupted { id, place: damage.place, why: damage.why });
+        }
+        Ok(Self { store, id, tail, here, batch: Vec::new(), bytes: 0, seen: 0, added: 0 })
+    }
+
+    fn take(&mut self, item: Item) -> Result<(), EngineError> {
+        let entry = match item {
+            Item::Entry(entry) => entry,
+            Item::Damage(damage) if damage.torn => return Ok(()),
+            Item::Damage(damage) => {
+                return Err(EngineError::Corrupted { id: self.id, place: damage.place, why: damage.why });
+            }
+        };
+        let seq = entry.envelope().seq;
+        if seq != self.seen {
+            let why = format!("entry {} stands where {} should stand", seq, self.seen);
+            return Err(EngineError::Corrupted { id: self.id, place: Place::Row(self.seen), why });
+        }
+        let known = usize::try_from(self.seen).ok().and_then(|seen| self.here.get(seen));
+        self.seen += 1;
+        match known {
+            Some(hash) if *hash == entry.hash() => return Ok(()),
+            Some(_) => return Err(EngineError::Diverged(self.id)),
+            None => {}
+        }
+        if let Content::Erased(erased) = Content::of(&entry) {
+            return self.erase(erased.entry, entry);
+        }
+        self.bytes += weight(&entry);
+        self.batch.push(entry);
+        if self.bytes >= COPY_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// The content goes here too, in the step that says so.
+    fn erase(&mut self, erased: EntryId, note: Entry) -> Result<(), EngineError> {
+        self.flush()?;
+        let after = self.tail.ok_or(StoreError::NotFound(self.id))?;
+        let tail = match self.store.erase(self.id, after, erased, &note) {
+            Err(StoreError::NoSuchEntry(_)) => self.store.append(self.id, Some(after), &[note]),
+            done => done,
+        };
+        self.tail = Some(tail?);
+        self.added += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), EngineError> {
+        if !self.batch.is_empty() {
+            self.tail = Some(self.store.append(self.id, self.tail, &self.batch)?);
+            self.added += self.batch.len() as u64;
+            self.batch.clear();
+            self.bytes = 0;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Copied, EngineError> {
+        self.flush()?;
+        Ok(Copied { added: self.added, total: self.seen.max(self.here.len() as u64) })
+    }
+}

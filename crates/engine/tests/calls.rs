@@ -1,0 +1,170 @@
+//! What an auditor sees of tool calls.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use rejoin_engine::{CallKey, CallRecord, CallStatus, Conversation, Mode, New, calls::calls, read};
+use rejoin_record::{
+    Arguments, Block, Chain, Content, Form, Kind, Message, Role, ToolCall, ToolResult,
+    content::{Branch, CallAt, Turn, TurnState},
+};
+use rejoin_store::{Store, memory::Memory};
+use std::sync::Arc;
+use support::{clock, session, writer};
+
+const KEY: CallKey = CallKey([7; 32]);
+
+fn conversation() -> Conversation {
+    let store = Arc::new(Memory::new(rejoin_engine::digest));
+    Conversation::create(store, clock(), &New::default(), "test")
+}
+
+fn audit(conversation: &Conversation) -> Vec<CallRecord> {
+    let store = Memory::new(rejoin_engine::digest);
+    store.append(conversation.id(), None, conversation.entries()).unwrap();
+    calls(&read(&store, conversation.id(), Mode::Recover).unwrap(), &KEY)
+}
+
+fn failed(id: &str, text: &str) -> Message {
+    let result = ToolResult { is_error: true, ..ToolResult::new(id, text) };
+    Message { role: Role::Tool, blocks: vec![Block::result(result)], form: Form::Text, native: None }
+}
+
+/// S1-26, S1-33: a call is requested, then completed or failed; when it ran and how long it took is known.
+#[test]
+fn from_requested_to_completed() {
+    let mut conversation = conversation();
+    conversation.say(Message::user("go"));
+    let calls = vec![ToolCall::new("c1", "read", "{\"path\":\"a\"}"), ToolCall::new("c2", "run", "{}")];
+    let asked = conversation.say(Message::assistant_with_tools(calls)).entry;
+    let all = audit(&conversation);
+    assert_eq!(all.iter().map(|call| call.status).collect::<Vec<_>>(), [CallStatus::Requested; 2]);
+    assert!(all.iter().all(|call| call.request == asked.id() && call.ended.is_none()));
+    assert_eq!(all[0].latency_ms(), None);
+    assert_eq!(all[0].started, Some(asked.envelope().timestamp));
+
+    let call = CallAt { entry: asked.id(), block: 1 };
+    let turn = Turn { state: TurnState::CallRunning, call: Some(call) };
+    let running = conversation.append(&Content::Turn(turn)).entry;
+    let ended = conversation.say(Message::tool("c2", "ok")).entry;
+    conversation.say(failed("c1", "no such file"));
+    let all = audit(&conversation);
+    assert_eq!(
+        (all[0].status, all[0].error.as_deref(), all[0].outcome.as_deref()),
+        (CallStatus::Failed, Some("no such file"), None)
+    );
+    assert_eq!(
+        (all[1].status, all[1].outcome.as_deref(), all[1].error.as_deref()),
+        (CallStatus::Completed, Some("ok"), None)
+    );
+    assert_eq!(
+        (all[1].started, all[1].ended),
+        (Some(running.envelope().timestamp), Some(ended.envelope().timestamp))
+    );
+    let took = ended.envelope().timestamp.as_millisecond() - running.envelope().timestamp.as_millisecond();
+    assert_eq!(all[1].latency_ms(), Some(took));
+    assert!(took > 0);
+    assert_eq!((all[0].tool.as_str(), all[0].arguments.as_str()), ("read", "{\"path\":\"a\"}"));
+}
+
+/// S1-33: what was completed does not fail later; one record per request and id, however often it is said.
+#[test]
+fn completed_stays_completed() {
+    let mut conversation = conversation();
+    let twice = vec![ToolCall::new("c1", "run", "{}"), ToolCall::new("c1", "run", "{}")];
+    conversation.say(Message::assistant_with_tools(twice));
+    conversation.say(Message::tool("c1", "ok"));
+    conversation.say(failed("c1", "too late"));
+    let all = audit(&conversation);
+    assert_eq!(all.len(), 1);
+    assert_eq!(
+        (all[0].status, all[0].outcome.as_deref(), all[0].error.as_deref()),
+        (CallStatus::Completed, Some("ok"), None)
+    );
+    // The same id in a later message is another call.
+    conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")]));
+    conversation.say(failed("c1", "broken"));
+    conversation.say(Message::tool("c1", "mended"));
+    let all = audit(&conversation);
+    assert_eq!(all.len(), 2);
+    assert_eq!((all[0].outcome.as_deref(), all[1].outcome.as_deref()), (Some("ok"), Some("mended")));
+    assert_eq!(all[1].status, CallStatus::Completed, "what failed may be done in the end");
+    // Orphans and results without an id belong to nobody.
+    conversation.say(Message::tool("c9", "x"));
+    assert_eq!(audit(&conversation).len(), 2);
+}
+
+/// S1-33: a result answers a call on its own branch.
+#[test]
+fn branches_do_not_answer_each_other() {
+    let store = Arc::new(Memory::new(rejoin_engine::digest));
+    let clock = clock();
+    let mut conversation = Conversation::create(store.clone(), clock.clone(), &New::default(), "test");
+    let start = conversation.say(Message::user("go")).entry;
+    let first = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
+    let id = conversation.id();
+    drop(conversation);
+    // Back to the start, where the same id is asked for again.
+    let tail = store.tail(id).unwrap();
+    let mut chain = Chain::at(tail);
+    let stamp = || rejoin_engine::clock::stamp(&*clock, None);
+    let back = chain.append_under(
+        Some((start.id(), start.hash())),
+        Kind::Branch,
+        &Content::Branch(Branch { reason: None }),
+        stamp(),
+    );
+    store.append(id, tail, &[back]).unwrap();
+    let mut conversation = Conversation::open(store.clone(), clock, id, "test").unwrap();
+    conversation.say(Message::tool("c1", "orphan here"));
+    let second =
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
+    conversation.say(Message::tool("c1", "ok"));
+    let all = audit(&conversation);
+    let status: Vec<_> = all.iter().map(|call| (call.request, call.status)).collect();
+    assert_eq!(status, [(first.id(), CallStatus::Requested), (second.id(), CallStatus::Completed)]);
+    assert_eq!(all[1].outcome.as_deref(), Some("ok"));
+}
+
+/// S1-27, B21: arguments are shown as a keyed hash of their canonical form.
+#[test]
+fn arguments_are_hashed_with_a_key() {
+    let hash = |text: &str| KEY.hash(&Arguments::new(text));
+    assert_eq!(hash("{\"a\":1,\"b\":[1, 2]}"), hash(" { \"b\" : [1,2], \"a\" : 1 }\n"));
+    assert_eq!(hash(r#"{"a":"\u0041"}"#), hash(r#"{"a":"A"}"#));
+    assert_ne!(hash("{\"a\":1}"), hash("{\"a\":1.0}"), "numbers are what was written");
+    assert_ne!(hash("{\"a\":[1,2]}"), hash("{\"a\":[2,1]}"), "lists have an order");
+    assert_ne!(hash("{\"a\":1,\"a\":2}"), hash("{\"a\":2,\"a\":1}"));
+    assert_ne!(hash("{\"a\":"), hash("{\"a\": "), "what is no JSON is what it is");
+    assert_ne!(hash("{}"), CallKey([8; 32]).hash(&Arguments::new("{}")));
+    assert!(hash("{}").len() == 64 && hash("{}").bytes().all(|digit| digit.is_ascii_hexdigit()));
+    // RFC 4231, test case 1: 20 bytes of 0b, filled up with zeros as the standard does by itself.
+    let mut key = [0; 32];
+    key[..20].fill(0x0b);
+    assert_eq!(
+        CallKey(key).hash(&Arguments::new("Hi There")),
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+    );
+}
+
+/// Imported calls have the source's own times, or none.
+#[test]
+fn times_of_the_source() {
+    let store = Memory::new(rejoin_engine::digest);
+    let body = r#"{"timestamp":"2026-01-01T00:00:00Z","items":[{"type":"message","role":"user","content":"go"},{"type":"function_call","name":"run","arguments":"{}","call_id":"c1"}]}
+{"timestamp":1767225605000,"items":[{"type":"function_call_output","call_id":"c1","output":"done"}]}
+"#;
+    let turns = session("x.jsonl", body);
+    writer(&store, &*clock()).import(&turns).unwrap();
+    let all = calls(&read(&store, turns.id, Mode::Recover).unwrap(), &KEY);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].latency_ms(), Some(5000));
+    let chat = session(
+        "x.json",
+        r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]}]"#,
+    );
+    writer(&store, &*clock()).import(&chat).unwrap();
+    let all = calls(&read(&store, chat.id, Mode::Recover).unwrap(), &KEY);
+    assert_eq!((all.len(), all[0].started), (1, None));
+}

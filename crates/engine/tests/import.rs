@@ -1,0 +1,412 @@
+//! Taking in other tools' sessions: once, again, grown, changed, and beside what was said here.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use proptest::{prelude::*, test_runner::Config};
+use rejoin_engine::{EngineError, Mode, read};
+use rejoin_formats::Session;
+use rejoin_record::{Chain, Content, Kind, Message, content::Meta};
+use rejoin_store::{Store, memory::Memory};
+use support::{Counting, Fragile, assert_verifies, lines, path_kinds, session, stored, writer};
+
+fn memory() -> Memory {
+    Memory::new(rejoin_engine::digest)
+}
+
+fn read_back(store: &dyn Store, session: &Session) -> Vec<String> {
+    lines(&read(store, session.id, Mode::Recover).unwrap().session)
+}
+
+/// A transcript whose lines have ids of their own, as `(uuid, parent, role, text)`.
+fn transcript(lines: &[(&str, Option<&str>, &str, &str)]) -> Session {
+    let mut text = String::new();
+    for (number, (uuid, parent, role, said)) in lines.iter().enumerate() {
+        let parent = parent.map_or(String::from("null"), |parent| format!("\"{parent}\""));
+        let content = match *role {
+            "assistant" => format!(
+                r#"{{"id":"msg_{uuid}","type":"message","role":"assistant","model":"m","content":[{{"type":"text","text":"{said}"}}]}}"#
+            ),
+            _ => format!(r#"{{"role":"user","content":"{said}"}}"#),
+        };
+        text.push_str(&format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"s-1","type":"{role}","uuid":"{uuid}","timestamp":"2026-01-01T00:00:{number:02}.000Z","message":{content}}}"#
+        ));
+        text.push('\n');
+    }
+    session("s-1.jsonl", &text)
+}
+
+fn chat(messages: &[&str]) -> Session {
+    let messages: Vec<String> = messages
+        .iter()
+        .enumerate()
+        .map(|(number, said)| {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            format!(r#"{{"role":"{role}","content":"{said}"}}"#)
+        })
+        .collect();
+    session("chat.json", &format!(r#"{{"model":"m-1","messages":[{}]}}"#, messages.join(",")))
+}
+
+/// S4-24: what is imported twice is stored once.
+#[test]
+fn importing_twice_adds_nothing() {
+    let (store, clock) = (memory(), Counting);
+    for session in [
+        chat(&["one", "two", "three"]),
+        transcript(&[("a", None, "user", "one"), ("b", Some("a"), "assistant", "two")]),
+    ] {
+        let first = writer(&store, &clock).import(&session).unwrap();
+        assert!(first.new && first.added > 0);
+        assert_eq!(first.messages, session.messages.len() as u64);
+        let again = writer(&store, &clock).import(&session).unwrap();
+        assert!(!again.new);
+        assert_eq!(again.added, 0);
+        assert_verifies(&store, session.id);
+        assert_eq!(read_back(&store, &session), lines(&session));
+        let summary = store.summary(session.id).unwrap();
+        assert_eq!(summary.title.as_deref(), Some("one"));
+        assert_eq!(
+            summary.model.as_deref(),
+            if session.format == "openai-chat" { Some("m-1") } else { Some("m") }
+        );
+        assert_eq!(summary.format.as_deref(), Some(session.format));
+    }
+}
+
+#[test]
+fn a_grown_file_adds_only_what_is_new() {
+    let (store, clock) = (memory(), Counting);
+    let said = ["one", "two", "three", "four", "five"];
+    for count in 1..=said.len() {
+        let session = chat(&said[..count]);
+        let imported = writer(&store, &clock).import(&session).unwrap();
+        // Header and context come once.
+        assert_eq!(imported.added, if count == 1 { 3 } else { 1 }, "after {count}");
+        assert_eq!(read_back(&store, &session), lines(&session));
+    }
+    let entries = stored(&store, chat(&said).id);
+    let path = path_kinds(&entries);
+    assert_eq!(path, ["header", "message", "context", "message", "message", "message", "message"]);
+    // Older states of the file add nothing either, and the head stays.
+    for count in 1..=said.len() {
+        assert_eq!(writer(&store, &clock).import(&chat(&said[..count])).unwrap().added, 0);
+    }
+    assert_eq!(read_back(&store, &chat(&said)), lines(&chat(&said)));
+    assert_verifies(&store, chat(&said).id);
+}
+
+#[test]
+fn a_context_that_changed_is_appended() {
+    let (store, clock) = (memory(), Counting);
+    let with = |model: &str, tail: &str| {
+        session(
+            "chat.json",
+            &format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"a"}}{tail}]}}"#),
+        )
+    };
+    let tail = r#",{"role":"assistant","content":"b"}"#;
+    writer(&store, &clock).import(&with("m-1", "")).unwrap();
+    assert_eq!(writer(&store, &clock).import(&with("m-2", "")).unwrap().added, 1);
+    assert_eq!(writer(&store, &clock).import(&with("m-2", tail)).unwrap().added, 1);
+    assert_eq!(writer(&store, &clock).import(&with("m-3", tail)).unwrap().added, 1);
+    assert_eq!(writer(&store, &clock).import(&with("m-3", tail)).unwrap().added, 0);
+    let id = with("m-3", "").id;
+    assert_eq!(store.summary(id).unwrap().model.as_deref(), Some("m-3"));
+    assert_eq!(read(&store, id, Mode::Recover).unwrap().session.context.model().as_deref(), Some("m-3"));
+    assert_verifies(&store, id);
+}
+
+/// A message that changed becomes a sibling, what follows it follows again, and what was there is still there.
+#[test]
+fn a_changed_message_is_a_branch() {
+    let (store, clock) = (memory(), Counting);
+    let before = transcript(&[
+        ("a", None, "user", "one"),
+        ("b", Some("a"), "assistant", "two"),
+        ("c", Some("b"), "user", "three"),
+    ]);
+    let after = transcript(&[
+        ("a", None, "user", "one"),
+        ("b", Some("a"), "assistant", "TWO"),
+        ("c", Some("b"), "user", "three"),
+        ("d", Some("c"), "assistant", "four"),
+    ]);
+    writer(&store, &clock).import(&before).unwrap();
+    let kept = stored(&store, before.id);
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 4, "b, c behind it, d, and the context");
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 0);
+    assert_eq!(read_back(&store, &after), lines(&after));
+    assert_eq!(stored(&store, before.id)[..kept.len()], kept);
+    assert_verifies(&store, before.id);
+    // The old state of the file is still known.
+    assert_eq!(writer(&store, &clock).import(&before).unwrap().added, 0);
+}
+
+#[test]
+fn the_head_stays_where_somebody_went_on() {
+    let (store, clock) = (memory(), Counting);
+    let (before, after) = (chat(&["one", "two"]), chat(&["one", "two", "three", "four"]));
+    writer(&store, &clock).import(&before).unwrap();
+    // A new title moves nothing.
+    writer(&store, &clock).rename(before.id, "Mine").unwrap();
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 2);
+    assert_eq!(read_back(&store, &after).len(), 4);
+    assert_eq!(store.summary(before.id).unwrap().title.as_deref(), Some("Mine"));
+    // What is said here does.
+    let tail = store.tail(before.id).unwrap().unwrap();
+    let said = Content::Message(Message::user("something else"));
+    let entry = Chain::at(Some(tail)).append(Kind::Message, &said, rejoin_engine::clock::stamp(&clock, None));
+    store.append(before.id, Some(tail), &[entry]).unwrap();
+    let grown = chat(&["one", "two", "three", "four", "five"]);
+    assert_eq!(writer(&store, &clock).import(&grown).unwrap().added, 2, "the message, and the way back");
+    assert_eq!(read_back(&store, &grown).last().unwrap(), "user: something else");
+    assert_eq!(writer(&store, &clock).import(&grown).unwrap().added, 0);
+    let grown = chat(&["one", "two", "three", "four", "five", "six"]);
+    assert_eq!(writer(&store, &clock).import(&grown).unwrap().added, 2);
+    assert_eq!(read_back(&store, &grown).last().unwrap(), "user: something else");
+    assert_verifies(&store, before.id);
+}
+
+/// What lies beside the path leaves the head where it is.
+#[test]
+fn what_is_said_beside_moves_no_head() {
+    let (store, clock) = (memory(), Counting);
+    let line = |uuid: &str, parent: &str, side: bool, role: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":{side},"sessionId":"s-3","type":"{role}","uuid":"{uuid}","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"{role}","content":"{uuid} says"}}}}"#
+        ) + "\n"
+    };
+    let text = line("a", "null", false, "user") + &line("b", "\"a\"", false, "user");
+    let before = session("s-3.jsonl", &text);
+    let after = session("s-3.jsonl", &(text + &line("c", "\"b\"", true, "user")));
+    assert_eq!(lines(&before), lines(&after));
+    writer(&store, &clock).import(&before).unwrap();
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 2, "the message, and the way back");
+    assert_eq!(read_back(&store, &after), lines(&after));
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 0);
+    assert_eq!(store.summary(before.id).unwrap().messages, 3, "it is kept");
+    assert_verifies(&store, before.id);
+}
+
+#[test]
+fn what_was_erased_does_not_come_back() {
+    let (store, clock) = (memory(), Counting);
+    let before = transcript(&[("a", None, "user", "one"), ("b", Some("a"), "assistant", "secret")]);
+    writer(&store, &clock).import(&before).unwrap();
+    let secret = stored(&store, before.id)
+        .iter()
+        .filter(|entry| entry.envelope().kind == Kind::Message)
+        .nth(1)
+        .unwrap()
+        .id();
+    writer(&store, &clock).erase(before.id, &[secret], Some("asked for")).unwrap();
+    assert_eq!(writer(&store, &clock).import(&before).unwrap().added, 0);
+    // Not even where what stands before it changed.
+    let after = transcript(&[
+        ("a", None, "user", "ONE"),
+        ("b", Some("a"), "assistant", "secret"),
+        ("c", Some("b"), "user", "three"),
+    ]);
+    writer(&store, &clock).import(&after).unwrap();
+    let all: String = stored(&store, before.id).iter().map(rejoin_record::Entry::to_line).collect();
+    assert!(all.contains("ONE") && all.contains("three") && !all.contains("secret"));
+    assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 0);
+    assert_verifies(&store, before.id);
+}
+
+/// S2-33: what is damaged in the store is taken in again from the source.
+#[test]
+fn importing_again_mends_damage() {
+    let (store, clock) = (Fragile::new(), Counting);
+    let session = chat(&["one", "two", "three", "four"]);
+    for damaged in 0..6 {
+        let store = if damaged == 0 { store.clone() } else { Fragile::new() };
+        writer(&*store, &clock).import(&session).unwrap();
+        store.damage(damaged);
+        writer(&*store, &clock).import(&session).unwrap();
+        let recorded = read(&*store, session.id, Mode::Recover).unwrap();
+        assert_eq!(lines(&recorded.session), lines(&session), "entry {damaged} is damaged");
+        assert_eq!(writer(&*store, &clock).import(&session).unwrap().added, 0, "entry {damaged} is damaged");
+        assert_verifies(&store.inner, session.id);
+    }
+}
+
+#[test]
+fn another_process_is_waited_for() {
+    let (store, clock) = (memory(), Counting);
+    let session = chat(&["one"]);
+    let _lock = store
+        .lock(session.id, &rejoin_store::Holder::this("chat", rejoin_record::Timestamp::UNIX_EPOCH))
+        .unwrap();
+    let refused = writer(&store, &clock).import(&session).unwrap_err();
+    assert_eq!(refused.code(), "LOCKED");
+    assert!(refused.to_string().contains("`chat`"), "{refused}");
+}
+
+/// A file of our own entries has hashes that count: it is copied, not taken in as another tool's.
+#[test]
+fn our_own_record_is_not_imported() {
+    let (store, clock) = (memory(), Counting);
+    let text: String = chat(&["one"])
+        .to_entries(rejoin_record::Timestamp::UNIX_EPOCH)
+        .iter()
+        .map(|entry| entry.to_line() + "\n")
+        .collect();
+    let refused = writer(&store, &clock).import(&session("x.jsonl", &text)).unwrap_err();
+    assert!(matches!(refused, EngineError::OwnRecord(_)));
+}
+
+#[test]
+fn titles_of_the_source_are_taken_over() {
+    let (store, clock) = (memory(), Counting);
+    let text = concat!(
+        r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s-2","type":"user","uuid":"a","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"hello"}}"#,
+        "\n",
+        r#"{"type":"custom-title","customTitle":"A fine day","sessionId":"s-2"}"#,
+        "\n",
+    );
+    let session = session("s-2.jsonl", text);
+    writer(&store, &clock).import(&session).unwrap();
+    let metas = stored(&store, session.id)
+        .iter()
+        .filter(|entry| matches!(Content::of(entry), Content::Meta(Meta { title: Some(_), .. })))
+        .count();
+    assert_eq!(metas, 1);
+    let summary = store.summary(session.id).unwrap();
+    assert_eq!(summary.title.as_deref(), Some("A fine day"));
+    assert_eq!(summary.updated, "2026-01-01T00:00:00Z".parse().unwrap(), "the source's own time counts");
+}
+
+/// Lines of a rollout, as an agent writes them one after the other.
+#[derive(Debug, Clone)]
+enum Step {
+    User(u8),
+    Say(u8),
+    Call(u8),
+    Result(u8),
+    Bookkeeping,
+    Compact(u8),
+    Rollback,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => any::<u8>().prop_map(Step::User),
+        3 => any::<u8>().prop_map(Step::Say),
+        2 => (0..4u8).prop_map(Step::Call),
+        2 => (0..4u8).prop_map(Step::Result),
+        1 => Just(Step::Bookkeeping),
+        1 => any::<u8>().prop_map(Step::Compact),
+        1 => Just(Step::Rollback),
+    ]
+}
+
+fn rollout_line(number: usize, step: &Step) -> String {
+    let time = format!("2026-01-01T{:02}:{:02}:00.000Z", number / 60 % 24, number % 60);
+    let item =
+        |payload: String| format!(r#"{{"timestamp":"{time}","type":"response_item","payload":{payload}}}"#);
+    let event =
+        |payload: String| format!(r#"{{"timestamp":"{time}","type":"event_msg","payload":{payload}}}"#);
+    match step {
+        Step::User(text) => item(format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"u{text}"}}]}}"#
+        )),
+        Step::Say(text) => item(format!(
+            r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"a{text}"}}]}}"#
+        )),
+        Step::Call(id) => {
+            item(format!(r#"{{"type":"function_call","name":"run","arguments":"{{}}","call_id":"c{id}"}}"#))
+        }
+        Step::Result(id) => {
+            item(format!(r#"{{"type":"function_call_output","call_id":"c{id}","output":"done"}}"#))
+        }
+        Step::Bookkeeping => event(String::from(r#"{"type":"token_count","info":null}"#)),
+        Step::Compact(text) => {
+            format!(r#"{{"timestamp":"{time}","type":"compacted","payload":{{"message":"summary {text}"}}}}"#)
+        }
+        Step::Rollback => event(String::from(r#"{"type":"thread_rolled_back","num_turns":1}"#)),
+    }
+}
+
+fn rollout(steps: &[Step]) -> Session {
+    let meta = r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"0199-x","cwd":"/w","originator":"o","cli_version":"1"}}"#;
+    let first = rollout_line(0, &Step::User(0));
+    let rest: Vec<String> =
+        steps.iter().enumerate().map(|(number, step)| rollout_line(number + 1, step)).collect();
+    session("rollout-0199-x.jsonl", &format!("{meta}\n{first}\n{}\n", rest.join("\n")))
+}
+
+/// A transcript in which each line follows any of the lines before it: people go back and take another way.
+fn forked(parents: &[(usize, u8)]) -> Session {
+    let names: Vec<String> = (0..=parents.len()).map(|number| format!("u{number}")).collect();
+    let texts: Vec<String> = parents.iter().map(|(_, text)| format!("t{text}")).collect();
+    let mut lines = vec![("u0", None, "user", "start")];
+    for (number, (parent, text)) in parents.iter().enumerate() {
+        let parent = parent % (number + 1);
+        let role = if text % 2 == 0 { "user" } else { "assistant" };
+        lines.push((names[number + 1].as_str(), Some(names[parent].as_str()), role, texts[number].as_str()));
+    }
+    transcript(&lines)
+}
+
+/// Takes in every state of a growing file, and compares with the last one taken in alone.
+fn grows(states: &[Session]) -> Result<(), TestCaseError> {
+    let (grown, clock) = (memory(), Counting);
+    for state in states {
+        let before = grown.tail(state.id).unwrap().map_or(0, |tail| tail.seq + 1);
+        let imported = writer(&grown, &clock).import(state).unwrap();
+        prop_assert_eq!(imported.added, grown.tail(state.id).unwrap().unwrap().seq + 1 - before);
+        prop_assert_eq!(read_back(&grown, state), lines(state));
+        prop_assert_eq!(writer(&grown, &clock).import(state).unwrap().added, 0);
+    }
+    let last = states.last().unwrap();
+    let whole = memory();
+    writer(&whole, &clock).import(last).unwrap();
+    prop_assert_eq!(read_back(&grown, last), read_back(&whole, last));
+    assert_verifies(&grown, last.id);
+    assert_verifies(&whole, last.id);
+    // Every message of every state is stored.
+    for state in states {
+        prop_assert_eq!(writer(&grown, &clock).import(state).unwrap().added, 0);
+    }
+    prop_assert_eq!(read_back(&grown, last), lines(last), "older states leave the head where it is");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
+
+    /// Importing every state of a growing rollout, one after the other, is importing the last one.
+    #[test]
+    fn a_growing_rollout(steps in proptest::collection::vec(step(), 0..14)) {
+        let states: Vec<Session> = (0..=steps.len()).map(|count| rollout(&steps[..count])).collect();
+        grows(&states)?;
+    }
+
+    /// The same with lines that have ids and parents of their own, where people go back and forth.
+    #[test]
+    fn a_growing_transcript(parents in proptest::collection::vec((0..20usize, any::<u8>()), 0..10)) {
+        let states: Vec<Session> = (0..=parents.len()).map(|count| forked(&parents[..count])).collect();
+        grows(&states)?;
+    }
+
+    /// The same with a list in which messages change under way.
+    #[test]
+    fn a_changing_chat(states in proptest::collection::vec(proptest::collection::vec(0..3u8, 0..6), 1..6)) {
+        let states: Vec<Session> = states.iter().map(|said| {
+            let mut texts = vec![String::from("start")];
+            texts.extend(said.iter().map(|text| format!("t{text}")));
+            chat(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+        }).collect();
+        let (store, clock) = (memory(), Counting);
+        for state in &states {
+            let known = writer(&store, &clock).import(state).unwrap().added == 0;
+            prop_assert!(known || read_back(&store, state) == lines(state));
+            prop_assert_eq!(writer(&store, &clock).import(state).unwrap().added, 0);
+        }
+        assert_verifies(&store, states[0].id);
+    }
+}

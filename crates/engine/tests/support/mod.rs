@@ -1,0 +1,225 @@
+//! A clock that counts, and a store in memory in which things go wrong on demand.
+
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+use std::{
+    collections::HashMap,
+    io,
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use rejoin_engine::{Clock, Writer, digest};
+use rejoin_formats::{Input, Session, sessions};
+use rejoin_record::{ConversationId, Entry, EntryId, Tail, Timestamp, Tree, verify::verify};
+use rejoin_store::{
+    Damage, Each, Hit, Holder, Item, Location, Lock, Page, Place, Problem, Query, Search, Size, Store,
+    StoreError, Summary, Verified, memory::Memory,
+};
+
+/// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
+#[derive(Debug, Default)]
+pub struct Counting;
+
+static LOOKS: AtomicU64 = AtomicU64::new(0);
+
+impl Clock for Counting {
+    fn now(&self) -> Timestamp {
+        let seconds = LOOKS.fetch_add(1, Ordering::Relaxed);
+        Timestamp::from_second(1_800_000_000 + i64::try_from(seconds).unwrap()).unwrap()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        let number = LOOKS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+        for (byte, random) in bytes.iter_mut().zip(number.iter().cycle()) {
+            *byte = *random;
+        }
+    }
+}
+
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(Counting)
+}
+
+/// A store whose entries can be damaged and whose disk can be full.
+#[derive(Debug)]
+pub struct Fragile {
+    pub inner: Memory,
+    /// Places in the order of appending that cannot be read, and whether they are torn.
+    pub damaged: Mutex<HashMap<u64, bool>>,
+    pub full: AtomicBool,
+    pub unreadable: AtomicBool,
+    /// How many entries were handed over to be appended.
+    pub handed: AtomicU64,
+}
+
+impl Fragile {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            inner: Memory::new(digest),
+            damaged: Mutex::default(),
+            full: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
+            handed: AtomicU64::new(0),
+        })
+    }
+
+    pub fn damage(&self, seq: u64) {
+        self.damaged.lock().unwrap().insert(seq, false);
+    }
+
+    fn item(&self, entry: Entry) -> Item {
+        let seq = entry.envelope().seq;
+        match self.damaged.lock().unwrap().get(&seq) {
+            None => Item::Entry(entry),
+            Some(torn) => Item::Damage(Damage {
+                place: Place::Row(seq),
+                why: String::from("the body is not what it was"),
+                bytes: b"{\"v\":\"1.0\",\"id".to_vec(),
+                torn: *torn,
+            }),
+        }
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        if self.full.load(Ordering::Relaxed) {
+            let why = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
+            return Err(StoreError::Io { what: String::from("writing chats"), why });
+        }
+        Ok(())
+    }
+}
+
+impl Store for Fragile {
+    fn location(&self) -> &Location {
+        self.inner.location()
+    }
+    fn read_only(&self) -> Option<&str> {
+        None
+    }
+    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+        self.inner.tail(conversation)
+    }
+    fn append(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        entries: &[Entry],
+    ) -> Result<Tail, StoreError> {
+        self.writable()?;
+        self.handed.fetch_add(entries.len() as u64, Ordering::Relaxed);
+        self.inner.append(conversation, after, entries)
+    }
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+        if self.unreadable.load(Ordering::Relaxed) {
+            let why = String::from("database disk image is malformed");
+            return Err(StoreError::Database { what: "reading entries", why, unwritable: false });
+        }
+        self.inner.read(conversation, from, &mut |item| match item {
+            Item::Entry(entry) => each(self.item(entry)),
+            damage => each(damage),
+        })
+    }
+    fn ancestors(
+        &self,
+        conversation: ConversationId,
+        of: Option<EntryId>,
+        each: Each<'_>,
+    ) -> Result<(), StoreError> {
+        self.inner.ancestors(conversation, of, each)
+    }
+    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        self.inner.list(query)
+    }
+    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+        self.inner.summary(conversation)
+    }
+    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+        self.inner.ids(prefix, limit)
+    }
+    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        self.inner.search(search)
+    }
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        self.writable()?;
+        self.inner.lock(conversation, holder)
+    }
+    fn erase(
+        &self,
+        conversation: ConversationId,
+        after: Tail,
+        entry: EntryId,
+        note: &Entry,
+    ) -> Result<Tail, StoreError> {
+        self.inner.erase(conversation, after, entry, note)
+    }
+    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        self.inner.delete(conversation)
+    }
+    fn verify(
+        &self,
+        conversation: Option<ConversationId>,
+        each: &mut dyn FnMut(Problem),
+    ) -> Result<Verified, StoreError> {
+        self.inner.verify(conversation, each)
+    }
+    fn size(&self) -> Result<Size, StoreError> {
+        self.inner.size()
+    }
+    fn settle(&self) -> Result<(), StoreError> {
+        self.inner.settle()
+    }
+    fn rebuild(&self) -> Result<(), StoreError> {
+        self.inner.rebuild()
+    }
+}
+
+/// Every entry that is stored.
+pub fn stored(store: &dyn Store, id: ConversationId) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    store
+        .read(id, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    entries
+}
+
+/// Everything that is stored is what it was when it was appended.
+pub fn assert_verifies(store: &dyn Store, id: ConversationId) {
+    assert_eq!(verify(&stored(store, id)), []);
+}
+
+/// The kinds of the entries on the way to the head.
+pub fn path_kinds(entries: &[Entry]) -> Vec<String> {
+    let tree = Tree::new(entries);
+    tree.path().0.iter().map(|entry| entry.envelope().kind.as_str().to_owned()).collect()
+}
+
+pub fn writer<'w>(store: &'w dyn Store, clock: &'w dyn Clock) -> Writer<'w> {
+    Writer { store, clock, command: "test" }
+}
+
+/// What is read from a text of a session file.
+pub fn session(name: &str, text: &str) -> Session {
+    let input = Input::new(name, text.as_bytes()).unwrap();
+    sessions::read(&input, None).unwrap().remove(0)
+}
+
+/// What a session says, a line a message.
+pub fn lines(session: &Session) -> Vec<String> {
+    session
+        .messages
+        .iter()
+        .map(|message| {
+            let calls: Vec<String> = message.tool_calls().map(|call| format!("[{}]", call.id)).collect();
+            format!("{}: {}{}", message.role, message.content().unwrap_or_default(), calls.concat())
+        })
+        .collect()
+}

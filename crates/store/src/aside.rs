@@ -1,0 +1,84 @@
+//! What is damaged, copied into a file of its own beside the store. Such a file is never overwritten.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::hash;
+
+use crate::{error::StoreError, files};
+
+/// A folder for what was set aside.
+#[derive(Debug, Clone)]
+pub(crate) struct Asides {
+    folder: PathBuf,
+}
+
+impl Asides {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Keeps a copy of some bytes, and says where. The same bytes twice are one file; of nothing there is none.
+    pub(crate) fn keep(&self, owner: &str, bytes: &[u8]) -> Result<Option<PathBuf>, StoreError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        files::make_folder(&self.folder)?;
+        let path = self.name(owner, bytes);
+        let failed = || StoreError::io(format!("setting aside {}", path.display()));
+        match files::make_new(&path) {
+            Ok(mut file) => {
+                file.write_all(bytes).and_then(|()| file.sync_data()).map_err(failed())?;
+            }
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(failed()(why)),
+        }
+        Ok(Some(path))
+    }
+
+    /// Keeps a copy of a whole file, and says where.
+    pub(crate) fn keep_file(&self, owner: &str, path: &Path) -> Result<PathBuf, StoreError> {
+        let bytes = fs::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
+        let kept = self.keep(owner, &bytes)?;
+        Ok(kept.unwrap_or_else(|| path.to_owned()))
+    }
+
+    /// Where a copy of these bytes lies.
+    fn name(&self, owner: &str, bytes: &[u8]) -> PathBuf {
+        let name: String = hash::of_bytes(bytes).to_string().chars().take(16).collect();
+        self.folder.join(format!("{owner}-{name}.txt"))
+    }
+
+    /// The files that hold what was set aside of something.
+    pub(crate) fn of(&self, owner: &str) -> io::Result<Vec<PathBuf>> {
+        let folder = match fs::read_dir(&self.folder) {
+            Ok(folder) => folder,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(why) => return Err(why),
+        };
+        let beginning = format!("{owner}-");
+        let mut paths = Vec::new();
+        for file in folder {
+            let file = file?;
+            if file.file_name().to_str().is_some_and(|name| name.starts_with(&beginning)) {
+                paths.push(file.path());
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Removes what was set aside of something: all of it, or what `holds` says.
+    pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+        let mut removed = false;
+        for path in self.of(owner)? {
+            if holds(&fs::read(&path)?) {
+                fs::remove_file(&path)?;
+                removed = true;
+            }
+        }
+        if removed { files::sync_folder(&self.folder) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,276 @@
+//! A SQLite file that somebody damaged: whatever bit is flipped, it opens, what can be read is read, and if that is not what was
+//! stored, `verify` says so.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, chain::Stamp,
+    content::Metadata,
+};
+use rejoin_store::{
+    Access, Digest, Item, Location, Options, Speaker, Step, Store, StoreError, Title, Words, open,
+};
+
+fn digest(entry: &Entry) -> Digest {
+    let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
+    if let Content::Message(message) = Content::of(entry) {
+        let text = message.content().unwrap_or_default();
+        digest.title = Some(Title::Said(text.chars().take(60).collect()));
+        digest.words = Some(Words { role: message.role.to_string(), text });
+        digest.step = Step::Message { speaker: Speaker::User, calls: Vec::new(), results: Vec::new() };
+    }
+    digest
+}
+
+fn stamp(number: u64) -> Stamp {
+    let micros = 1_760_000_000_000_000 + i64::try_from(number).unwrap();
+    let mut random = [7; 10];
+    random[..8].copy_from_slice(&number.to_le_bytes());
+    Stamp {
+        id: EntryId::new(1_760_000_000_000 + number, random),
+        timestamp: Timestamp::from_microsecond(micros).unwrap(),
+        salt: Salt([number as u8; 16]),
+        source_time: None,
+    }
+}
+
+fn entries(conversation: ConversationId, count: u64, seed: u64) -> Vec<Entry> {
+    let mut chain = Chain::empty();
+    let metadata = Metadata { conversation, provider: None, model: None, directory: None, format: None };
+    let mut entries = vec![chain.append(Kind::Header, &Content::Header(metadata), stamp(seed))];
+    for number in 1..count {
+        // Some small, some compressed, some with a large string that others share, some with one of their own.
+        let text = match number % 5 {
+            0 => format!("shared {}", "the same tool output again ".repeat(200)),
+            1 => format!(
+                "{number} {}",
+                (0..900).map(|n| format!("{:x} ", n * number * 7919)).collect::<String>()
+            ),
+            2 => format!("{number} {}", "words ".repeat(150)),
+            _ => format!("message {number} of {seed}"),
+        };
+        let message = Content::Message(Message::user(text));
+        entries.push(chain.append(Kind::Message, &message, stamp(seed + number)));
+    }
+    entries
+}
+
+fn id(number: u64) -> ConversationId {
+    ConversationId::from_random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+fn try_open(path: &Path, access: Access) -> Result<Box<dyn Store>, StoreError> {
+    open(&Location::Sqlite(path.to_owned()), Options { access, digester: digest })
+}
+
+type Lines = BTreeMap<String, Vec<String>>;
+
+/// Everything that can be read: the lines of each conversation that is found by its id.
+fn read_all(store: &dyn Store, ids: &[ConversationId]) -> Lines {
+    let mut all = Lines::new();
+    for id in ids {
+        let mut lines = Vec::new();
+        let read = store.read(*id, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                lines.push(entry.to_line());
+            }
+            ControlFlow::Continue(())
+        });
+        if read.is_ok() {
+            all.insert(id.to_string(), lines);
+        }
+    }
+    all
+}
+
+/// A store with three conversations, closed. Gives its path and what is in it.
+fn made(folder: &Path) -> (PathBuf, Vec<ConversationId>, Lines) {
+    let path = folder.join("rejoin.db");
+    let ids: Vec<ConversationId> = (1..=3).map(id).collect();
+    let store = try_open(&path, Access::Write).unwrap();
+    for (number, id) in ids.iter().enumerate() {
+        let entries = entries(*id, 12 + number as u64, 1000 * (number as u64 + 1));
+        let (first, rest) = entries.split_at(3);
+        let tail = store.append(*id, None, first).unwrap();
+        store.append(*id, Some(tail), rest).unwrap();
+    }
+    let all = read_all(&*store, &ids);
+    assert_eq!(all.values().map(Vec::len).sum::<usize>(), 12 + 13 + 14);
+    store.settle().unwrap();
+    drop(store);
+    assert!(!folder.join("rejoin.db-wal").exists(), "closing takes the log up");
+    (path, ids, all)
+}
+
+fn problems(store: &dyn Store) -> Vec<String> {
+    let mut found = Vec::new();
+    match store.verify(None, &mut |problem| found.push(problem.what)) {
+        Ok(_) => found,
+        Err(why) => vec![why.to_string()],
+    }
+}
+
+/// A small random generator.
+fn roll(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// B29: a flipped bit anywhere in the file: it opens, most of it is read, and what is read differently is found.
+#[test]
+fn a_flipped_bit_is_found_wherever_it_changes_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ids, all) = made(folder.path());
+    let sound = fs::read(&path).unwrap();
+    let total: usize = all.values().map(Vec::len).sum();
+    let tries: usize = std::env::var("REJOIN_FLIPS").ok().and_then(|tries| tries.parse().ok()).unwrap_or(500);
+    let mut dice = 0x1234_5678_9abc_def1;
+    let (mut unread, mut least, mut silent) = (0, total, Vec::new());
+    for number in 0..tries {
+        // The first page is tried most: nothing can be found without it.
+        let end = if number % 4 == 0 { 8192 } else { sound.len() };
+        let place = roll(&mut dice) as usize % end;
+        let bit = roll(&mut dice) % 8;
+        let mut bytes = sound.clone();
+        bytes[place] ^= 1 << bit;
+        let here = folder.path().join("flipped");
+        let _ = fs::remove_dir_all(&here);
+        fs::create_dir(&here).unwrap();
+        let flipped = here.join("rejoin.db");
+        fs::write(&flipped, &bytes).unwrap();
+        if number % 2 == 0 {
+            fs::copy(folder.path().join("rejoin.db-index"), here.join("rejoin.db-index")).unwrap();
+        }
+        let store = match try_open(&flipped, Access::Read) {
+            Ok(store) => store,
+            Err(why) => {
+                println!("byte {place} bit {bit}: does not open: {why}");
+                unread += 1;
+                continue;
+            }
+        };
+        let read = read_all(&*store, &ids);
+        for (id, lines) in &read {
+            assert!(
+                lines.iter().all(|line| all[id].contains(line)),
+                "byte {place} bit {bit}: invented an entry"
+            );
+        }
+        let count: usize = read.values().map(Vec::len).sum();
+        if count < least {
+            println!("byte {place} bit {bit}: {count} of {total} entries");
+            least = count;
+        }
+        let listed = store.ids("", 100).unwrap_or_default();
+        if (read != all || listed.len() != ids.len()) && problems(&*store).is_empty() {
+            silent.push((place, bit));
+        }
+        drop(store);
+        assert_eq!(fs::read(&flipped).unwrap(), bytes, "reading changes nothing");
+    }
+    assert_eq!(silent, [], "flips that nobody notices");
+    assert_eq!(unread, 0, "files that do not open");
+    assert!(least >= total / 4, "of {total} entries {least} were read");
+}
+
+/// B29, S2-37: a damaged file is copied aside before it is written to, and the copy is never overwritten.
+#[test]
+fn a_damaged_file_is_set_aside_before_it_is_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ids, all) = made(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3] ^= 0x20;
+    fs::write(&path, &bytes).unwrap();
+    let store = try_open(&path, Access::Write).unwrap();
+    assert_eq!(read_all(&*store, &ids), all);
+    let tail = store.tail(ids[0]).unwrap().unwrap();
+    let mut chain = Chain::at(Some(tail));
+    let more = chain.append(Kind::Message, &Content::Message(Message::user("on we go")), stamp(9999));
+    store.append(ids[0], Some(tail), &[more]).unwrap();
+    assert!(problems(&*store).iter().any(|what| what.contains("first page")), "what was found is said");
+    drop(store);
+    let asides: Vec<PathBuf> = fs::read_dir(folder.path().join("rejoin.db.aside"))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    assert_eq!(asides.len(), 1);
+    assert_eq!(fs::read(&asides[0]).unwrap(), bytes);
+    let store = try_open(&path, Access::Write).unwrap();
+    assert_eq!(problems(&*store), Vec::<String>::new());
+}
+
+/// B29: bytes that are no database at all are not taken for an empty store, and are not overwritten.
+#[test]
+fn what_is_no_database_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    fs::write(&path, "this is a letter to my aunt\n".repeat(1000)).unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(try_open(&path, Access::Read).is_err());
+    let written = try_open(&path, Access::Write);
+    if written.is_err() {
+        assert_eq!(fs::read(&path).unwrap(), before);
+    } else {
+        let aside =
+            fs::read_dir(folder.path().join("rejoin.db.aside")).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(fs::read(aside).unwrap(), before);
+    }
+}
+
+/// S2-35: an emptied file is a store without conversations.
+#[test]
+fn an_emptied_file_is_an_empty_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    fs::write(&path, b"").unwrap();
+    let store = try_open(&path, Access::Write).unwrap();
+    assert_eq!(store.list(&rejoin_store::Query::default()).unwrap().total, 0);
+    store.append(id(1), None, &entries(id(1), 3, 5)).unwrap();
+    drop(store);
+    let path = folder.path().join("read.db");
+    fs::write(&path, b"").unwrap();
+    assert!(matches!(try_open(&path, Access::Read), Err(StoreError::Missing(_))));
+}
+
+/// A log that a killed process left and somebody damaged: what the database would forget is said and set aside.
+#[test]
+fn a_damaged_log_is_noticed_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    let store = try_open(&path, Access::Write).unwrap();
+    let all = entries(id(1), 12, 5);
+    let mut tail = None;
+    for entry in &all {
+        tail = Some(store.append(id(1), tail, std::slice::from_ref(entry)).unwrap());
+    }
+    // As a kill would leave it: the files are copied while the store is open.
+    let killed = folder.path().join("killed.db");
+    let log = folder.path().join("killed.db-wal");
+    fs::copy(&path, &killed).unwrap();
+    let mut bytes = fs::read(folder.path().join("rejoin.db-wal")).unwrap();
+    fs::write(&log, &bytes).unwrap();
+    let copy = try_open(&killed, Access::Read).unwrap();
+    assert_eq!(read_all(&*copy, &[id(1)])[&id(1).to_string()].len(), 12, "an undamaged log is taken up");
+    assert_eq!(problems(&*copy), Vec::<String>::new());
+    drop(copy);
+    fs::copy(&path, &killed).unwrap();
+    let middle = bytes.len() * 2 / 3;
+    bytes[middle] ^= 4;
+    fs::write(&log, &bytes).unwrap();
+    let copy = try_open(&killed, Access::Write).unwrap();
+    let found = problems(&*copy);
+    assert!(found.iter().any(|what| what.contains("the log is damaged")), "{found:?}");
+    let aside = fs::read_dir(folder.path().join("killed.db.aside")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read(aside).unwrap(), bytes);
+    let read = &read_all(&*copy, &[id(1)])[&id(1).to_string()];
+    assert!(!read.is_empty() && read.len() < 12);
+}
