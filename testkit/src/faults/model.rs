@@ -44,18 +44,7 @@ impl Model {
             read => read.map_err(|why| format!("it cannot be read: {why}"))?,
         };
         self.compare(&entries)?;
-        let mut problems = Vec::new();
-        for which in [Some(conversation), None] {
-            let verified = store.verify(which, &mut |problem| {
-                if !problem.torn {
-                    problems.push(format!("{}: {}", problem.place, problem.what));
-                }
-            });
-            verified.map_err(|why| format!("it cannot be verified: {why}"))?;
-        }
-        if !problems.is_empty() {
-            return Err(format!("verify finds {problems:?}"));
-        }
+        verified(store, Some(conversation))?;
         other_ways(store, conversation, &entries)?;
         Ok(entries)
     }
@@ -90,6 +79,21 @@ impl Model {
         let silent = entries.iter().find(|entry| entry.content().is_none() && !notes.contains(&entry.id()));
         silent.map_or(Ok(()), |entry| Err(format!("{} lost its content without a note", entry.id())))
     }
+}
+
+/// Verifies a conversation, or a whole store. Torn ends are nothing wrong.
+///
+/// # Errors
+/// What is wrong.
+pub fn verified(store: &dyn Store, conversation: Option<ConversationId>) -> Result<(), String> {
+    let mut problems = Vec::new();
+    let verified = store.verify(conversation, &mut |problem| {
+        if !problem.torn {
+            problems.push(format!("{}: {}", problem.place, problem.what));
+        }
+    });
+    verified.map_err(|why| format!("it cannot be verified: {why}"))?;
+    if problems.is_empty() { Ok(()) } else { Err(format!("verify finds {problems:?}")) }
 }
 
 fn noted(entry: &Entry) -> Option<EntryId> {

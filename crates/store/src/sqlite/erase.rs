@@ -1,11 +1,11 @@
 //! Removing the content of an entry.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::ops::ControlFlow;
 
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 use rusqlite::OptionalExtension as _;
 
-use super::{Inner, failed, lock, reading, schema, unwritable};
+use super::{Inner, failed, lock, reading, unwritable};
 use crate::{error::StoreError, index::Index, store::Item};
 
 /// Removes salt and body of an entry, and appends the note that says so.
@@ -68,22 +68,12 @@ pub(super) fn erase(
 
 /// From here on, what is removed is overwritten.
 pub(super) fn wipe(inner: &Inner) -> Result<(), StoreError> {
-    let writer = lock(&inner.writer);
-    let Some(pen) = writer.as_ref() else { return Ok(()) };
+    let mut writer = lock(&inner.writer);
+    let pen = inner.take_up(&mut writer)?;
     pen.connection.execute_batch("PRAGMA secure_delete = ON").map_err(unwritable("writing"))
 }
 
 /// Takes what was removed out of the file and its log, not just out of sight.
 pub(super) fn scrub(inner: &Inner) -> Result<(), StoreError> {
-    let mut writer = lock(&inner.writer);
-    let Some(pen) = writer.as_mut() else { return Ok(()) };
-    // Readers of an older state keep the log as it is; then the next checkpoint does it. Everybody who wants to write waits
-    // meanwhile, so it must not take as long as a lock may.
-    pen.connection.busy_timeout(SCRUBBING).map_err(failed("writing"))?;
-    let done = pen.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-    schema::be_patient(&mut pen.connection)?;
-    done.map(drop).map_err(unwritable("writing"))
+    inner.take_up(&mut lock(&inner.writer))?.empty_log()
 }
-
-/// How long readers of an older state are waited for.
-const SCRUBBING: Duration = Duration::from_secs(2);

@@ -1,12 +1,10 @@
 //! A failure, or an end, at every single call that changes a file.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rejoin_record::Entry;
 use rejoin_store::memory::Memory;
-use testkit::faults::{Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, thorough};
+use testkit::faults::{Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, verified};
 
-use super::{KINDS, Place, conversation, shim};
+use super::{KINDS, Place, cases, conversation, each, shim};
 
 /// A short script in which everything occurs: batches, large texts, a branch, an erasure.
 const SEED: u64 = 68;
@@ -58,38 +56,6 @@ fn count(shim: &Shim, kind: &'static str) -> Option<u64> {
     fault.calls().filter(|calls| *calls > 0)
 }
 
-/// Runs the cases on every core.
-fn each(cases: &[(Kind, u64)], check: impl Fn(Kind, u64) + Sync) {
-    let next = AtomicU64::new(0);
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        let work = || {
-            while let Some((kind, at)) = cases.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                check(*kind, *at);
-            }
-        };
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-    });
-}
-
-/// Every call with every kind; where there is less time, every call with one kind and a few with each.
-fn cases(calls: u64, kinds: &[Kind]) -> Vec<(Kind, u64)> {
-    let mut cases = Vec::new();
-    for at in 1..=calls {
-        for (number, kind) in kinds.iter().enumerate() {
-            if thorough() || at % kinds.len() as u64 == number as u64 {
-                cases.push((*kind, at));
-            }
-        }
-    }
-    cases
-}
-
 fn ran(place: &Place, shim: &Shim, fault: &Fault) -> Said {
     let said = Child::of("child", &the_job(place)).with(shim, fault).run();
     assert!(said.wrong.is_empty(), "{fault:?}: {:?}\n{}", said.wrong, place.trace());
@@ -119,8 +85,9 @@ fn a_call_that_fails_loses_nothing() {
             );
             let mut model = Model::default();
             model.hear(&said);
-            let held = model.check(&*place.open(), conversation(1));
-            match held {
+            let store = place.open();
+            let held = model.check(&*store, conversation(1));
+            match held.and_then(|entries| verified(&*store, None).map(|()| entries)) {
                 Ok(entries) => assert_eq!(difference(&entries, &expected), None, "{kind} {fault:?} at {at}"),
                 Err(why) => panic!("{kind} {fault:?} at {at}: {why}\n{}", place.trace()),
             }
@@ -150,7 +117,8 @@ fn an_end_at_any_call_loses_nothing() {
                         panic!("{kind} {end:?} at {at}, {when}: it does not open: {why}\n{}", place.trace())
                     }
                 };
-                if let Err(why) = model.check(&*store, conversation(1)) {
+                let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
+                if let Err(why) = held {
                     panic!("{kind} {end:?} at {at}, {when}: {why}\n{}", place.trace());
                 }
             };

@@ -11,13 +11,14 @@ mod writers;
 
 use std::{
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use rejoin_record::{Content, ConversationId, Entry};
 use rejoin_store::{Access, Digest, Location, Options, Speaker, Step, Store, Title, Words, open};
 use tempfile::TempDir;
-use testkit::faults::{Fault, Job, Kind, Shim, job, quick_folder, work};
+use testkit::faults::{Fault, Job, Kind, Shim, job, quick_folder, thorough, work};
 
 /// What the index of these tests knows about entries.
 fn digest(entry: &Entry) -> Digest {
@@ -106,6 +107,38 @@ fn shim() -> Option<Shim> {
             None
         }
     }
+}
+
+/// Runs the cases on every core.
+fn each(cases: &[(Kind, u64)], check: impl Fn(Kind, u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let work = || {
+            while let Some((kind, at)) = cases.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                check(*kind, *at);
+            }
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// Every call with every kind; where there is less time, every call with one kind and a few with each.
+fn cases(calls: u64, kinds: &[Kind]) -> Vec<(Kind, u64)> {
+    let mut cases = Vec::new();
+    for at in 1..=calls {
+        for (number, kind) in kinds.iter().enumerate() {
+            if thorough() || at % kinds.len() as u64 == number as u64 {
+                cases.push((*kind, at));
+            }
+        }
+    }
+    cases
 }
 
 /// The process that the tests start, and that they kill.

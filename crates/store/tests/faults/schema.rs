@@ -9,11 +9,9 @@ use std::{
 use rejoin_record::Entry;
 use rejoin_store::{Location, Options, Store, StoreError, open};
 use rusqlite::Connection;
-use testkit::faults::{
-    Child, Job, Kind, Script, Step, difference, holder, open_patiently, read_all, say, thorough,
-};
+use testkit::faults::{Child, Job, Kind, Script, Step, difference, holder, open_patiently, read_all, say};
 
-use super::{Place, READ, WRITE, conversation, shim};
+use super::{Place, READ, WRITE, cases, conversation, each, shim};
 
 /// The tables as the first version made them.
 const FIRST: &str = include_str!("../../src/sqlite/migrations/0001-record.sql");
@@ -206,28 +204,21 @@ fn an_upgrade_can_end_anywhere() {
         return;
     }
     let kinds: Vec<Kind> = Kind::REFUSALS.into_iter().chain(Kind::ENDS).collect();
-    let mut cases = 0;
-    for at in 1..=calls {
-        for (number, kind) in kinds.iter().enumerate() {
-            if !thorough() && at % kinds.len() as u64 != number as u64 && *kind != Kind::Power {
-                continue;
-            }
-            cases += 1;
-            let place = Place::new("sqlite");
-            let path = file(&place, "rejoin.db");
-            write_old(&path);
-            // What was written before is on the disk for good.
-            let said = Child::of("child", &job(&place)).with(&shim, &place.fault(*kind, at)).run();
-            assert!(said.wrong.is_empty(), "{kind:?} at {at}: {said:#?}");
-            holds_the_old(&path, WRITE);
-            assert_eq!(version(&path), 2, "{kind:?} at {at}");
-            let backup = file(&place, "rejoin.db.backup");
-            assert!(backup.exists(), "{kind:?} at {at}: there is no copy\n{}", place.trace());
-            assert_eq!(version(&backup), 1, "{kind:?} at {at}\n{}", place.trace());
-            holds_the_old(&backup, READ);
-        }
-    }
-    println!("{calls} calls, {cases} cases");
+    let cases = cases(calls, &kinds);
+    println!("{calls} calls, {} cases", cases.len());
+    each(&cases, |kind, at| {
+        let place = Place::new("sqlite");
+        let path = file(&place, "rejoin.db");
+        write_old(&path);
+        let said = Child::of("child", &job(&place)).with(&shim, &place.fault(kind, at)).run();
+        assert!(said.wrong.is_empty(), "{kind:?} at {at}: {said:#?}");
+        holds_the_old(&path, WRITE);
+        assert_eq!(version(&path), 2, "{kind:?} at {at}");
+        let backup = file(&place, "rejoin.db.backup");
+        assert!(backup.exists(), "{kind:?} at {at}: there is no copy\n{}", place.trace());
+        assert_eq!(version(&backup), 1, "{kind:?} at {at}\n{}", place.trace());
+        holds_the_old(&backup, READ);
+    });
 }
 
 /// S2-42: a store of a newer version is read, said to be one, and left as it is, byte for byte.

@@ -11,7 +11,9 @@ use rejoin_record::{
     Chain, Content, EntryId, Kind as EntryKind, Message, Salt, Tail, Timestamp, chain::Stamp,
 };
 use rejoin_store::{Query, StoreError, open};
-use testkit::faults::{Child, Dice, Job, Model, Said, Script, Step, holder, read_all, say, thorough};
+use testkit::faults::{
+    Child, Dice, Job, Model, Said, Script, Step, holder, read_all, say, thorough, verified,
+};
 
 use super::{KINDS, Place, READ, WRITE, conversation};
 
@@ -164,9 +166,7 @@ fn writers_without_a_lock_do_not_overwrite_each_other() {
             .map(|entry| format!("{} {}", entry.envelope().seq, entry.id()))
             .collect();
         assert_eq!(held, expected, "{kind}");
-        let mut problems = Vec::new();
-        store.verify(None, &mut |problem| problems.push(problem)).unwrap();
-        assert!(problems.is_empty(), "{kind}: {problems:?}");
+        verified(&*store, None).unwrap();
     }
 }
 
@@ -203,7 +203,6 @@ fn eight_writers(kind: &'static str, time: Duration) {
                     store.read(summary.id, 0, &mut |_| ControlFlow::Continue(())).unwrap();
                 }
             }
-            println!("{kind} looks {looks} {most}");
             assert!(looks > 0 && most > 0, "{kind}: nobody looked");
         });
         let listening: Vec<_> =
@@ -225,5 +224,6 @@ fn eight_writers(kind: &'static str, time: Duration) {
         let held = held.unwrap_or_else(|why| panic!("{kind} {number}: {why}"));
         assert_eq!(held.len(), model.acknowledged(), "{kind} {number}");
     }
+    verified(&*store, None).unwrap();
     println!("{kind}: {all} entries by eight writers");
 }
