@@ -21,7 +21,7 @@ use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
     Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, thorough,
-    work,
+    verified, work,
 };
 
 const KINDS: [&str; 2] = ["sqlite", "jsonl"];
