@@ -276,7 +276,10 @@ static enum verdict count(enum call call, const char *name, const char *path) {
         BEGIN;                                                        \
         enum verdict verdict = count(WRITE, name, path);              \
         ssize_t done = -1;                                            \
-        if (verdict == HALF && (size) < 2) verdict = (errno = ENOSPC, FAIL); \
+        if (verdict == HALF && (size) < 2) {                          \
+            if (kind == SHORT_KILL) die();                            \
+            verdict = (errno = ENOSPC, FAIL);                         \
+        }                                                             \
         if (verdict == HALF) done = (half);                           \
         else if (verdict != FAIL) done = (act);                       \
         int why = errno;                                              \

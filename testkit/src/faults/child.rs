@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoin_record::{ConversationId, Entry, EntryId, Hash};
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rejoin_store::{Holder, Item, Location, Options, Store, StoreError, open};
 
 use super::{
@@ -264,21 +264,69 @@ pub fn work(job: &Job, options: Options) {
 fn take(store: &dyn Store, conversation: ConversationId, script: &mut Script) -> bool {
     let after = script.tail();
     let step = script.step();
+    announce(&step);
+    let done = patiently("appending", || once(store, conversation, after, &step));
+    let Some(tail) = done else { return false };
+    if Some(tail) != script.tail() {
+        say(format_args!("wrong the store says that the newest entry is {tail:?}, not {:?}", script.tail()));
+    }
+    acknowledge(&step);
+    true
+}
+
+/// Goes on with a conversation until the store refuses something. That is left alone, and a few words are appended to another
+/// conversation. Then the process is gone, without a word to the store.
+pub fn give_up(job: &Job, options: Options, other: ConversationId) {
+    let Some(store) = open_patiently(&job.store, options) else { return };
+    let mut script = Script::new(job.conversation, &[], job.seed);
+    for _ in 0..job.steps {
+        let after = script.tail();
+        let step = script.step();
+        announce(&step);
+        match once(&*store, job.conversation, after, &step) {
+            Ok(_) => acknowledge(&step),
+            Err(why) => {
+                say(format_args!("failed {why}"));
+                break;
+            }
+        }
+    }
+    let mut script = Script::new(other, &[], 1);
+    let step = script.step();
+    // The fault may be met only here.
+    if patiently("appending", || once(&*store, other, None, &step)).is_none() {
+        return;
+    }
+    for entry in step.entries() {
+        say(format_args!("told {} {} {}", entry.envelope().seq, entry.id(), entry.hash()));
+    }
+    say(format_args!("done"));
+    process::abort();
+}
+
+fn announce(step: &Step) {
     for entry in step.entries() {
         say(format_args!("try {} {} {}", entry.envelope().seq, entry.id(), entry.hash()));
     }
     if let Step::Erase { entry, .. } = &step {
         say(format_args!("erasing {entry}"));
     }
-    let done = patiently("appending", || match (&step, after) {
+}
+
+fn once(
+    store: &dyn Store,
+    conversation: ConversationId,
+    after: Option<Tail>,
+    step: &Step,
+) -> Result<Tail, StoreError> {
+    match (step, after) {
         (Step::Append(entries), after) => store.append(conversation, after, entries),
         (Step::Erase { entry, note }, Some(after)) => store.erase(conversation, after, *entry, note),
         (Step::Erase { entry, .. }, None) => Err(StoreError::NoSuchEntry(*entry)),
-    });
-    let Some(tail) = done else { return false };
-    if Some(tail) != script.tail() {
-        say(format_args!("wrong the store says that the newest entry is {tail:?}, not {:?}", script.tail()));
     }
+}
+
+fn acknowledge(step: &Step) {
     // All of them at once: either the whole step was acknowledged or nothing was said.
     let mut lines = String::new();
     for entry in step.entries() {
@@ -290,7 +338,6 @@ fn take(store: &dyn Store, conversation: ConversationId, script: &mut Script) ->
     lines.push('\n');
     let mut out = io::stdout().lock();
     let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
-    true
 }
 
 /// Tries something again that the disk refused. Anything else is no refusal of the disk.

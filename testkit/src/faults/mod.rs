@@ -9,7 +9,7 @@ mod model;
 mod script;
 mod shim;
 
-pub use child::{Child, Job, Said, holder, job, open_patiently, read_all, say, work};
+pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
 pub use model::{Model, verified};
 pub use script::{Dice, Script, Step};
 pub use shim::{Fault, Kind, Shim};

@@ -2,7 +2,9 @@
 
 use rejoin_record::Entry;
 use rejoin_store::memory::Memory;
-use testkit::faults::{Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, verified};
+use testkit::faults::{
+    Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, read_all, verified,
+};
 
 use super::{KINDS, Place, cases, conversation, each, shim};
 
@@ -141,6 +143,39 @@ fn an_end_at_any_call_loses_nothing() {
             );
             model.hear(&said);
             checked(&model, "gone on with");
+        });
+    }
+}
+
+/// B29: what failed and was given up leaves nothing behind that looks like damage to whoever comes after a crash.
+#[test]
+fn what_was_given_up_is_no_damage() {
+    let Some(shim) = shim() else { return };
+    for kind in KINDS {
+        let Some(calls) = count(&shim, kind) else {
+            println!("not tested here: the library is not loaded");
+            return;
+        };
+        let cases = cases(calls, &Kind::REFUSALS);
+        each(&cases, |fault, at| {
+            let place = Place::new(kind);
+            let job = Job { what: String::from("give up"), ..the_job(&place) };
+            let said = Child::of("child", &job).with(&shim, &place.fault(fault, at)).run();
+            let context = format!("{kind} {fault:?} at {at}");
+            assert!(said.done && said.wrong.is_empty(), "{context}: {said:#?}");
+            let store = place.open();
+            let mut model = Model::default();
+            model.hear(&said);
+            let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
+            if let Err(why) = held {
+                panic!("{context}: {why}\n{}", place.trace());
+            }
+            let last = read_all(&*store, conversation(2)).unwrap();
+            let last: Vec<String> = last
+                .iter()
+                .map(|entry| format!("{} {} {}", entry.envelope().seq, entry.id(), entry.hash()))
+                .collect();
+            assert_eq!(last, said.told, "{context}");
         });
     }
 }

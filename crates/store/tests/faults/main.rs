@@ -18,7 +18,7 @@ use std::{
 use rejoin_record::{Content, ConversationId, Entry};
 use rejoin_store::{Access, Digest, Location, Options, Speaker, Step, Store, Title, Words, open};
 use tempfile::TempDir;
-use testkit::faults::{Fault, Job, Kind, Shim, job, quick_folder, thorough, work};
+use testkit::faults::{Fault, Job, Kind, Shim, give_up, job, quick_folder, thorough, work};
 
 /// What the index of these tests knows about entries.
 fn digest(entry: &Entry) -> Digest {
@@ -146,6 +146,7 @@ fn cases(calls: u64, kinds: &[Kind]) -> Vec<(Kind, u64)> {
 fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
+        "give up" => give_up(&job, WRITE, conversation(2)),
         "open" => schema::just_open(&job),
         "hold" => writers::hold(&job),
         "race" => writers::race(&job),
