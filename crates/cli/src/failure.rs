@@ -1,6 +1,11 @@
 //! What can go wrong on the command line: what, where, and what to do, with the exit code that says the same.
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
+
+use rejoin::{
+    engine::EngineError,
+    store::{Location, StoreError},
+};
 
 use crate::output;
 
@@ -64,12 +69,75 @@ pub enum Failure {
         /// Why.
         why: std::io::Error,
     },
+    /// Something that was given does not fit.
+    #[error("{what}")]
+    Usage {
+        /// What.
+        what: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A store cannot be used.
+    #[error("the store {location} cannot be used: {why}")]
+    Store {
+        /// Where it is.
+        location: Location,
+        /// Why.
+        why: Box<StoreError>,
+    },
+    /// A conversation cannot be read from its store.
+    #[error("Failed to load conversation: {why} ({location})")]
+    Load {
+        /// Where the store is.
+        location: Location,
+        /// Why.
+        why: Box<StoreError>,
+    },
+    /// Something could not be done with a conversation.
+    #[error(transparent)]
+    Engine(Box<EngineError>),
+    /// Read strictly, a file is damaged.
+    #[error("{name} is damaged at line {line}: {why}")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Somebody would have to be asked, and nobody is there.
+    #[error("{what} needs a yes")]
+    Unasked {
+        /// What was to be done.
+        what: String,
+    },
+    /// Somebody was asked and said no.
+    #[error("nothing was changed")]
+    Declined,
+    /// Some of several could not be done; each was said already.
+    #[error("{failed} of {all} failed")]
+    Some {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        all: usize,
+    },
     /// Whoever read our output stopped reading.
     #[error("nobody reads the output")]
     ClosedPipe,
 }
 
 impl Failure {
+    /// Whether it is about something that is damaged, and could be read otherwise.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Engine(error) => matches!(**error, EngineError::Corrupted { .. } | EngineError::Empty(_)),
+            _ => false,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { hint, .. } => hint.clone(),
@@ -82,21 +150,46 @@ impl Failure {
             Self::Unwritable { .. } => {
                 Some(String::from("check that the folder exists and who may write there"))
             }
-            Self::ClosedPipe => None,
+            Self::Usage { hint, .. } => hint.clone(),
+            Self::Store { why, .. } | Self::Load { why, .. } => store_hint(why),
+            Self::Engine(error) => engine_hint(error),
+            Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
+            Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
+            Self::Declined | Self::Some { .. } | Self::ClosedPipe => None,
         }
     }
 
     fn code(&self) -> u8 {
         match self {
-            Self::Unreadable { .. } | Self::Many { .. } | Self::NoSuch { .. } => UNREADABLE,
-            Self::Refused { .. } | Self::TooLarge { .. } | Self::Unwritable { .. } => FAILED,
+            Self::Unreadable { .. }
+            | Self::Many { .. }
+            | Self::NoSuch { .. }
+            | Self::Usage { .. }
+            | Self::Unasked { .. } => UNREADABLE,
+            Self::Refused { .. }
+            | Self::TooLarge { .. }
+            | Self::Unwritable { .. }
+            | Self::Store { .. }
+            | Self::Load { .. }
+            | Self::Engine(_)
+            | Self::Damaged { .. }
+            | Self::Declined
+            | Self::Some { .. } => FAILED,
             Self::ClosedPipe => 0,
         }
     }
 
     /// Says it on stderr, with the hint apart.
     pub fn say(&self) {
-        if !matches!(self, Self::ClosedPipe) {
+        if let Self::Engine(error) = self
+            && let EngineError::Unknown(id) = &**error
+        {
+            tracing::info!("Conversation not found: id={id}");
+        }
+        if matches!(self, Self::Declined) {
+            // Whoever said no knows why.
+            output::talk("Nothing was changed.");
+        } else if !matches!(self, Self::ClosedPipe) {
             output::talk(&format!("{} {self}", output::paint("error:", output::ERROR)));
             if let Some(hint) = self.hint() {
                 output::talk(&format!("{} {hint}", output::paint("hint:", output::HINT)));
@@ -109,4 +202,76 @@ impl Failure {
         self.say();
         ExitCode::from(self.code())
     }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Box::new(match error {
+            EngineError::Store(StoreError::NotFound(id)) => EngineError::Unknown(id.to_string()),
+            other => other,
+        }))
+    }
+}
+
+fn engine_hint(error: &EngineError) -> Option<String> {
+    Some(match error {
+        EngineError::Store(why) | EngineError::Load(why) => return store_hint(why),
+        EngineError::Unknown(_) => String::from("Run: rejoin list"),
+        EngineError::Ambiguous { ids, .. } => {
+            let some: Vec<String> = ids.iter().take(5).map(ToString::to_string).collect();
+            format!("give more of it: {}", some.join(", "))
+        }
+        EngineError::NoActive => String::from(
+            "`rejoin new` starts one; `rejoin list` shows those that are there, `@1` is the newest",
+        ),
+        EngineError::Corrupted { .. } | EngineError::Empty(_) => {
+            String::from("leave out `--strict`: everything that can be read is used, nothing is lost")
+        }
+        EngineError::NoSuchMessage(_) => String::from("`rejoin history show` numbers the messages"),
+        EngineError::OwnRecord(_) => return None,
+        EngineError::NoRecord { .. } => String::from(
+            "what stands before that line was taken in; `rejoin check FILE` says what else is wrong",
+        ),
+        EngineError::Diverged(_) => String::from(
+            "both stay as they are; `rejoin history fork` makes one of its own that can be copied",
+        ),
+    })
+}
+
+fn store_hint(error: &StoreError) -> Option<String> {
+    Some(match error {
+        StoreError::NotFound(_) => String::from("Run: rejoin list"),
+        StoreError::Missing(_) => {
+            String::from("check `--store` and REJOIN_STORE; `rejoin new` makes a store")
+        }
+        StoreError::Locked(_) => String::from(
+            "wait until it is done, or end it; reading works all the while, and a fork can be written to",
+        ),
+        StoreError::ReadOnly(_) => {
+            String::from("check who may write there, or copy it: `rejoin copy --all --to STORE`")
+        }
+        StoreError::TooNew { .. } => {
+            String::from("use the newer version; what it wrote stays readable there, and nothing was changed")
+        }
+        StoreError::Damaged { .. } => {
+            String::from("`rejoin verify` lists what is damaged; everything else can be read")
+        }
+        StoreError::TailMoved { .. } => String::from("try again: it was changed at the same time"),
+        StoreError::Io { why, .. } => match why.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                String::from("the disk is full: make room and try again; nothing that was saved is lost")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                String::from("check who may use the folder, or name another store: `--store`")
+            }
+            _ => return None,
+        },
+        StoreError::Database { unwritable: true, .. } => String::from(
+            "check that there is room on the disk and who may write there; nothing that was saved is lost",
+        ),
+        StoreError::Database { .. } => String::from(
+            "is it a store of rejoin's? a copy, such as the `.backup` beside it, can be put in its place",
+        ),
+        StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
+    })
 }

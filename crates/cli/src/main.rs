@@ -3,14 +3,22 @@
 //! Each command is a file in `commands/`. What a command found decides the exit code: 0 done, 1 failed or something found,
 //! 2 usage or nothing readable, 130 interrupted, 255 a bug of ours. A closed pipe is quiet success.
 
+mod active;
 mod args;
 mod beside;
 mod clock;
 mod commands;
+mod desk;
 mod failure;
+mod home;
+mod json;
+mod logging;
 mod output;
+mod pager;
 mod places;
+mod settings;
 mod source;
+mod subject;
 
 use std::process::ExitCode;
 
@@ -21,12 +29,27 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    output::set_colour(arguments.color);
+    output::set_colour(colour(&arguments));
+    logging::start();
     // A panic is a bug of ours; scripts can tell it from a failure by its code.
-    match std::panic::catch_unwind(|| commands::run(arguments.command)) {
+    match std::panic::catch_unwind(|| commands::run(arguments)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(failure)) => failure.report(),
         Err(_) => ExitCode::from(failure::BUG),
+    }
+}
+
+/// When to use colours: as the flag says, else as the setting does. A setting that cannot be read is said by whoever needs it.
+fn colour(arguments: &args::Arguments) -> args::Colour {
+    if let Some(colour) = arguments.color {
+        return colour;
+    }
+    let home = home::Home::from_environment().ok();
+    let settings = home.and_then(|home| settings::Settings::load(&home.config).ok()).unwrap_or_default();
+    match settings.value("color") {
+        Some("always") => args::Colour::Always,
+        Some("never") => args::Colour::Never,
+        _ => args::Colour::Auto,
     }
 }
 

@@ -16,6 +16,10 @@ pub const NOTE: Style = AnsiColor::Cyan.on_default();
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// For hints.
 pub const HINT: Style = AnsiColor::Blue.on_default().bold();
+/// For what was searched for.
+pub const HIT: Style = AnsiColor::Red.on_default().bold();
+/// For names and headings.
+pub const STRONG: Style = Style::new().bold();
 /// For what is beside the point.
 pub const DIM: Style = Style::new().dimmed();
 
@@ -27,6 +31,11 @@ pub fn set_colour(colour: Colour) {
         Colour::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
+}
+
+/// Whether colours are shown on stdout.
+pub fn has_colour() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// A text in a style; the stream takes the style out where it is not wanted.
@@ -70,4 +79,49 @@ pub fn harmless(text: &str) -> String {
         .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}'))
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
+}
+
+/// The same for a text of several lines: line breaks and tabs stay, and whole control sequences go.
+pub fn harmless_lines(text: &str) -> String {
+    let text = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n");
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        for (place, piece) in line.split('\t').enumerate() {
+            if place > 0 {
+                out.push('\t');
+            }
+            out.push_str(&harmless(piece));
+        }
+    }
+    out
+}
+
+/// A moment as a person's clock shows it.
+pub fn local_time(time: jiff::Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `1 message`, `2 messages`
+pub fn plural(count: u64, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_cannot_steer_a_terminal() {
+        let text =
+            "red \u{1b}[31mrose\u{1b}[0m\r\n\ttab\u{7}bell \u{1b}]0;title\u{7}x \u{202e}back\u{9b}2J\rover";
+        let shown = harmless_lines(text);
+        assert!(shown.starts_with("red rose\n\ttab"), "{shown:?}");
+        assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{shown:?}");
+        assert!(!shown.contains('\u{202e}'));
+        assert_eq!(harmless_lines("a\n\tb\n"), "a\n\tb\n");
+    }
 }

@@ -1,11 +1,17 @@
 //! Where agents keep their sessions.
 
 use std::{
+    collections::HashSet,
     env,
     path::{Path, PathBuf},
 };
 
-use rejoin::sessions::{self, Format};
+use rejoin::{
+    Session,
+    sessions::{self, Format},
+};
+
+use crate::{failure::Failure, source};
 
 /// An agent whose sessions are looked for.
 pub struct Agent {
@@ -63,6 +69,65 @@ impl Agent {
     pub fn reads(&self) -> Option<&'static Format> {
         sessions::named(self.format)
     }
+}
+
+/// A file to look at, and whose it is.
+pub struct Candidate {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The agent in whose folder it lies.
+    pub agent: Option<&'static Agent>,
+    /// Somebody named this very file, and wants to know.
+    pub named: bool,
+}
+
+impl Candidate {
+    /// Its conversations.
+    pub fn read(&self, from: Option<&str>) -> Result<Vec<Session>, Failure> {
+        let name = self.path.to_string_lossy().into_owned();
+        let unreadable =
+            |why: &str| Err(Failure::Unreadable { name: name.clone(), why: why.to_owned(), hint: None });
+        if self.path.is_dir() {
+            return unreadable("the folder may not be read");
+        }
+        if self.path.extension().is_some_and(|kind| kind == "zst") {
+            return unreadable("it is compressed; unpack it with `zstd -d`");
+        }
+        // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
+        let read = source::read(&name, from).or_else(|failure| {
+            let format = self.agent.and_then(Agent::reads);
+            format.map_or(Err(failure), |format| source::read(&name, Some(format.name)))
+        });
+        read.map(|(_, sessions)| sessions)
+    }
+}
+
+/// The sessions of agents, and what else was asked for; also the paths that are not there.
+pub fn candidates(agents: &'static [Agent], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
+    for agent in agents {
+        for file in agent.folders().iter().flat_map(|folder| files(folder)) {
+            if agent.owns(&file) && seen.insert(file.clone()) {
+                all.push(Candidate { path: file, agent: Some(agent), named: false });
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    for path in paths.iter().map(PathBuf::from) {
+        if !path.exists() {
+            missing.push(path);
+            continue;
+        }
+        let named = path.is_file();
+        for file in files(&path) {
+            let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
+            if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
+                all.push(Candidate { path: file, agent: None, named });
+            }
+        }
+    }
+    (all, missing)
 }
 
 /// The files under a path, in order; a file is itself. Links to folders are not followed. A folder that cannot be read is

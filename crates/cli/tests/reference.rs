@@ -115,12 +115,23 @@ fn cli() -> String {
     };
     let main = help(&[]);
     write!(page, "\n## rejoin\n\n```text\n{}\n```\n", main.trim_end()).unwrap();
-    let commands =
-        main.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    for command in commands.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()) {
-        if command != "help" && main.contains(&format!("\n  {command} ")) {
-            write!(page, "\n## rejoin {command}\n\n```text\n{}\n```\n", help(&[command]).trim_end()).unwrap();
+    for command in commands(&main) {
+        let text = help(&[&command]);
+        write!(page, "\n## rejoin {command}\n\n```text\n{}\n```\n", text.trim_end()).unwrap();
+        for inner in commands(&text) {
+            let text = help(&[&command, &inner]);
+            write!(page, "\n### rejoin {command} {inner}\n\n```text\n{}\n```\n", text.trim_end()).unwrap();
         }
     }
     page
+}
+
+/// The commands that a help text lists.
+fn commands(help: &str) -> Vec<String> {
+    let list =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What a long line goes on with is indented further.
+    let names = list.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let names = names.filter_map(|rest| rest.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
 }

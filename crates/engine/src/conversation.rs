@@ -185,6 +185,14 @@ impl Conversation {
     ) -> Result<Self, EngineError> {
         let after = store.tail(id)?;
         let recorded = reading::read(&*store, id, reading::Mode::Recover)?;
+        if lock.is_some() {
+            // Before more is written: whatever becomes of the store, these bytes stay.
+            for damage in &recorded.damage {
+                if let Err(why) = store.set_aside(id, damage) {
+                    tracing::warn!("{} of {id} could not be set aside: {why}", damage.place);
+                }
+            }
+        }
         let mut entries = recorded.entries;
         let mut stored = entries.len();
         if after.is_none() && entries.is_empty() {

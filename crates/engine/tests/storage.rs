@@ -43,6 +43,7 @@ delegate! {
     fn size(&self) -> Result<rejoin_store::Size, rejoin_store::StoreError>;
     fn settle(&self) -> Result<(), rejoin_store::StoreError>;
     fn rebuild(&self) -> Result<(), rejoin_store::StoreError>;
+    fn set_aside(&self, id: ConversationId, damage: &rejoin_store::Damage) -> Result<Option<std::path::PathBuf>, rejoin_store::StoreError>;
 }
 
 fn storage() -> (SqliteStorage, Arc<Fragile>) {

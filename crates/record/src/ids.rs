@@ -204,7 +204,7 @@ pub struct Salt(pub [u8; 16]);
 
 impl fmt::Display for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        crate::hash::to_hex(&self.0, f)
     }
 }
 

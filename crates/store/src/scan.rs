@@ -20,9 +20,8 @@ use crate::{
 
 /// Checks that entries follow a tail and each other. Parents that are neither the tail nor among them are left to the store.
 pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), StoreError> {
-    let mut seq = after.map_or(0, |tail| tail.seq + 1);
     let mut ids = HashSet::with_capacity(entries.len());
-    for entry in entries {
+    for (seq, entry) in (after.map_or(0, |tail| tail.seq + 1)..).zip(entries) {
         let envelope = entry.envelope();
         if envelope.seq != seq {
             return Err(StoreError::BrokenBatch("a number is missing or repeated"));
@@ -33,7 +32,6 @@ pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), 
         if !ids.insert(entry.id()) {
             return Err(StoreError::BrokenBatch("an id occurs twice"));
         }
-        seq += 1;
     }
     Ok(())
 }

@@ -179,7 +179,7 @@ fn a_flipped_bit_is_found_wherever_it_changes_what_is_read() {
     }
     assert_eq!(silent, [], "flips that nobody notices");
     assert_eq!(unread, 0, "files that do not open");
-    assert!(least >= total / 4, "of {total} entries {least} were read");
+    assert!(least >= total / 2, "of {total} entries {least} were read");
 }
 
 /// B29, S2-37: a damaged file is copied aside before it is written to, and the copy is never overwritten.
@@ -196,7 +196,7 @@ fn a_damaged_file_is_set_aside_before_it_is_written_to() {
     let mut chain = Chain::at(Some(tail));
     let more = chain.append(Kind::Message, &Content::Message(Message::user("on we go")), stamp(9999));
     store.append(ids[0], Some(tail), &[more]).unwrap();
-    assert!(problems(&*store).iter().any(|what| what.contains("first page")), "what was found is said");
+    assert!(problems(&*store).iter().any(|what| what.contains("was damaged")), "what was found is said");
     drop(store);
     let asides: Vec<PathBuf> = fs::read_dir(folder.path().join("rejoin.db.aside"))
         .unwrap()

@@ -3,43 +3,57 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    Action, Aside, ConvertError, Dialect, Finding, Input, OnBroken, Policy, Rule, Session, Severity, convert,
-    record::json::write, repair, sessions,
+    Action, Aside, ConvertError, Dialect, Finding, OnBroken, Policy, Rule, Session, Severity, convert,
+    engine::Mode, record::json::write, repair, sessions,
 };
 
 use super::report;
 use crate::{
     args::CheckArguments,
+    desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    source,
+    subject::{Reading, Subject},
 };
 
 /// Checks every input; one that cannot be read does not keep the others from being checked.
-pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
+pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
+    let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
+    let reading = Reading { from: arguments.from.as_deref(), mode, flags };
     let (mut read, mut found, mut unreadable) = (0usize, false, false);
-    for (number, path) in arguments.paths.iter().enumerate() {
-        match source::read(path, arguments.from.as_deref()) {
+    for (number, given) in arguments.subjects.iter().enumerate() {
+        match Subject::read(given, &reading) {
             Err(failure) => {
-                unreadable = true;
+                // What is damaged was read, and something was found in it.
+                let damaged = failure.is_damage();
+                read += usize::from(damaged);
+                found |= damaged;
+                unreadable |= !damaged;
                 failure.say();
             }
-            Ok((input, sessions)) => {
+            Ok(subject) => {
                 read += 1;
-                for (place, session) in sessions.iter().enumerate() {
-                    let name =
-                        if sessions.len() == 1 { path.clone() } else { format!("{path} #{}", place + 1) };
-                    let report = examine(&input, session, arguments.dialect);
+                for (place, session) in subject.sessions.iter().enumerate() {
+                    let name = &subject.name;
+                    let name = if subject.sessions.len() == 1 {
+                        name.clone()
+                    } else {
+                        format!("{name} #{}", place + 1)
+                    };
+                    // What a stored one is in is the store's business; its title says more.
+                    let title = subject.record.is_some().then(|| session.headline());
+                    let label = title.as_deref().unwrap_or(session.format);
+                    let report = examine(&subject, session, arguments.dialect);
                     found |= report.iter().any(Finding::is_problem);
                     if arguments.json {
                         output::raw_data(&as_json(session, &report))?;
                     } else {
-                        for_people(&name, session, &report, arguments.dialect)?;
+                        for_people(&name, label, session, &report, arguments.dialect)?;
                     }
                 }
                 // What is read last goes with the process: taking a large session apart piece by piece takes time.
-                if number + 1 == arguments.paths.len() {
-                    std::mem::forget(sessions);
+                if number + 1 == arguments.subjects.len() {
+                    std::mem::forget(subject);
                 }
             }
         }
@@ -52,7 +66,7 @@ pub fn run(arguments: &CheckArguments) -> Result<u8, Failure> {
 }
 
 /// Everything that is found in a session; for a dialect, its notes too.
-fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
+fn examine(subject: &Subject, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
     let findings = match dialect.map(|dialect| convert(session, dialect, None, OnBroken::Keep)) {
         Some(Ok(converted)) => converted.findings,
         Some(Err(ConvertError::TooLarge(error))) => {
@@ -61,7 +75,7 @@ fn examine(input: &Input, session: &Session, dialect: Option<Dialect>) -> Vec<Fi
         }
         Some(Err(ConvertError::Refused(_))) | None => pairing(session).collect(),
     };
-    let mut findings = report::with_lines(input, session, findings);
+    let mut findings = subject.with_lines(session, findings);
     findings.sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
     findings
 }
@@ -100,11 +114,13 @@ fn as_json(session: &Session, findings: &[Finding]) -> String {
 
 fn for_people(
     name: &str,
+    label: &str,
     session: &Session,
     findings: &[Finding],
     dialect: Option<Dialect>,
 ) -> Result<(), Failure> {
-    output::data(&format!("{} {}", harmless(name), paint(&format!("({})", session.format), output::DIM)))?;
+    let label = if label.is_empty() { String::new() } else { format!(" ({})", harmless(label)) };
+    output::data(&format!("{}{}", harmless(name), paint(&label, output::DIM)))?;
     let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
     for finding in findings {
         output::data(&format!("  {}", report::line(finding)))?;
@@ -136,12 +152,16 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
     let found: Vec<String> =
         by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
     if findings.iter().any(Finding::is_problem) {
+        let damaged = findings.iter().any(|finding| finding.rule == Rule::DamagedEntry);
+        let rest = if damaged { "everything that can be read is used" } else { "nothing is lost" };
         let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
             String::from("leave out what is no longer needed; the file can keep it")
-        } else if sessions::named(session.format).is_some_and(|format| format.write.is_some()) {
-            format!("`rejoin convert … --to {}` writes a mended copy; nothing is lost", session.format)
+        } else if session.format != "jsonl"
+            && sessions::named(session.format).is_some_and(|format| format.write.is_some())
+        {
+            format!("`rejoin convert … --to {}` writes a mended copy; {rest}", session.format)
         } else {
-            format!("`rejoin convert … --to {speaker}` gives a request that works; nothing is lost")
+            format!("`rejoin convert … --to {speaker}` gives a request that works; {rest}")
         };
         format!("{} {counted}: {}. {way}.", paint("broken:", output::ERROR), found.join(", "))
     } else if found.is_empty() {

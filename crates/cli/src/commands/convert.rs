@@ -1,7 +1,9 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
 use rejoin::{
-    ConvertError, Finding, Input, OnBroken, Session, convert,
+    ConvertError, Converted, Finding, OnBroken, Session, convert,
+    engine::Mode,
+    record::Entry,
     sessions::{self, Writing},
 };
 
@@ -9,22 +11,55 @@ use super::report;
 use crate::{
     args::{ConvertArguments, Destination},
     clock,
+    desk::Flags,
     failure::Failure,
+    home::Home,
     output::{self, harmless},
-    source,
+    settings::Settings,
+    subject::{Reading, Subject},
 };
 
 /// Environment variables that turn repairing off.
 const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISABLE_REPAIR"];
 
 /// Converts one conversation.
-pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
-    let (input, sessions) = source::read(&arguments.path, arguments.from.as_deref())?;
-    let session = choose(&arguments.path, &sessions, arguments.session)?;
-    let on_broken = arguments.on_broken.map_or_else(default_policy, OnBroken::from);
-    let name = arguments.path.clone();
-    let model = arguments.model.as_deref();
-    let converted = match arguments.to {
+pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
+    let reading = Reading { from: arguments.from.as_deref(), mode: Mode::Recover, flags };
+    let subject = Subject::read(&arguments.subject, &reading)?;
+    let session = choose(&subject.name, &subject.sessions, arguments.session)?;
+    let on_broken = match arguments.on_broken {
+        Some(given) => OnBroken::from(given),
+        None => policy(&Settings::load(&Home::from_environment()?.config)?),
+    };
+    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(arguments.to)) {
+        tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
+        output::raw_data(verbatim(entries).trim_end_matches('\n'))?;
+        return Ok(0);
+    }
+    match make(session, arguments.to, arguments.model.as_deref(), on_broken) {
+        Ok(converted) => {
+            // The report first: once the body is printed, the work is done.
+            tell(&subject, session, converted.findings, arguments, Finding::deed)?;
+            output::raw_data(converted.body.trim_end_matches('\n'))?;
+            Ok(0)
+        }
+        Err(error) => {
+            if let ConvertError::Refused(findings) = &error {
+                tell(&subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
+            }
+            Err(failure(&subject.name, &error))
+        }
+    }
+}
+
+/// Makes a body or a session file of a conversation.
+pub fn make(
+    session: &Session,
+    to: Destination,
+    model: Option<&str>,
+    on_broken: OnBroken,
+) -> Result<Converted, ConvertError> {
+    match to {
         Destination::Dialect(dialect) => convert(session, dialect, model, on_broken),
         Destination::Format(format) => {
             let directory = std::env::current_dir().unwrap_or_default();
@@ -32,31 +67,43 @@ pub fn run(arguments: &ConvertArguments) -> Result<u8, Failure> {
             let writing = Writing { model, now: clock::now(), directory: &directory };
             sessions::write(session, format, on_broken, &writing)
         }
-    };
-    match converted {
-        Ok(converted) => {
-            // The report first: once the body is printed, the work is done.
-            tell(&input, session, converted.findings, arguments, Finding::deed)?;
-            output::raw_data(converted.body.trim_end_matches('\n'))?;
-            Ok(0)
-        }
-        Err(ConvertError::Refused(findings)) => {
-            tell(&input, session, findings, arguments, |_| "nothing is sent")?;
-            Err(Failure::Refused { name })
-        }
-        Err(ConvertError::TooLarge(error)) => {
+    }
+}
+
+/// Whether it is rejoin's own record: what is stored goes there as it is.
+pub fn is_own(to: Destination) -> bool {
+    matches!(to, Destination::Format(format) if format.name == "jsonl")
+}
+
+/// Entries as they are stored, one a line.
+pub fn verbatim(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.to_line() + "\n").collect()
+}
+
+/// What is said if there is none.
+pub fn failure(name: &str, error: &ConvertError) -> Failure {
+    let name = name.to_owned();
+    match error {
+        ConvertError::Refused(_) => Failure::Refused { name },
+        ConvertError::TooLarge(error) => {
             let place =
                 error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
-            Err(Failure::TooLarge { name, why: format!("{error}{place}") })
+            Failure::TooLarge { name, why: format!("{error}{place}") }
         }
     }
 }
 
-fn default_policy() -> OnBroken {
+/// What becomes of broken states, if nobody says: as the variables that turn repairing off have it, or the setting.
+pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
     };
-    if REFUSE_VARIABLES.iter().any(off) { OnBroken::Refuse } else { OnBroken::Keep }
+    match settings.value("on_broken") {
+        _ if REFUSE_VARIABLES.iter().any(off) => OnBroken::Refuse,
+        Some("drop") => OnBroken::Drop,
+        Some("refuse") => OnBroken::Refuse,
+        _ => OnBroken::Keep,
+    }
 }
 
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
@@ -77,13 +124,13 @@ fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Res
 }
 
 fn tell(
-    input: &Input,
+    subject: &Subject,
     session: &Session,
     findings: Vec<Finding>,
     arguments: &ConvertArguments,
     deed: impl Fn(&Finding) -> &'static str,
 ) -> Result<(), Failure> {
-    let findings = report::with_lines(input, session, findings);
+    let findings = subject.with_lines(session, findings);
     if let Some(path) = &arguments.report {
         let text = format!("{}\n", report::json_list(&findings));
         std::fs::write(path, text)

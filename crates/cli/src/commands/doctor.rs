@@ -1,7 +1,7 @@
 //! `rejoin doctor`: every session of every agent on this machine, checked. Nothing is changed.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -14,20 +14,11 @@ use crate::{
     args::DoctorArguments,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    places::{self, AGENTS, Agent},
-    source,
+    places::{self, AGENTS, Agent, Candidate},
 };
 
 /// How many broken sessions are listed, unless all are asked for.
 const LISTED: usize = 20;
-
-/// A file to look at, and whose it is.
-struct Candidate {
-    path: PathBuf,
-    agent: Option<&'static Agent>,
-    /// Somebody named this very file, and wants to know.
-    named: bool,
-}
 
 /// What was found in one file.
 struct Examined {
@@ -63,7 +54,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<u8, Failure> {
     if arguments.this_installation {
         return about_itself(arguments.json);
     }
-    let (candidates, missing) = candidates(&arguments.paths);
+    let (candidates, missing) = places::candidates(AGENTS, &arguments.paths);
     for path in &missing {
         output::talk(&format!("{} is not there", harmless(&path.to_string_lossy())));
     }
@@ -88,34 +79,6 @@ fn verdict(examined: &[Examined], nothing: bool) -> u8 {
         (true, _) => FAILED,
         _ => 0,
     }
-}
-
-/// The sessions of every agent, and what else was asked for; also the paths that are not there.
-fn candidates(paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
-    let mut seen = HashSet::new();
-    let mut all = Vec::new();
-    for agent in AGENTS {
-        for file in agent.folders().iter().flat_map(|folder| places::files(folder)) {
-            if agent.owns(&file) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: Some(agent), named: false });
-            }
-        }
-    }
-    let mut missing = Vec::new();
-    for path in paths.iter().map(PathBuf::from) {
-        if !path.exists() {
-            missing.push(path);
-            continue;
-        }
-        let named = path.is_file();
-        for file in places::files(&path) {
-            let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
-            if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: None, named });
-            }
-        }
-    }
-    (all, missing)
 }
 
 /// Checks every file, on all cores.
@@ -148,25 +111,8 @@ fn examine_all(candidates: &[Candidate]) -> Vec<Examined> {
 }
 
 fn examine(candidate: &Candidate) -> Examined {
-    let path = candidate.path.to_string_lossy().into_owned();
-    let owner = candidate.agent.map_or("", |agent| agent.name);
-    let unreadable = |why: &str| {
-        let state = State::Unreadable(format!("cannot read {path}: {why}"));
-        Examined { path: candidate.path.clone(), agent: owner, state }
-    };
-    if candidate.path.is_dir() {
-        return unreadable("the folder may not be read");
-    }
-    if candidate.path.extension().is_some_and(|kind| kind == "zst") {
-        return unreadable("it is compressed; unpack it with `zstd -d`");
-    }
-    // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
-    let read = source::read(&path, None).or_else(|failure| {
-        let format = candidate.agent.and_then(Agent::reads);
-        format.map_or(Err(failure), |format| source::read(&path, Some(format.name)))
-    });
-    let (agent, state) = match read {
-        Ok((_, sessions)) => {
+    let (agent, state) = match candidate.read(None) {
+        Ok(sessions) => {
             let format = sessions.first().map_or("", |session| session.format);
             let agent = AGENTS.iter().find(|agent| agent.format == format).map_or(format, |agent| agent.name);
             (agent, State::Sessions(sessions.iter().map(check).collect()))

@@ -1,24 +1,42 @@
 //! The commands, one file each.
 
+mod asking;
 mod check;
+mod config;
 mod convert;
+mod copy;
 mod doctor;
 mod explain;
-mod report;
+mod history;
+mod import;
+mod list;
+mod new;
+pub mod report;
+mod verify;
 
 use clap::CommandFactory as _;
+pub use history::numbers;
 
 use crate::{
     args::{Arguments, Command},
+    desk::Flags,
     failure::Failure,
 };
 
 /// Runs a command and gives its exit code.
-pub fn run(command: Command) -> Result<u8, Failure> {
-    match command {
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Convert(arguments) => convert::run(&arguments),
+pub fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let flags = Flags::of(&arguments);
+    match arguments.command {
+        Command::New(arguments) => new::run(&arguments, &flags),
+        Command::List(arguments) => list::run(&arguments, &flags),
+        Command::History(command) => history::run(command, &flags),
+        Command::Check(arguments) => check::run(&arguments, &flags),
+        Command::Convert(arguments) => convert::run(&arguments, &flags),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments, &flags),
+        Command::Copy(arguments) => copy::run(&arguments, &flags),
+        Command::Verify(arguments) => verify::run(&arguments, &flags),
+        Command::Config(command) => config::run(command, &flags),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

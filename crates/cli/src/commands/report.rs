@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoin::{Dialect, Finding, Input, Session, Severity, record::json::write};
+use rejoin::{Dialect, Finding, Input, Rule, Session, Severity, record::json::write};
 
 use crate::output::{self, harmless, paint};
 
@@ -84,6 +84,7 @@ pub fn place(finding: &Finding) -> String {
         (Some(message), None) => format!("at message {message}"),
         (None, _) => match finding.at.line {
             Some(line) => return format!("at line {line}"),
+            None if is_of_storage(finding.rule) => String::from("in the store"),
             None => String::from("in the request"),
         },
     };
@@ -91,6 +92,11 @@ pub fn place(finding: &Finding) -> String {
         place.push_str(&format!(" (line {line})"));
     }
     place
+}
+
+/// Whether a rule is about how a conversation is stored, not about what is said in it.
+pub fn is_of_storage(rule: Rule) -> bool {
+    matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::TornTail)
 }
 
 /// A finding in one line.

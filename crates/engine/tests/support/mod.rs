@@ -137,6 +137,13 @@ impl Store for Fragile {
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
         self.inner.summary(conversation)
     }
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<std::path::PathBuf>, StoreError> {
+        self.inner.set_aside(conversation, damage)
+    }
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         self.inner.ids(prefix, limit)
     }

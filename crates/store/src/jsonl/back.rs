@@ -23,15 +23,22 @@ use crate::store::{Damage, Item};
 enum Walk {
     /// At the first entry, or because nobody wanted more.
     Done,
-    /// Something is not as it should be. The way goes on with this entry; none: with the head.
-    Lost(Option<EntryId>),
+    /// Something is not as it should be. The way goes on behind the entry that was handed out last, if there is one.
+    Lost(Option<Step>),
+}
+
+/// An entry on the way, and what it follows.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    seq: u64,
+    parent: Option<EntryId>,
 }
 
 /// Hands out an entry (the head, if none is named) and its ancestors. False: there is no such entry.
 pub(super) fn ancestors(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::Result<bool> {
     match walk(file, of, locked, sink)? {
         Walk::Done => Ok(true),
-        Walk::Lost(next) => around(file, next, locked, sink),
+        Walk::Lost(last) => around(file, of, last, locked, sink),
     }
 }
 
@@ -70,22 +77,24 @@ pub(super) fn tail(
 /// The way back while all is well.
 fn walk(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::Result<Walk> {
     if !begins_well(file, locked)? {
-        return Ok(Walk::Lost(of));
+        return Ok(Walk::Lost(None));
     }
     let mut back = Backwards::new(file, settled_len(file, locked)?)?;
     // The entry that waits for its parent.
     let mut held: Option<Entry> = None;
     // Remainders that were passed since. If the way is lost they are met again.
     let mut passed: Vec<Broken> = Vec::new();
+    let mut behind: Vec<Broken> = Vec::new();
+    // The entry that was handed out last. Before the first, what is held is only believed to be the right one.
+    let mut last: Option<Step> = None;
     let mut last_seq: Option<u64> = None;
-    let lost = |held: &Option<Entry>| Ok(Walk::Lost(held.as_ref().map(Entry::id).or(of)));
     while let Some((start, bytes, ended)) = back.next()? {
         let mut found = pieces::of(&bytes, start == 0);
         if let Some(rest) = found.rest.take() {
             let at = LineAt { number: 0, start, len: bytes.len() as u64, ended, too_long: false };
-            let mut broken = Broken::new(at, &bytes, rest, !found.entries.is_empty());
+            let mut broken = Broken::new(at, &bytes, rest, found.entries.len());
             if broken.remainder != Remainder::Surely || !found.entries.is_empty() {
-                return lost(&held);
+                return Ok(Walk::Lost(last));
             }
             broken.line = lines::number_at(file, start)?;
             passed.push(broken);
@@ -93,19 +102,27 @@ fn walk(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::R
         }
         let Some(piece) = found.entries.pop() else { continue };
         if !found.entries.is_empty() || !piece.is_exact(&bytes) {
-            return lost(&held);
+            return Ok(Walk::Lost(last));
         }
         let entry = piece.entry;
         let seq = entry.envelope().seq;
         if last_seq.is_some_and(|last| last != seq + 1) {
-            return lost(&held);
+            return Ok(Walk::Lost(last));
         }
         last_seq = Some(seq);
+        // The header is the first line, and nothing else is.
+        if (seq == 0) != (start == 0) {
+            return Ok(Walk::Lost(last));
+        }
         match held.take() {
             Some(child) if child.envelope().parent == Some(entry.id()) => {
                 if !child.verifies(Some(entry.hash())) {
-                    return lost(&Some(child));
+                    return Ok(Walk::Lost(last));
                 }
+                if hand_out(file, &mut behind, sink)?.is_break() {
+                    return Ok(Walk::Done);
+                }
+                last = Some(Step { seq: child.envelope().seq, parent: Some(entry.id()) });
                 if sink(of_entry(child)).is_break() || hand_out(file, &mut passed, sink)?.is_break() {
                     return Ok(Walk::Done);
                 }
@@ -114,10 +131,11 @@ fn walk(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::R
             Some(child) => held = Some(child),
             None if of.is_none_or(|of| of == entry.id()) => {
                 held = Some(entry);
-                // What stands behind the entry that was asked for is no part of its way.
-                passed.retain(|_| of.is_none());
-                if hand_out(file, &mut passed, sink)?.is_break() {
-                    return Ok(Walk::Done);
+                // What stands behind the head belongs to the head. Behind an entry that was asked for it is no part of
+                // the way.
+                let remainders = std::mem::take(&mut passed);
+                if of.is_none() {
+                    behind = remainders;
                 }
             }
             None => {}
@@ -128,12 +146,12 @@ fn walk(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::R
     }
     match held.take() {
         Some(root) if root.envelope().seq == 0 && root.verifies(None) => {
-            if sink(of_entry(root)).is_continue() {
+            if hand_out(file, &mut behind, sink)?.is_continue() && sink(of_entry(root)).is_continue() {
                 let _ = hand_out(file, &mut passed, sink)?;
             }
             Ok(Walk::Done)
         }
-        held => lost(&held),
+        _ => Ok(Walk::Lost(last)),
     }
 }
 
@@ -176,7 +194,13 @@ fn settled_len(file: &File, locked: bool) -> io::Result<u64> {
 }
 
 /// The way back around damage: the whole file is looked at, and only what is handed out is loaded.
-fn around(file: &File, next: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::Result<bool> {
+fn around(
+    file: &File,
+    of: Option<EntryId>,
+    last: Option<Step>,
+    locked: bool,
+    sink: Sink<'_>,
+) -> io::Result<bool> {
     let mut all: Vec<Passed> = Vec::new();
     let mut places: HashMap<EntryId, usize> = HashMap::new();
     let lines = Lines::from(file, 0, 1, locked)?;
@@ -191,15 +215,28 @@ fn around(file: &File, next: Option<EntryId>, locked: bool, sink: Sink<'_>) -> i
         });
         Ok(ControlFlow::Continue(()))
     })?;
-    // The entry that comes next; what stands between it and the one before is handed out on the way.
-    let mut wanted = match next {
-        Some(next) => match places.get(&next) {
-            Some(place) => Some(*place),
+    let newest_below = |all: &[Passed], seq: u64| {
+        all.iter().rposition(|passed| matches!(passed, Passed::Entry(other) if other.seq < seq))
+    };
+    // Where the entry stands that a step leads to. One that cannot be read is passed over.
+    let parent_of = |step: Step, below: usize| {
+        let known = step.parent.map(|parent| places.get(&parent).copied().filter(|place| *place < below));
+        known.and_then(|known| known.or_else(|| newest_below(&all[..below], step.seq)))
+    };
+    // What comes next is the entry that is wanted; what stands before that is handed out on the way.
+    let (mut at, mut wanted) = match (last, of) {
+        (Some(last), _) => {
+            let below =
+                all.iter().position(|passed| matches!(passed, Passed::Entry(other) if other.seq >= last.seq));
+            let below = below.unwrap_or(all.len());
+            (below, parent_of(last, below))
+        }
+        (None, Some(of)) => match places.get(&of) {
+            Some(place) => (*place + 1, Some(*place)),
             None => return Ok(false),
         },
-        None => all.iter().rposition(|passed| matches!(passed, Passed::Entry(_))),
+        (None, None) => (all.len(), newest_below(&all, u64::MAX)),
     };
-    let mut at = if next.is_none() { all.len() } else { wanted.map_or(0, |place| place + 1) };
     loop {
         let until = wanted.map_or(0, |place| place + 1);
         for passed in all[until.min(at)..at].iter().rev() {
@@ -221,13 +258,7 @@ fn around(file: &File, next: Option<EntryId>, locked: bool, sink: Sink<'_>) -> i
             return Ok(true);
         }
         at = place;
-        wanted = found.parent.and_then(|parent| {
-            let known = places.get(&parent).copied().filter(|parent| *parent < place);
-            known.or_else(|| {
-                let older = |passed: &Passed| matches!(passed, Passed::Entry(other) if other.seq < found.seq);
-                all[..place].iter().rposition(older)
-            })
-        });
+        wanted = parent_of(Step { seq: found.seq, parent: found.parent }, place);
     }
 }
 

@@ -152,19 +152,15 @@ impl<'f> Backwards<'f> {
 }
 
 /// The number of the line that begins at a byte.
-pub(super) fn number_at(mut file: &File, at: u64) -> io::Result<u64> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut reader = BufReader::with_capacity(BLOCK, file).take(at);
-    let mut newlines = 0;
-    loop {
-        let block = reader.fill_buf()?;
-        if block.is_empty() {
-            return Ok(newlines + 1);
-        }
+pub(super) fn number_at(file: &File, at: u64) -> io::Result<u64> {
+    let (mut counted, mut newlines) = (0, 0);
+    while counted < at {
+        let len = (at - counted).min(BLOCK as u64);
+        let block = files::read_at(file, counted, len as usize)?;
         newlines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let used = block.len();
-        reader.consume(used);
+        counted += len;
     }
+    Ok(newlines + 1)
 }
 
 #[cfg(test)]

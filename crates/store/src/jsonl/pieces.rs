@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rejoin_record::{
     Entry,
-    entry::EntryError,
+    entry::{EntryError, VERSION},
     json::{Doc, Kind},
 };
 
@@ -47,8 +47,10 @@ pub(super) struct Rest {
     pub shape: Shape,
     /// Where on the line it stands.
     pub ranges: Vec<Range<usize>>,
-    /// Whether a newer version wrote it.
+    /// Whether a newer version wrote it, as it says.
     pub newer: bool,
+    /// What it would be if only its version had been changed.
+    pub ours: Option<Box<Entry>>,
 }
 
 /// What something that is no entry looks like.
@@ -106,10 +108,18 @@ pub(super) fn of(line: &[u8], is_first: bool) -> Pieces {
         }
     };
     if shape == Shape::Complete {
-        let rest = Rest { why, shape, ranges: vec![within], newer };
+        let ours = if newer { std::str::from_utf8(bytes).ok().and_then(as_ours) } else { None };
+        let rest = Rest { why, shape, ranges: vec![within], newer, ours };
         return Pieces { entries: Vec::new(), rest: Some(rest) };
     }
-    several(line, within, Rest { why, shape, ranges: Vec::new(), newer })
+    several(line, within, Rest { why, shape, ranges: Vec::new(), newer, ours: None })
+}
+
+/// What a line would be if our version had written it.
+fn as_ours(text: &str) -> Option<Box<Entry>> {
+    let beginning = std::str::from_utf8(BEGINNING).ok()?;
+    let (_, rest) = text.strip_prefix(beginning)?.split_once('"')?;
+    Entry::from_line(&format!("{beginning}{VERSION}\"{rest}")).ok().map(Box::new)
 }
 
 /// The part of a line that counts: without the mark some editors put first, and without blanks around it.
@@ -132,7 +142,15 @@ fn is_cut(text: &str) -> bool {
     rest.is_empty()
         || is_open_string(rest)
         || ["true", "false", "null"].iter().any(|word| word.starts_with(rest))
-        || rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+        || is_open_number(text, rest)
+}
+
+/// Whether a text ends in a number that lacks its last digits: with one more digit there is nothing wrong with it.
+fn is_open_number(text: &str, rest: &str) -> bool {
+    rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) && {
+        let longer = format!("{text}0");
+        Doc::parse_prefix(&longer).1.is_none_or(|error| error.offset == longer.len())
+    }
 }
 
 /// Whether a text begins with a string that does not end in it.

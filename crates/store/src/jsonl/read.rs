@@ -13,7 +13,7 @@ use rejoin_record::Entry;
 
 use super::{
     files,
-    known::Known,
+    known::{Known, Verdict},
     lines::{LineAt, Lines},
     pieces::{self, Rest, Shape},
     resolve,
@@ -56,6 +56,8 @@ pub(super) struct Broken {
     pub remainder: Remainder,
     /// Whether a newer version wrote it.
     pub newer: bool,
+    /// What it would be if only its version had been changed. Looked at as soon as what stands before it is known.
+    pub ours: Option<Box<Entry>>,
 }
 
 /// How much something looks like the remainder of a write that was cut off.
@@ -74,13 +76,15 @@ pub(super) enum Remainder {
 pub(super) const MARK: &str = " ";
 
 impl Broken {
-    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, beside_entries: bool) -> Self {
+    /// What stands on a line beside so many entries.
+    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, entries: usize) -> Self {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
         let remainder = match rest.shape {
             Shape::Complete => Remainder::No,
-            Shape::Zeros if isolated => Remainder::Surely,
+            // An append ends with a newline, so only zeros can stand behind a whole entry, and only behind one.
+            Shape::Zeros if isolated && entries < 2 => Remainder::Surely,
+            _ if entries > 0 => Remainder::No,
             Shape::Zeros => Remainder::IfGapless,
-            _ if beside_entries => Remainder::No,
             _ if isolated => Remainder::Surely,
             // A whole entry in which a quote was damaged looks cut as well, but it still has its end.
             Shape::Cut if bytes.trim_ascii_end().last() != Some(&b'}') => Remainder::IfGapless,
@@ -93,7 +97,20 @@ impl Broken {
             why: rest.why,
             remainder,
             newer: rest.newer,
+            ours: rest.ours,
         }
+    }
+
+    /// Decides whether a newer version wrote it. One flipped bit must not make a conversation one that only newer versions
+    /// may write to.
+    pub(super) fn settle(mut self, known: &Known) -> Self {
+        if let Some(ours) = self.ours.take()
+            && known.judge(&ours, false) == Verdict::Sure
+        {
+            self.newer = false;
+            self.why = format!("entry {} is not what it was when it was appended: {}", ours.id(), self.why);
+        }
+        self
     }
 
     /// A line that is longer than any entry.
@@ -104,6 +121,7 @@ impl Broken {
             why: format!("{} bytes are more than a line may have", at.len),
             remainder: Remainder::No,
             newer: false,
+            ours: None,
         }
     }
 
@@ -144,7 +162,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             continue;
         }
         let mut found = pieces::of(&bytes, at.number == 1);
-        let beside = !found.entries.is_empty();
+        let entries = found.entries.len();
         let piece = found.entries.pop();
         if !found.entries.is_empty() || piece.as_ref().is_some_and(|piece| !known.goes_on_with(&piece.entry))
         {
@@ -167,7 +185,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             }
         }
         if let Some(rest) = found.rest {
-            pending.push(Broken::new(at, &bytes, rest, beside));
+            pending.push(Broken::new(at, &bytes, rest, entries).settle(&known));
         }
     }
     for broken in pending {

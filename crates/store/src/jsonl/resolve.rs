@@ -118,7 +118,7 @@ pub(super) fn each(
         }
         let after = place.map_or(0, |place| place + 1);
         for one in broken.remove(&after).unwrap_or_default() {
-            if sink(Resolved::Broken(one, gapless(after)))?.is_break() {
+            if sink(Resolved::Broken(one.settle(known), gapless(after)))?.is_break() {
                 return Ok(());
             }
         }
@@ -145,7 +145,7 @@ fn index(mut lines: Lines<'_>, pending: Vec<Broken>) -> io::Result<Index> {
             continue;
         }
         let pieces = pieces::of(&bytes, at.number == 1);
-        let beside = !pieces.entries.is_empty();
+        let entries = pieces.entries.len();
         found.extend(pieces.entries.into_iter().map(|piece| {
             let envelope = piece.entry.envelope();
             Found {
@@ -158,7 +158,7 @@ fn index(mut lines: Lines<'_>, pending: Vec<Broken>) -> io::Result<Index> {
             }
         }));
         if let Some(rest) = pieces.rest {
-            broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, beside));
+            broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, entries));
         }
     }
     Ok(Index { found, broken })
@@ -190,5 +190,12 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Resolved
 
 /// A line that looks like an entry and cannot be used as one.
 fn wrong(one: &Found, why: String) -> Broken {
-    Broken { line: one.line, ranges: vec![one.range.clone()], why, remainder: Remainder::No, newer: false }
+    Broken {
+        line: one.line,
+        ranges: vec![one.range.clone()],
+        why,
+        remainder: Remainder::No,
+        newer: false,
+        ours: None,
+    }
 }

@@ -5,11 +5,13 @@
 //! changes a row.
 
 mod body;
+mod carve;
 mod delete;
 mod erase;
 mod opening;
 mod pen;
 mod reading;
+mod rebuild;
 mod rows;
 mod schema;
 mod verify;
@@ -201,12 +203,26 @@ impl Inner {
     }
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
-        connection
-            .prepare_cached("SELECT key FROM conversation WHERE id = ?1")
+        let id = conversation.to_string();
+        // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to somebody
+        // else's conversation.
+        let found: Option<(i64, Option<String>)> = connection
+            .prepare_cached(
+                "SELECT key, (SELECT id FROM conversation AS named NOT INDEXED WHERE named.key = found.key) \
+                 FROM conversation AS found WHERE id = ?1",
+            )
             .and_then(|mut statement| {
-                statement.query_row([conversation.to_string()], |row| row.get(0)).optional()
+                statement.query_row([&id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
             })
-            .map_err(failed("looking for the conversation"))
+            .map_err(failed("looking for the conversation"))?;
+        match found {
+            None => Ok(None),
+            Some((key, Some(named))) if named == id => Ok(Some(key)),
+            Some(_) => {
+                let why = String::from("the table and the index of conversations differ");
+                Err(StoreError::Damaged { place: Place::Store, why })
+            }
+        }
     }
 
     fn tail_of(connection: &Connection, key: i64) -> Result<Option<Tail>, StoreError> {
@@ -230,9 +246,13 @@ impl Inner {
     /// The key that the next entry gets.
     fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
         let newest: i64 = connection
-            .prepare_cached("SELECT max(ifnull((SELECT max(key) FROM entry), 0), (SELECT value FROM meta WHERE name = 'floor'))")?
+            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")?
             .query_row([], |row| row.get(0))?;
-        Ok(newest + 1)
+        // Keys of what was deleted are not used again. If that cannot be read, the index is made anew more often.
+        let floor = connection
+            .prepare_cached("SELECT value FROM meta WHERE name = 'floor'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        Ok(newest.max(floor.unwrap_or(0)) + 1)
     }
 
     fn append(
@@ -265,8 +285,8 @@ impl Inner {
             }
         };
         let mut places = Places { before: found, batch: fresh, stored: None };
-        let mut key = Self::next_key(connection).map_err(failed("numbering the entry"))?;
-        for (number, entry) in fresh.iter().enumerate() {
+        let first = Self::next_key(connection).map_err(failed("numbering the entry"))?;
+        for (key, (number, entry)) in (first..).zip(fresh.iter().enumerate()) {
             let parent = match entry.envelope().parent {
                 None => None,
                 Some(parent) => {
@@ -276,7 +296,6 @@ impl Inner {
             };
             rows::insert(connection, packer, (key, conversation_key), entry, parent)
                 .map_err(unwritable("writing the entry"))?;
-            key += 1;
         }
         Ok(Tail::of(last))
     }

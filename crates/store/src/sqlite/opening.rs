@@ -1,12 +1,10 @@
 //! Opening a file, whatever became of it.
 //!
-//! The first page of a store is the same in every store of a schema, apart from counters: settings, and the list of tables. So
-//! where it is damaged it can be made anew, and everything behind it is read as before. A damaged file that is opened to be
-//! written is copied aside first; one that is opened to be read stays as it is, and a mended copy is read.
+//! Where the database cannot read it, the rows are found page by page (`carve.rs`). A damaged file that is opened to be written is
+//! copied aside first, and what was found takes its place; one that is opened to be read stays as it is.
 
 use std::{
-    fs::{self, File},
-    io::{Read as _, Seek as _, SeekFrom, Write as _},
+    fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -15,8 +13,8 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    failed,
-    schema::{self, Opened, PAGE_BYTES},
+    carve, failed,
+    schema::{self, Opened},
     wal,
 };
 use crate::{
@@ -61,11 +59,12 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
     if !is_damaged || !path.exists() {
         return Err(why);
     }
-    let copy = mended_copy(path)?;
-    let opened = match open_as_it_is(&copy, Access::Read) {
-        // What is no store does not become one because its first page says so.
+    let copy = carved_copy(path)?;
+    let opened = schema::open_to_read(&copy);
+    let opened = match opened {
+        // What has no entries in it was no store.
         Ok(Opened::Writable(connection) | Opened::Readable(connection, _)) if has_entries(&connection) => {
-            Opened::Readable(connection, String::from("its first page is damaged"))
+            Opened::Readable(connection, String::from("the file is damaged"))
         }
         _ => {
             remove(&copy);
@@ -73,21 +72,39 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
         }
     };
     if access == Access::Read {
-        found.push(damage(format!("the first page is damaged ({why}); a mended copy is read"), false));
+        found.push(damage(format!("the file is damaged ({why}); what can be found in it is read"), false));
         return Ok(Found { path: copy, opened, damage: found });
     }
     drop(opened);
+    let replaced = replace(path, &copy, asides);
     remove(&copy);
+    let kept = replaced?;
+    let what =
+        format!("the file was damaged ({why}) and was made anew; as it was it is in {}", kept.display());
+    found.push(damage(what, false));
+    let opened = open_as_it_is(path, access)?;
+    Ok(Found { path: path.to_owned(), opened, damage: found })
+}
+
+/// Puts what was found in a damaged file in its place; the file as it was is set aside.
+fn replace(path: &Path, copy: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
     // Without a copy nothing is touched.
     let kept = asides.keep_file("store", path)?;
-    mend(path)?;
-    let what = format!(
-        "the first page was damaged ({why}) and was made anew; the file as it was is in {}",
-        kept.display()
-    );
-    found.push(damage(what, false));
-    let opened = open_as_it_is(path, access).map_err(|_| why)?;
-    Ok(Found { path: path.to_owned(), opened, damage: found })
+    if log_of(path).exists() {
+        asides.keep_file("log", &log_of(path))?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    remove(&new);
+    super::rebuild::rebuild(copy, &new)?;
+    let failed = || StoreError::io(format!("putting the mended store in the place of {}", path.display()));
+    let _ = fs::remove_file(log_of(path));
+    fs::rename(&new, path).map_err(failed())?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    files::sync_folder(folder).map_err(failed())?;
+    remove(&new);
+    Ok(kept)
 }
 
 /// Removes a copy.
@@ -104,6 +121,25 @@ fn has_entries(connection: &Connection) -> bool {
     ["SELECT key FROM entry NOT INDEXED LIMIT 1", "SELECT seq FROM entry INDEXED BY entry_place LIMIT 1"]
         .iter()
         .any(|query| connection.query_row(query, [], |row| row.get::<_, i64>(0)).is_ok())
+}
+
+/// What the copies of this process begin with.
+const MENDED: &str = "rejoin-mended-";
+
+/// Removes copies of processes that were killed before they could do it themselves.
+fn sweep() {
+    for file in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        let process =
+            name.to_str().and_then(|name| name.strip_prefix(MENDED)?.split('-').next()?.parse::<u32>().ok());
+        // Where processes cannot be looked up, the system clears the folder.
+        let gone = |process: u32| {
+            Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{process}")).exists()
+        };
+        if process.is_some_and(gone) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 /// A name that no other thread or process uses.
@@ -131,14 +167,12 @@ fn has_tables(connection: &Connection) -> Result<(), StoreError> {
          FROM entry NOT INDEXED LIMIT 1",
         "SELECT conversation, seq FROM entry INDEXED BY entry_place ORDER BY conversation, seq LIMIT 1",
         "SELECT name, value FROM meta LIMIT 1",
-        "SELECT value FROM meta WHERE name = 'removed'",
     ] {
         let mut statement = connection.prepare(query).map_err(failed("looking for the tables"))?;
         let mut rows = statement.query([]).map_err(failed("looking for the tables"))?;
         if let Err(why) = rows.next() {
-            // A damaged page further down is met again where it is read; one at the root is not got around.
-            let root_is_damaged = why.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase);
-            if root_is_damaged || query.contains("meta") {
+            // A damaged page is met again, and got around, where it is read.
+            if why.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
                 return Err(failed("looking for the tables")(why));
             }
         }
@@ -173,56 +207,13 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<Damage> {
     ))
 }
 
-/// The first page of a new store.
-fn first_page() -> Result<Vec<u8>, StoreError> {
-    let folder = std::env::temp_dir().join(format!("rejoin-model-{}", unique()));
-    files::make_folder(&folder)?;
-    let path = folder.join("model.db");
-    let made = || -> Result<Vec<u8>, StoreError> {
-        match schema::open_to_write(&path)? {
-            Opened::Writable(connection) => drop(connection),
-            Opened::Readable(_, why) => return Err(StoreError::ReadOnly(why)),
-        }
-        let mut page = vec![0; PAGE_BYTES];
-        let read = File::open(&path).and_then(|mut file| file.read_exact(&mut page));
-        read.map_err(StoreError::io("making a first page"))?;
-        Ok(page)
-    };
-    let page = made();
-    let _ = fs::remove_dir_all(&folder);
-    page
-}
-
-/// Where the counters of the first page are: they differ from store to store.
-const COUNTERS: &[std::ops::Range<usize>] = &[24..28, 32..40, 92..96];
-
-/// Makes the first page of a file anew.
-fn mend(path: &Path) -> Result<(), StoreError> {
-    let failed = || StoreError::io(format!("mending {}", path.display()));
-    let mut page = first_page()?;
-    let mut file = File::options().read(true).write(true).open(path).map_err(failed())?;
-    let mut old = vec![0; PAGE_BYTES];
-    file.read_exact(&mut old).map_err(failed())?;
-    for counter in COUNTERS {
-        page[counter.clone()].copy_from_slice(&old[counter.clone()]);
+/// A file with everything that can be found in a damaged one, where the system keeps what may go.
+pub(super) fn carved_copy(path: &Path) -> Result<PathBuf, StoreError> {
+    sweep();
+    let copy = std::env::temp_dir().join(format!("{MENDED}{}.db", unique()));
+    if let Err(why) = carve::carve(path, &copy) {
+        remove(&copy);
+        return Err(why);
     }
-    let pages = file.metadata().map_err(failed())?.len() / PAGE_BYTES as u64;
-    page[28..32].copy_from_slice(&u32::try_from(pages).unwrap_or(u32::MAX).to_be_bytes());
-    file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&page)).map_err(failed())?;
-    file.sync_all().map_err(failed())
-}
-
-/// A copy of a file with its first page made anew, where the system keeps what may go.
-fn mended_copy(path: &Path) -> Result<PathBuf, StoreError> {
-    let folder = std::env::temp_dir();
-    let copy = folder.join(format!("rejoin-mended-{}.db", unique()));
-    let failed = || StoreError::io(format!("copying to {}", copy.display()));
-    let _ = fs::remove_file(&copy);
-    files::make_file(&copy)?;
-    fs::copy(path, &copy).map_err(failed())?;
-    if log_of(path).exists() {
-        fs::copy(log_of(path), log_of(&copy)).map_err(failed())?;
-    }
-    mend(&copy)?;
     Ok(copy)
 }

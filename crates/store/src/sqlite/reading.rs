@@ -1,6 +1,6 @@
 //! Reading what is there, whatever became of the file: around damaged rows and pages.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::mpsc};
+use std::{ops::ControlFlow, path::Path, sync::mpsc};
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Tree};
 use rusqlite::Connection;
@@ -8,8 +8,9 @@ use rusqlite::Connection;
 use super::{
     Inner, Reader,
     body::Unpacker,
-    failed, nowhere,
+    failed, nowhere, opening,
     rows::{self, Parents},
+    schema,
 };
 use crate::{
     error::StoreError,
@@ -27,7 +28,15 @@ pub(super) fn read(
     let Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
     let key = match Inner::key_of(connection, conversation) {
         Ok(Some(key)) => key,
-        Ok(None) => return Err(StoreError::NotFound(conversation)),
+        // A damaged index does not find what is there.
+        Ok(None) => {
+            let key = key_without_index(connection, conversation);
+            let key = key.ok_or(StoreError::NotFound(conversation))?;
+            if each(nowhere(String::from("the index of conversations is damaged"))).is_break() {
+                return Ok(());
+            }
+            key
+        }
         // The table of conversations is damaged; headers know their conversation too.
         Err(why) => {
             let key = key_from_headers(connection, unpacker, conversation).ok_or(why)?;
@@ -62,25 +71,37 @@ pub(super) fn read(
         Err(why) if !stopped => why,
         _ => return Ok(()),
     };
-    // A page cannot be read. Whatever can be reached in another way is gone through once more.
+    // A page cannot be read. What lies behind it is found without it.
     let damage = |why: String, place| Item::Damage(Damage { place, why, bytes: Vec::new(), torn: false });
     if each(damage(format!("the file is damaged: {why}"), Place::Row(next))).is_break() {
         return Ok(());
     }
-    let Reader { connection, unpacker } = reader;
-    for (_, item) in salvage(connection, unpacker, key, next) {
-        if each(item).is_break() {
-            break;
-        }
-    }
-    Ok(())
+    let copy = opening::carved_copy(&inner.path)?;
+    let rest = from_copy(&copy, conversation, next, each);
+    opening::remove(&copy);
+    rest
+}
+
+/// Reads the rest of a conversation from what was found in the file page by page.
+fn from_copy(copy: &Path, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    let connection = schema::reconnect(copy)?;
+    let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
+    let Some(key) = Inner::key_of(&connection, conversation)? else { return Ok(()) };
+    let mut reader = Reader { connection, unpacker };
+    let read = rows_from(&mut reader, key, from, usize::MAX, &mut |(_, loose)| {
+        each(match loose.and_then(rows::Loose::fasten) {
+            Ok(entry) => Item::Entry(entry),
+            Err(damage) => Item::Damage(damage),
+        })
+    });
+    read.map(drop).map_err(failed("reading what was found"))
 }
 
 /// A row, read and not checked yet, with its place.
-type Read = (u64, Result<rows::Loose, Damage>);
+pub(super) type Read = (u64, Result<rows::Loose, Damage>);
 
 /// Hands out the rows of a conversation from a place on, and says how many; none, if it was stopped.
-fn rows_from(
+pub(super) fn rows_from(
     Reader { connection, unpacker }: &mut Reader,
     key: i64,
     from: u64,
@@ -147,42 +168,10 @@ fn in_two_steps(
     })
 }
 
-/// Everything of a conversation from a place on that can be reached: along the index and along the table, from both ends.
-fn salvage(connection: &Connection, unpacker: &mut Unpacker, key: i64, from: u64) -> BTreeMap<u64, Item> {
-    let mut found = BTreeMap::new();
-    for order in [
-        "INDEXED BY entry_place WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq DESC",
-        "NOT INDEXED WHERE conversation = ?1 AND seq >= ?2 ORDER BY key",
-        "NOT INDEXED WHERE conversation = ?1 AND seq >= ?2 ORDER BY key DESC",
-    ] {
-        let mut parents = Parents::default();
-        let mut walk = || -> rusqlite::Result<()> {
-            let mut statement =
-                connection.prepare(&format!("SELECT {} FROM entry {order}", rows::COLUMNS))?;
-            let mut rows = statement.query((key, from as i64))?;
-            while let Some(row) = rows.next()? {
-                let seq = row.get::<_, i64>(0)?.unsigned_abs();
-                let item = match rows::decode(row, key, connection, unpacker, &mut parents) {
-                    Ok(entry) => Item::Entry(entry),
-                    Err(damage) => Item::Damage(damage),
-                };
-                match found.entry(seq) {
-                    std::collections::btree_map::Entry::Vacant(free) => {
-                        free.insert(item);
-                    }
-                    std::collections::btree_map::Entry::Occupied(mut taken) => {
-                        if matches!((taken.get(), &item), (Item::Damage(_), Item::Entry(_))) {
-                            taken.insert(item);
-                        }
-                    }
-                }
-            }
-            Ok(())
-        };
-        // Each way stops where it meets the damage; another one may get around it.
-        let _ = walk();
-    }
-    found
+/// The key of a conversation, from the table itself.
+fn key_without_index(connection: &Connection, conversation: ConversationId) -> Option<i64> {
+    let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
+    connection.query_row(query, [conversation.to_string()], |row| row.get(0)).ok()
 }
 
 /// The key of a conversation, from the headers of the entries.
@@ -256,6 +245,9 @@ pub(super) fn ancestors(
     }
 }
 
+/// One row of the way back: its place, the entry, and the place of its parent.
+type Step = (u64, Result<Entry, Damage>, Option<u64>);
+
 /// How far a walk came.
 enum Walked {
     /// To its end.
@@ -292,7 +284,7 @@ fn straight(
     let mut seen = 0;
     // One descending scan serves a stretch of entries that follow each other; a branch begins a new one.
     'stretch: loop {
-        let mut scan = || -> rusqlite::Result<Vec<(u64, Result<Entry, Damage>, Option<u64>)>> {
+        let mut scan = || -> rusqlite::Result<Vec<Step>> {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {} FROM entry WHERE conversation = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 64",
                 rows::COLUMNS

@@ -4,7 +4,7 @@
 //! never finished, wrong for one that was acknowledged and damaged afterwards. What it would forget is noticed here, so that it
 //! can be set aside first.
 
-use std::{fs, io, path::Path};
+use std::{collections::HashMap, fs, io, path::Path};
 
 /// What a log holds that the database would forget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,36 @@ pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
         Err(why) => return Err(why),
     };
     Ok(look(&bytes))
+}
+
+/// The newest pages that are committed in a log.
+pub(super) fn pages(log: &Path, page_bytes: usize) -> io::Result<HashMap<u32, Vec<u8>>> {
+    let bytes = match fs::read(log) {
+        Ok(bytes) => bytes,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(why) => return Err(why),
+    };
+    let (mut committed, mut open) = (HashMap::new(), HashMap::new());
+    let Some(header) = bytes.get(..HEADER) else { return Ok(committed) };
+    let word =
+        |from: &[u8], at: usize| u32::from_be_bytes([from[at], from[at + 1], from[at + 2], from[at + 3]]);
+    let big_end = word(header, 0) & 1 == 1;
+    let mut sum = checksum((0, 0), &header[..24], big_end);
+    if sum != (word(header, 24), word(header, 28)) || word(header, 8) as usize != page_bytes {
+        return Ok(committed);
+    }
+    for frame in bytes[HEADER..].chunks_exact(FRAME_HEADER + page_bytes) {
+        sum = checksum(sum, &frame[..8], big_end);
+        sum = checksum(sum, &frame[FRAME_HEADER..], big_end);
+        if frame[8..16] != header[16..24] || sum != (word(frame, 16), word(frame, 20)) {
+            break;
+        }
+        open.insert(word(frame, 0), frame[FRAME_HEADER..].to_vec());
+        if word(frame, 4) != 0 {
+            committed.extend(open.drain());
+        }
+    }
+    Ok(committed)
 }
 
 fn look(bytes: &[u8]) -> Option<Lost> {

@@ -1,12 +1,21 @@
 //! The command line, declared once: parsing, help, completions and the reference come from here.
 
-use clap::{Parser, Subcommand, ValueEnum};
-use rejoin::{
-    Dialect, OnBroken, Rule,
-    sessions::{FORMATS, Format},
-};
+mod choices;
+mod conversations;
+mod upkeep;
 
-/// Check, explain and mend the conversations of LLM agents, so that any provider accepts them.
+use clap::{Parser, Subcommand, ValueEnum};
+use rejoin::{Dialect, OnBroken, Rule, store::Location};
+
+pub use choices::Destination;
+use choices::{destinations, dialects, formats, rules};
+pub use conversations::{
+    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
+    NewArguments, RenameArguments, SearchArguments, ShowArguments,
+};
+pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
+
+/// Keep every word of LLM agents' conversations, and make any of them resumable on any provider
 #[derive(Debug, Parser)]
 #[command(name = "rejoin", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -14,14 +23,23 @@ pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
     /// Colours: when a terminal is there, always, or never (NO_COLOR is respected)
-    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    pub color: Colour,
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub color: Option<Colour>,
+    /// Where conversations are kept: `sqlite:PATH` or `jsonl:FOLDER` (also REJOIN_STORE)
+    #[arg(long, global = true, value_name = "LOCATION")]
+    pub store: Option<Location>,
+    /// Print long output as it is, also on a terminal
+    #[arg(long, global = true)]
+    pub no_pager: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   rejoin check session.json                      what is wrong with a conversation
   rejoin convert session.json --to anthropic     a request body that Anthropic accepts
   rejoin doctor                                  every session on this machine
+  rejoin import --all                            take all of them into the store
+  rejoin list                                    what is in the store
+  rejoin history show @1                         read the newest one
   rejoin explain orphan-result                   what a finding means";
 
 /// When to use colours.
@@ -38,6 +56,19 @@ pub enum Colour {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start a conversation and make it the active one of this folder
+    ///
+    /// Prints its id. `@` means it from now on, in this folder.
+    #[command(after_help = conversations::NEW_EXAMPLES)]
+    New(NewArguments),
+    /// List the conversations of the store, newest first
+    #[command(after_help = conversations::LIST_EXAMPLES)]
+    List(ListArguments),
+    /// Read and look after the conversations of the store
+    ///
+    /// An ID may be given by its beginning. `@` is the active conversation of this folder, `@1` the newest.
+    #[command(subcommand, after_help = conversations::HISTORY_EXAMPLES)]
+    History(History),
     /// Say what is wrong with conversations, what the provider would answer, and what rejoin does about it
     ///
     /// Exit code 0: sound. 1: a warning or an error was found. 2: nothing could be read.
@@ -55,6 +86,26 @@ pub enum Command {
     /// Exit code 0: all can be resumed. 1: some cannot. 2: no path that was given is there.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
+    /// Take other tools' sessions into the store
+    ///
+    /// What is there already is not added again, so a session that grew adds only what is new. The files are never
+    /// changed. One that cannot be read does not stop the others. Exit code 2: nothing could be read.
+    #[command(after_help = upkeep::IMPORT_EXAMPLES)]
+    Import(ImportArguments),
+    /// Copy conversations to another store, hashes included
+    ///
+    /// Copies from the store that `--store` names. What is there already is not copied again.
+    #[command(after_help = upkeep::COPY_EXAMPLES)]
+    Copy(CopyArguments),
+    /// Re-hash the store and say what is not as it was when it was saved
+    ///
+    /// Exit code 0: everything is (a last write that was cut off before it was acknowledged is named and counts as
+    /// fine). 1: something is not.
+    #[command(after_help = upkeep::VERIFY_EXAMPLES)]
+    Verify(VerifyArguments),
+    /// Read and change settings
+    #[command(subcommand, after_help = upkeep::CONFIG_EXAMPLES)]
+    Config(Config),
     /// Explain a finding, or list all of them
     Explain(ExplainArguments),
     /// Print a completion script for a shell
@@ -67,10 +118,12 @@ pub enum Command {
 const CHECK_EXAMPLES: &str = "Examples:
   rejoin check chat.json other.json
   rejoin check --for anthropic chat.json         also what would change for Anthropic
+  rejoin check @1                                the newest conversation of the store
   cat chat.json | rejoin check --json - | jq '.findings[].rule'";
 
 const CONVERT_EXAMPLES: &str = "Examples:
   rejoin convert chat.json --to anthropic > body.json
+  rejoin convert @1 --to anthropic > body.json   the newest conversation of the store
   rejoin convert chat.json --to openai-chat --on-broken drop --report report.json
   rejoin convert - --from openai-chat --to openai-chat < body.json
   rejoin convert ~/.codex/sessions/2026/11/15/rollout-….jsonl --to claude-code > mended.jsonl";
@@ -78,15 +131,18 @@ const CONVERT_EXAMPLES: &str = "Examples:
 /// `rejoin check`
 #[derive(Debug, clap::Args)]
 pub struct CheckArguments {
-    /// Files to check; `-` is standard input
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<String>,
+    /// Files to check (`-` is standard input), or conversations of the store
+    #[arg(required = true, value_name = "PATH|ID")]
+    pub subjects: Vec<String>,
     /// Also say what would have to change for this dialect
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects())]
     pub dialect: Option<Dialect>,
     /// The format of the files, if it cannot be told
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub from: Option<String>,
+    /// Stop at what is damaged, with its line or row
+    #[arg(long)]
+    pub strict: bool,
     /// One JSON object a conversation and line
     #[arg(long)]
     pub json: bool,
@@ -95,9 +151,9 @@ pub struct CheckArguments {
 /// `rejoin convert`
 #[derive(Debug, clap::Args)]
 pub struct ConvertArguments {
-    /// The file to convert; `-` is standard input
-    #[arg(value_name = "PATH")]
-    pub path: String,
+    /// The file to convert (`-` is standard input), or a conversation of the store
+    #[arg(value_name = "PATH|ID")]
+    pub subject: String,
     /// A dialect: a request body. A session format: a file that its own tool resumes
     #[arg(long, value_name = "DIALECT|FORMAT", value_parser = destinations())]
     pub to: Destination,
@@ -170,54 +226,4 @@ impl From<OnBrokenArgument> for OnBroken {
             OnBrokenArgument::Refuse => Self::Refuse,
         }
     }
-}
-
-fn dialects() -> impl clap::builder::TypedValueParser<Value = Dialect> {
-    use clap::builder::TypedValueParser as _;
-    clap::builder::PossibleValuesParser::new(Dialect::all().map(Dialect::name))
-        .map(|name| name.parse().expect("BUG: the choices are the dialects' own names"))
-}
-
-/// What a conversation is turned into.
-#[derive(Clone, Copy)]
-pub enum Destination {
-    /// A request body.
-    Dialect(Dialect),
-    /// A session file.
-    Format(&'static Format),
-}
-
-impl std::fmt::Debug for Destination {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Dialect(dialect) => f.write_str(dialect.name()),
-            Self::Format(format) => f.write_str(format.name),
-        }
-    }
-}
-
-fn destinations() -> impl clap::builder::TypedValueParser<Value = Destination> {
-    use clap::builder::TypedValueParser as _;
-    let written = || FORMATS.iter().filter(|format| format.write.is_some());
-    let names = Dialect::all().map(Dialect::name).chain(written().map(|format| format.name));
-    clap::builder::PossibleValuesParser::new(names.collect::<Vec<_>>()).map(move |name| {
-        // A dialect's name always means a request body.
-        name.parse().map(Destination::Dialect).unwrap_or_else(|_| {
-            let format = written().find(|format| format.name == name);
-            Destination::Format(format.expect("BUG: the choices are the names of both"))
-        })
-    })
-}
-
-fn formats() -> impl clap::builder::TypedValueParser<Value = String> {
-    let read = FORMATS.iter().filter(|format| format.read.is_some());
-    clap::builder::PossibleValuesParser::new(read.map(|format| format.name).collect::<Vec<_>>())
-}
-
-fn rules() -> impl clap::builder::TypedValueParser<Value = Rule> {
-    use clap::builder::TypedValueParser as _;
-    clap::builder::PossibleValuesParser::new(Rule::ALL.iter().map(|rule| rule.name())).map(|name| {
-        let found = Rule::ALL.iter().copied().find(|rule| rule.name() == name);
-        found.expect("BUG: the choices are the rules' own names")
-    })
 }

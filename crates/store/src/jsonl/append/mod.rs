@@ -137,17 +137,16 @@ fn append_to(
         return Ok(tail);
     }
     check_parents(locked, new)?;
-    let mut bytes = std::mem::take(&mut locked.end.before_next);
-    let before = bytes.clone();
-    bytes.push_str(&lines_of(new)?);
+    let mut bytes = lines_of(new)?;
+    bytes.insert_str(0, &locked.end.before_next);
     let written = (&locked.file).write_all(bytes.as_bytes()).map_err(system("writing"));
     let written = written.and_then(|()| sync(store, locked).map_err(system("syncing")));
     if let Err(failure) = written {
-        locked.end.before_next = before;
         cut_back(locked);
         return Err(failure);
     }
     let end = &mut locked.end;
+    end.before_next.clear();
     end.len += bytes.len() as u64;
     end.synced = end.len;
     end.seen.extend(new.iter().map(|entry| (entry.id(), entry.hash())));
@@ -335,7 +334,11 @@ pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
         if line.contains('\n') {
             return Err(StoreError::BrokenBatch("an entry is not one line"));
         }
-        lines.push_str(&line);
+        if lines.is_empty() {
+            lines = line;
+        } else {
+            lines.push_str(&line);
+        }
         lines.push('\n');
     }
     Ok(lines)
@@ -361,3 +364,6 @@ fn cut_back(locked: &mut Locked) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

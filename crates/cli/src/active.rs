@@ -1,0 +1,104 @@
+//! The active conversation of a folder: a pointer that outlives the process.
+//!
+//! One small file for each folder and store, in the data folder. It is replaced whole, so whoever looks sees the old
+//! conversation or the new one.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rejoin::{
+    ConversationId,
+    record::{hash, json::Doc},
+    store::Location,
+};
+
+use crate::{failure::Failure, home, json::Object};
+
+/// The pointer of a folder and a store.
+#[derive(Debug)]
+pub struct Pointer {
+    file: PathBuf,
+    folder: String,
+    store: String,
+}
+
+impl Pointer {
+    /// Where it is.
+    pub fn new(data: &Path, folder: &Path, store: &Location) -> Self {
+        let whole = |path: &Path| {
+            let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+            path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let folder = whole(folder);
+        let store = match store {
+            Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
+            Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
+            Location::Memory => String::from("memory:"),
+        };
+        // No path has a NUL in it, so no two pairs are spelled the same.
+        let name = hash::of_bytes(format!("{folder}\0{store}").as_bytes()).to_string();
+        Self { file: data.join("active").join(format!("{}.json", &name[..32])), folder, store }
+    }
+
+    /// The conversation it points to; none if there is none, or nothing that can be read.
+    pub fn get(&self) -> Option<ConversationId> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        let doc = Doc::parse(text.trim()).ok()?;
+        doc.root()?.given("conversation")?.as_str()?.parse().ok()
+    }
+
+    /// Points to a conversation.
+    pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
+        let text = Object::new()
+            .text("conversation", &conversation.to_string())
+            .text("folder", &self.folder)
+            .text("store", &self.store)
+            .finish();
+        home::replace(&self.file, format!("{text}\n").as_bytes()).map_err(|why| self.unwritable(why))
+    }
+
+    /// Points to nothing.
+    pub fn clear(&self) -> Result<(), Failure> {
+        match fs::remove_file(&self.file) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(self.unwritable(why)),
+            _ => Ok(()),
+        }
+    }
+
+    fn unwritable(&self, why: io::Error) -> Failure {
+        Failure::Unwritable { path: self.file.display().to_string(), why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B44: each folder and store has its own pointer, which is read back, replaced and taken away.
+    #[test]
+    fn a_pointer_is_kept_for_each_folder_and_store() {
+        let data = tempfile::tempdir().unwrap();
+        let [here, there] = ["here", "there"].map(|name| {
+            let folder = data.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        });
+        let sqlite = Location::Sqlite(data.path().join("a.db"));
+        let pointer = Pointer::new(data.path(), &here, &sqlite);
+        let (one, two) = (ConversationId::from_random(1), ConversationId::from_random(2));
+        assert_eq!(pointer.get(), None);
+        pointer.set(one).unwrap();
+        pointer.set(two).unwrap();
+        assert_eq!(Pointer::new(data.path(), &here.join("../here"), &sqlite).get(), Some(two));
+        assert_eq!(Pointer::new(data.path(), &there, &sqlite).get(), None);
+        let other = Location::Jsonl(data.path().join("a.db"));
+        assert_eq!(Pointer::new(data.path(), &here, &other).get(), None);
+        fs::write(&pointer.file, "{\"conversation\":\"../../etc\"}").unwrap();
+        assert_eq!(pointer.get(), None);
+        pointer.clear().unwrap();
+        pointer.clear().unwrap();
+        assert!(!pointer.file.exists());
+    }
+}

@@ -1,0 +1,68 @@
+//! `rejoin config`: read and change settings.
+
+use crate::{
+    args::Config,
+    desk::Flags,
+    failure::{FAILED, Failure},
+    home::Home,
+    json::Object,
+    output,
+    settings::{self, KEYS, Key, Settings},
+};
+
+/// How far a long value pushes what stands beside it.
+const WIDEST: usize = 48;
+
+/// Reads or changes settings.
+pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
+    let home = Home::from_environment()?;
+    match command {
+        Config::Path => output::raw_data(&home.config.to_string_lossy())?,
+        Config::Set { key, value } => settings::set(&home.config, Key::named(&key)?, &value)?,
+        Config::Get { key, json } => {
+            let key = Key::named(&key)?;
+            let settings = Settings::load(&home.config)?;
+            let value = value(&settings, &home, key);
+            match (value, json) {
+                (value, true) => output::raw_data(&as_json(key, value))?,
+                (Some((value, _)), false) => output::raw_data(&value)?,
+                // Nothing to print; scripts see it by the code.
+                (None, false) => return Ok(FAILED),
+            }
+        }
+        Config::List { json } => {
+            let settings = Settings::load(&home.config)?;
+            let rows: Vec<_> = KEYS.iter().map(|key| (key, value(&settings, &home, key))).collect();
+            let length =
+                |value: &Option<(String, _)>| value.as_ref().map_or(1, |(value, _)| value.chars().count());
+            let width = rows.iter().map(|(_, value)| length(value)).max().unwrap_or(1).min(WIDEST);
+            for (key, value) in rows {
+                if json {
+                    output::raw_data(&as_json(key, value))?;
+                } else {
+                    let (value, from) = value.unwrap_or_else(|| (String::from("-"), "not set"));
+                    let from = output::paint(from, output::DIM);
+                    output::data(&format!("{:<25} {:<width$}  {from}", key.name, output::harmless(&value)))?;
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The value of a setting and where it is from; for the store, the one that would be used.
+fn value(settings: &Settings, home: &Home, key: &Key) -> Option<(String, &'static str)> {
+    let set = settings.get(key.name).map(|(value, from)| (value.to_owned(), from.name()));
+    set.or_else(|| (key.name == "store").then(|| (home.store().to_string(), "default")))
+}
+
+fn as_json(key: &Key, value: Option<(String, &str)>) -> String {
+    let (value, from) = value.map_or((None, "not set"), |(value, from)| (Some(value), from));
+    Object::new()
+        .text("key", key.name)
+        .text_or_null("value", value.as_deref())
+        .text("from", from)
+        .text("variable", &key.variable())
+        .text("about", key.about)
+        .finish()
+}

@@ -1,0 +1,114 @@
+//! `rejoin history calls`: the tool calls of a conversation, for an auditor.
+//!
+//! Arguments and outcomes may hold what nobody else should see. So the list has a keyed hash of the arguments: equal ones can
+//! be told to be equal, and none can be guessed without the key, which stays in the data folder.
+
+use rejoin::engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls};
+
+use crate::{
+    args::CallsArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    home,
+    json::Object,
+    output::{self, harmless, local_time, paint},
+};
+
+/// Lists the calls.
+pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = desk.find(arguments.which.given())?;
+    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let full = arguments.full || desk.settings.is_on("audit.full_arguments");
+    let calls = calls(&recorded, &key(&desk)?);
+    if arguments.json {
+        calls.iter().try_for_each(|call| output::raw_data(&as_json(call, full)))?;
+        return Ok(0);
+    }
+    if calls.is_empty() {
+        output::talk(&format!("No tool was called in {id}."));
+        return Ok(0);
+    }
+    desk.show(&for_people(&calls, full))?;
+    Ok(0)
+}
+
+/// The secret that arguments are hashed with: made when it is first needed.
+fn key(desk: &Desk) -> Result<CallKey, Failure> {
+    let path = desk.home.data.join("calls.key");
+    let failed = |why: std::io::Error| Failure::Unwritable { path: path.display().to_string(), why };
+    if !path.exists() {
+        let mut key = [0; 32];
+        SystemClock.random(&mut key);
+        home::write_once(&path, &key).map_err(failed)?;
+    }
+    let bytes = std::fs::read(&path).map_err(failed)?;
+    <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
+        name: path.display().to_string(),
+        why: String::from("it is not a key of 32 bytes"),
+        hint: Some(String::from("move it away; a new one is made, and hashes will differ from earlier ones")),
+    })
+}
+
+fn for_people(calls: &[CallRecord], full: bool) -> String {
+    let width = |of: &dyn Fn(&CallRecord) -> usize, least: usize| {
+        calls.iter().map(of).max().unwrap_or(0).clamp(least, 40)
+    };
+    let tool = width(&|call| call.tool.chars().count(), "tool".len());
+    let id = width(&|call| call.call_id.chars().count(), "call".len());
+    let mut text = paint(
+        &format!(
+            "{:id$}  {:tool$}  {:9}  {:19}  {:>8}  args_sha256\n",
+            "call", "tool", "status", "started", "took"
+        ),
+        output::DIM,
+    );
+    for call in calls {
+        let started = call.started.map_or_else(|| String::from("-"), local_time);
+        let took = call.latency_ms().map_or_else(|| String::from("-"), |took| format!("{took} ms"));
+        let style = if call.status == CallStatus::Failed { output::ERROR } else { anstyle::Style::new() };
+        let status = paint(&format!("{:9}", call.status.name()), style);
+        text.push_str(&format!(
+            "{:id$}  {:tool$}  {status}  {started:19}  {took:>8}  {}\n",
+            harmless(&call.call_id),
+            harmless(&call.tool),
+            short(&call.args_sha256, full),
+        ));
+        if full {
+            text.push_str(&format!("    arguments: {}\n", harmless(&call.arguments)));
+            for (name, words) in [("error", &call.error), ("outcome", &call.outcome)] {
+                if let Some(words) = words {
+                    text.push_str(&format!("    {name}: {}\n", harmless(&words.replace('\n', " "))));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// Enough of a hash to compare by eye.
+fn short(hash: &str, full: bool) -> &str {
+    if full { hash } else { hash.get(..16).unwrap_or(hash) }
+}
+
+fn as_json(call: &CallRecord, full: bool) -> String {
+    let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
+    let took = call.latency_ms().map(|took| took.to_string());
+    let object = Object::new()
+        .text("request_id", &call.request.to_string())
+        .text("call_id", &call.call_id)
+        .text("tool", &call.tool)
+        .text("status", call.status.name())
+        .text_or_null("started_at", time(call.started).as_deref())
+        .text_or_null("ended_at", time(call.ended).as_deref())
+        .raw("latency_ms", took.as_deref().unwrap_or("null"))
+        .text("args_sha256", &call.args_sha256);
+    if !full {
+        return object.finish();
+    }
+    object
+        .text("arguments", &call.arguments)
+        .text_or_null("error", call.error.as_deref())
+        .text_or_null("outcome", call.outcome.as_deref())
+        .finish()
+}

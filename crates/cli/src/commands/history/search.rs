@@ -1,0 +1,81 @@
+//! `rejoin history search`: who said it, and where.
+
+use rejoin::store::{Excerpt, Hit, Search};
+
+use crate::{
+    args::SearchArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    json::Object,
+    output::{self, harmless, local_time, paint},
+};
+
+/// Searches.
+pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let words = arguments.words.join(" ");
+    let store = match &arguments.session {
+        Some(given) => Some(desk.find(given).map(|(store, id)| (store, Some(id)))?),
+        None => desk.read_store()?.map(|store| (store, None)),
+    };
+    let hits = match &store {
+        None => Vec::new(),
+        Some((store, within)) => {
+            let search = Search { words: words.clone(), limit: arguments.limit, within: *within };
+            store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
+        }
+    };
+    if arguments.json {
+        hits.iter().try_for_each(|hit| output::raw_data(&as_json(hit)))?;
+        return Ok(0);
+    }
+    if hits.is_empty() {
+        output::talk(&format!("Nothing found for: {}", harmless(&words)));
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for hit in &hits {
+        let title = harmless(hit.title.as_deref().unwrap_or("(untitled)"));
+        text.push_str(&format!("{}  {title}\n", paint(&hit.conversation.to_string(), output::STRONG)));
+        let role = harmless(&hit.role).to_uppercase();
+        let time = paint(&local_time(hit.time), output::DIM);
+        text.push_str(&format!("    {role}  {time}\n    {}\n\n", marked(&hit.excerpt)));
+    }
+    desk.show(&text)?;
+    Ok(0)
+}
+
+/// An excerpt on one line; hits in colour, between stars where there is none.
+fn marked(excerpt: &Excerpt) -> String {
+    let colour = output::has_colour();
+    let pieces = excerpt.pieces.iter().map(|(piece, hit)| {
+        let piece = harmless(&piece.replace(['\n', '\r', '\t'], " "));
+        match (hit, colour) {
+            (false, _) => piece,
+            (true, true) => paint(&piece, output::HIT),
+            (true, false) => format!("*{piece}*"),
+        }
+    });
+    pieces.collect()
+}
+
+fn as_json(hit: &Hit) -> String {
+    let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
+    let hits = hit.excerpt.pieces.iter().filter(|(_, hit)| *hit);
+    Object::new()
+        .text("conversation", &hit.conversation.to_string())
+        .text_or_null("title", hit.title.as_deref())
+        .text("entry", &hit.entry.to_string())
+        .number("seq", hit.seq)
+        .text("time", &hit.time.to_string())
+        .text("role", &hit.role)
+        .text("excerpt", &plain)
+        .raw("hits", &crate::json::list(hits.map(|(piece, _)| crate::json::literal(piece))))
+        .raw("score", &score(hit.score))
+        .finish()
+}
+
+/// A number that JSON has.
+fn score(score: f64) -> String {
+    if score.is_finite() { score.to_string() } else { String::from("null") }
+}

@@ -1,0 +1,108 @@
+//! `rejoin history show`: what was said in a conversation, under numbers that stay.
+
+use rejoin::{engine::Mode, store::Summary};
+
+use super::{
+    numbers::{self, Shown},
+    view,
+};
+use crate::{
+    args::ShowArguments,
+    commands::report,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    json::{self, Object},
+    output::{self, harmless},
+};
+
+/// What stands under the header.
+const RULE: usize = 80;
+
+/// Shows a conversation.
+pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = desk.find(arguments.which.given())?;
+    let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
+    let mut recorded = desk::read(&*store, id, mode)?;
+    let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+    let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
+    let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
+    let model = summary.model.clone().or_else(|| recorded.session.context.model());
+    let shown = numbers::shown(&recorded.entries);
+    let count = shown.len();
+    tracing::info!("Displaying conversation: id={id}, message_count={count}");
+    for finding in &recorded.session.findings {
+        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
+    }
+    let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
+    if arguments.view {
+        let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
+        view::run(&desk, &viewed, arguments)?;
+    } else if arguments.json {
+        for (number, message) in window(&shown, arguments.limit) {
+            output::raw_data(&message.json(number))?;
+        }
+    } else if arguments.raw {
+        let messages = window(&shown, arguments.limit).flat_map(|(_, message)| message.openai());
+        output::raw_data(&json::indented(&head.json(&json::list(messages))))?;
+    } else {
+        let mut text = head.for_people("messages");
+        for (number, message) in window(&shown, arguments.limit) {
+            text.push_str(&message.for_people(number));
+        }
+        tracing::info!("Displayed conversation: id={id}, message_count={count}");
+        desk.show(&text)?;
+        return Ok(0);
+    }
+    tracing::info!("Displayed conversation: id={id}, message_count={count}");
+    Ok(0)
+}
+
+/// The last ones, under their own numbers.
+fn window<'s, 'e>(
+    shown: &'s [Shown<'e>],
+    limit: Option<usize>,
+) -> impl Iterator<Item = (usize, &'s Shown<'e>)> {
+    let from = limit.map_or(0, |limit| shown.len().saturating_sub(limit));
+    shown.iter().enumerate().skip(from)
+}
+
+/// What stands above a conversation.
+pub struct Head {
+    id: String,
+    title: String,
+    model: Option<String>,
+    count: usize,
+    limit: Option<usize>,
+}
+
+impl Head {
+    /// For people.
+    pub fn for_people(&self, what: &str) -> String {
+        let title = if self.title.is_empty() { "(untitled)" } else { &self.title };
+        let mut text = format!(
+            "Conversation: {}\nID: {}\nModel: {}\nMessages: {} total\n",
+            harmless(title),
+            self.id,
+            harmless(self.model.as_deref().unwrap_or("unknown")),
+            self.count
+        );
+        if let Some(limit) = self.limit {
+            text.push_str(&format!("Showing: last {limit} {what}\n"));
+        }
+        text.push_str(&"=".repeat(RULE));
+        text.push('\n');
+        text
+    }
+
+    /// As a JSON object around messages.
+    fn json(&self, messages: &str) -> String {
+        Object::new()
+            .text("id", &self.id)
+            .text_or_null("title", Some(self.title.as_str()).filter(|title| !title.is_empty()))
+            .text_or_null("model", self.model.as_deref())
+            .number("message_count", self.count as u64)
+            .raw("messages", messages)
+            .finish()
+    }
+}

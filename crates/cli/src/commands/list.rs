@@ -1,0 +1,135 @@
+//! `rejoin list`: the conversations of the store, newest first. No content is loaded.
+
+use std::io::{self, IsTerminal as _};
+
+use rejoin::{
+    ConversationId,
+    store::{Page, Query, Store, Summary},
+};
+
+use crate::{
+    args::ListArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    json::Object,
+    output::{self, harmless, local_time, paint, plural},
+};
+
+/// What fits a screen or two.
+const ON_TERMINAL: usize = 20;
+/// What a script gets if it does not say: enough for most, and as quick in a store of a hundred thousand.
+const ELSEWHERE: usize = 100;
+/// How many are asked for at a time.
+const AT_A_TIME: usize = 500;
+
+/// Lists conversations.
+pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let store = desk.read_store()?;
+    let usual = if io::stdout().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
+    let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
+    let active = store.as_deref().and_then(|store| desk.active(store));
+    let mut listing = Listing { text: String::new(), shown: 0, total: 0, active };
+    if let Some(store) = &store {
+        pages(&**store, limit, |page| {
+            listing.total = page.total;
+            for summary in &page.conversations {
+                listing.shown += 1;
+                if arguments.json {
+                    output::raw_data(&json(summary, active))?;
+                } else {
+                    listing.add(summary);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    if !arguments.json {
+        desk.show(&listing.finish())?;
+    } else if listing.hidden() > 0 {
+        output::talk(&listing.more());
+    }
+    Ok(0)
+}
+
+/// Goes through the list, a stretch at a time.
+pub fn pages(
+    store: &dyn Store,
+    limit: usize,
+    mut each: impl FnMut(&Page) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
+    let mut left = limit;
+    loop {
+        let page = store.list(&query).map_err(|why| desk::unusable(store.location(), why))?;
+        each(&page)?;
+        left = left.saturating_sub(page.conversations.len());
+        match page.next {
+            Some(next) if left > 0 && !page.conversations.is_empty() => {
+                query = Query { limit: Some(left.min(AT_A_TIME)), after: Some(next) };
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+struct Listing {
+    text: String,
+    shown: u64,
+    total: u64,
+    active: Option<ConversationId>,
+}
+
+impl Listing {
+    fn add(&mut self, summary: &Summary) {
+        let mark = if self.active == Some(summary.id) { "*" } else { " " };
+        let id = paint(&summary.id.to_string(), output::STRONG);
+        let title = harmless(summary.title.as_deref().unwrap_or("(untitled)"));
+        let state = paint(&format!("[{}]", summary.state), output::NOTE);
+        let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
+        self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
+        self.text.push_str(&format!(
+            "    Provider: {} ({})\n    Updated: {}, {}\n",
+            unknown(&summary.provider),
+            unknown(&summary.model),
+            local_time(summary.updated),
+            plural(summary.messages, "message"),
+        ));
+    }
+
+    fn finish(self) -> String {
+        if self.total == 0 {
+            return String::from("No saved conversations.\nCreate one: rejoin new\n");
+        }
+        let mut text =
+            format!("Saved Conversations:\n{}\nTotal: {} conversation(s)\n", self.text, self.total);
+        if self.hidden() > 0 {
+            text.push_str(&format!("{}\n", self.more()));
+        }
+        text
+    }
+
+    fn hidden(&self) -> u64 {
+        self.total.saturating_sub(self.shown)
+    }
+
+    fn more(&self) -> String {
+        format!("The newest {} of {} are shown; `--limit N` or `--all` shows more.", self.shown, self.total)
+    }
+}
+
+fn json(summary: &Summary, active: Option<ConversationId>) -> String {
+    Object::new()
+        .text("id", &summary.id.to_string())
+        .text_or_null("title", summary.title.as_deref())
+        .text("state", summary.state.name())
+        .text_or_null("provider", summary.provider.as_deref())
+        .text_or_null("model", summary.model.as_deref())
+        .text_or_null("directory", summary.directory.as_deref())
+        .text_or_null("format", summary.format.as_deref())
+        .number("messages", summary.messages)
+        .text("created_at", &summary.created.to_string())
+        .text("updated_at", &summary.updated.to_string())
+        .flag("active", active == Some(summary.id))
+        .finish()
+}

@@ -1,0 +1,41 @@
+//! `rejoin new`: start a conversation and make it the active one of this folder.
+
+use rejoin::engine::New;
+
+use crate::{
+    args::NewArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    json::Object,
+    output,
+};
+
+/// Starts a conversation and prints its id.
+pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let set = |name: &str| desk.settings.value(name).map(str::to_owned);
+    let new = New {
+        title: arguments.title.clone().filter(|title| !title.trim().is_empty()),
+        provider: arguments.provider.clone().or_else(|| set("provider")),
+        model: arguments.model.clone().or_else(|| set("model")),
+        directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
+    };
+    let store = desk.write_store()?;
+    let id = desk::writer(&*store, "rejoin new").create(&new)?;
+    desk::settle(&*store);
+    // The conversation is there, whatever becomes of the pointer.
+    if let Err(failure) = desk.pointer().set(id) {
+        failure.say();
+    }
+    if arguments.json {
+        let object = Object::new()
+            .text("id", &id.to_string())
+            .text_or_null("title", new.title.as_deref())
+            .text_or_null("provider", new.provider.as_deref())
+            .text_or_null("model", new.model.as_deref());
+        output::raw_data(&object.finish())?;
+    } else {
+        output::raw_data(&id.to_string())?;
+    }
+    Ok(0)
+}

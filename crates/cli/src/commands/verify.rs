@@ -1,0 +1,127 @@
+//! `rejoin verify`: is everything as it was when it was saved?
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rejoin::store::{Place, Problem, Verified};
+
+use crate::{
+    args::VerifyArguments,
+    desk::{self, Desk, Flags},
+    failure::{FAILED, Failure},
+    json::{self, Object},
+    output::{self, harmless, paint, plural},
+};
+
+/// Re-hashes a conversation, or the whole store.
+pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = match &arguments.conversation {
+        Some(given) => {
+            let (store, id) = desk.find(given)?;
+            (Some(store), Some(id))
+        }
+        None => (desk.read_store()?, None),
+    };
+    let mut problems = Vec::new();
+    let verified = match &store {
+        None => Verified::default(),
+        Some(store) => {
+            let spinner = spinner();
+            let verified = store.verify(id, &mut |problem| problems.push(problem));
+            spinner.finish_and_clear();
+            verified.map_err(|why| desk::unusable(store.location(), why))?
+        }
+    };
+    let sound = problems.iter().all(|problem| problem.torn);
+    if arguments.json {
+        let found = json::list(problems.iter().map(as_json));
+        let object = Object::new()
+            .text("store", &desk.location.to_string())
+            .number("conversations", verified.conversations)
+            .number("entries", verified.entries)
+            .raw("problems", &found)
+            .flag("sound", sound);
+        output::raw_data(&object.finish())?;
+    } else {
+        for_people(&desk, verified, &problems, store.is_some())?;
+    }
+    Ok(if sound { 0 } else { FAILED })
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} verifying, {elapsed}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(Duration::from_millis(120));
+    spinner
+}
+
+fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool) -> Result<(), Failure> {
+    let location = harmless(&desk.location.to_string());
+    if !there {
+        return output::data(&format!("There is no store at {location} yet: nothing to verify."));
+    }
+    for problem in problems {
+        let (word, style) = if problem.torn { ("note", output::NOTE) } else { ("error", output::ERROR) };
+        let place = place(problem);
+        output::data(&format!("{} {place}: {}", paint(word, style), harmless(&problem.what)))?;
+    }
+    let counted = format!(
+        "{} with {}",
+        plural(verified.conversations, "conversation"),
+        plural_entries(verified.entries)
+    );
+    let damaged = problems.iter().filter(|problem| !problem.torn).count() as u64;
+    let torn = problems.len() as u64 - damaged;
+    let note = if torn == 0 {
+        String::new()
+    } else {
+        format!(" {} cut off and never acknowledged: nothing that was saved is missing.", times(torn))
+    };
+    if damaged == 0 {
+        output::data(&format!(
+            "{} {counted}: everything is as it was when it was saved.{note}",
+            paint("sound:", output::GOOD)
+        ))
+    } else {
+        output::data(&format!(
+            "{} {counted}: {} found.{note} Everything else can be read: `rejoin history show ID`.",
+            paint("damaged:", output::ERROR),
+            plural(damaged, "problem")
+        ))
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { String::from("1 write was") } else { format!("{count} writes were") }
+}
+
+fn plural_entries(count: u64) -> String {
+    if count == 1 { String::from("1 entry") } else { format!("{count} entries") }
+}
+
+fn place(problem: &Problem) -> String {
+    match (problem.conversation, problem.place) {
+        (Some(id), Place::Store) => format!("in {id}"),
+        (Some(id), place) => format!("in {id}, {place}"),
+        (None, place) => format!("in {place}"),
+    }
+}
+
+fn as_json(problem: &Problem) -> String {
+    let (line, row) = match problem.place {
+        Place::Line(line) => (Some(line), None),
+        Place::Row(row) => (None, Some(row)),
+        Place::Store => (None, None),
+    };
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    Object::new()
+        .text_or_null("conversation", problem.conversation.map(|id| id.to_string()).as_deref())
+        .raw_if("line", number(line).as_deref())
+        .raw_if("row", number(row).as_deref())
+        .text("what", &problem.what)
+        .flag("torn", problem.torn)
+        .finish()
+}

@@ -1,0 +1,183 @@
+//! What a command works with: folders, settings, the store, and the conversation that somebody means.
+//!
+//! Nothing is opened before it is needed: a command that is given a file never touches a store.
+
+use std::path::PathBuf;
+
+use rejoin::{
+    ConversationId,
+    engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
+    store::{Access, Holder, Location, Store, StoreError},
+};
+
+use crate::{
+    active::Pointer, args::Arguments, failure::Failure, home::Home, output, pager, settings::Settings,
+};
+
+/// The flags that every command takes.
+#[derive(Debug, Clone)]
+pub struct Flags {
+    /// The store that was named.
+    pub store: Option<Location>,
+    /// Whether a pager may be used.
+    pub pager: bool,
+}
+
+impl Flags {
+    /// As they were given.
+    pub fn of(arguments: &Arguments) -> Self {
+        Self { store: arguments.store.clone(), pager: !arguments.no_pager }
+    }
+}
+
+/// Folders, settings and the place of the store.
+#[derive(Debug)]
+pub struct Desk {
+    /// rejoin's own folders.
+    pub home: Home,
+    /// The settings.
+    pub settings: Settings,
+    /// Where the store is.
+    pub location: Location,
+    /// The folder that the command runs in.
+    pub folder: PathBuf,
+    pager: bool,
+}
+
+impl Desk {
+    /// As flags, environment and settings have it.
+    pub fn new(flags: &Flags) -> Result<Self, Failure> {
+        let home = Home::from_environment()?;
+        let settings = Settings::load(&home.config)?;
+        let set = settings.value("store").and_then(|store| store.parse().ok());
+        let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
+        let folder = std::env::current_dir().unwrap_or_default();
+        Ok(Self { home, settings, location, folder, pager: flags.pager })
+    }
+
+    /// The store, to be read; none if there is none yet.
+    pub fn read_store(&self) -> Result<Option<Box<dyn Store>>, Failure> {
+        match engine::open_store(&self.location, Access::Read) {
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(why) => Err(unusable(&self.location, why)),
+            Ok(store) => Ok(Some(store)),
+        }
+    }
+
+    /// The store, to be written; made if it is not there.
+    pub fn write_store(&self) -> Result<Box<dyn Store>, Failure> {
+        Self::open_other(&self.location)
+    }
+
+    /// Opens another store, to be written. One that can only be read is an error before anything is tried.
+    pub fn open_other(location: &Location) -> Result<Box<dyn Store>, Failure> {
+        let store = engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))?;
+        match store.read_only() {
+            Some(why) => Err(unusable(location, StoreError::ReadOnly(why.to_owned()))),
+            None => Ok(store),
+        }
+    }
+
+    /// The pointer to the active conversation of this folder.
+    pub fn pointer(&self) -> Pointer {
+        Pointer::new(&self.home.data, &self.folder, &self.location)
+    }
+
+    /// The active conversation of this folder, if it is still there.
+    pub fn active(&self, store: &dyn Store) -> Option<ConversationId> {
+        self.pointer().get().filter(|id| store.tail(*id).is_ok_and(|tail| tail.is_some()))
+    }
+
+    /// The conversation that is meant.
+    pub fn resolve(&self, store: &dyn Store, given: &str) -> Result<ConversationId, Failure> {
+        // Only `@` asks for the pointer.
+        let active = if given == "@" { self.active(store) } else { None };
+        engine::resolve(store, given, active).map_err(|error| loading(store, error))
+    }
+
+    /// Opens the store to read a conversation; without a store there is none.
+    pub fn find(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
+        let opened = self.read_store().map_err(|failure| match failure {
+            Failure::Store { location, why } => Failure::Load { location, why },
+            other => other,
+        });
+        let store = opened?.ok_or_else(|| unknown(given))?;
+        let id = self.resolve(&*store, given)?;
+        Ok((store, id))
+    }
+
+    /// Opens the store to change a conversation; without a store there is none, and none is made.
+    pub fn find_to_write(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
+        self.read_store()?.ok_or_else(|| unknown(given))?;
+        let store = self.write_store()?;
+        let id = self.resolve(&*store, given)?;
+        Ok((store, id))
+    }
+
+    /// Prints a text, through the pager if it is long and there is a terminal.
+    pub fn show(&self, text: &str) -> Result<(), Failure> {
+        let pager = self.settings.value("pager").map(str::to_owned);
+        let pager = pager.or_else(|| std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty()));
+        pager::show(text, pager.as_deref(), self.pager)
+    }
+}
+
+/// What is said of a store that does not do what it is for.
+pub fn unusable(location: &Location, why: StoreError) -> Failure {
+    Failure::Store { location: location.clone(), why: Box::new(why) }
+}
+
+/// What is said of an id that nothing goes by.
+fn unknown(given: &str) -> Failure {
+    let error = if given == "@" { EngineError::NoActive } else { EngineError::Unknown(given.to_owned()) };
+    Failure::Engine(Box::new(error))
+}
+
+/// Reads a conversation.
+pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
+    let recorded = engine::read(store, id, mode).map_err(|error| loading(store, error))?;
+    keep_aside(store, &recorded);
+    Ok(recorded)
+}
+
+/// Keeps copies of what is damaged beside the store, and says where. What was cut off may be somebody's append under way.
+fn keep_aside(store: &dyn Store, recorded: &Recorded) {
+    let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
+    // Where that is not possible it stays in its own place as well.
+    let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
+    for path in kept.collect::<std::collections::BTreeSet<_>>() {
+        let path = output::harmless(&path.display().to_string());
+        output::talk(&format!("{} what is damaged is kept in {path}", output::paint("note:", output::NOTE)));
+    }
+}
+
+/// Somebody who writes to the store; the command is named to whoever waits.
+pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
+    Writer { store, clock: &SystemClock, command }
+}
+
+/// This process, as the holder of a lock.
+pub fn holder(command: &str) -> Holder {
+    Holder::this(command, crate::clock::now())
+}
+
+/// Brings the index up to date after writing. No entry is lost if that fails, and the next one tries again.
+pub fn settle(store: &dyn Store) {
+    if let Err(error) = store.settle() {
+        output::talk(&format!(
+            "{} the search index is behind: {error}",
+            output::paint("note:", output::NOTE)
+        ));
+    }
+}
+
+/// An error of reading: what the store itself says becomes a sentence about the conversation.
+pub fn loading(store: &dyn Store, error: EngineError) -> Failure {
+    match error {
+        EngineError::Store(StoreError::NotFound(id)) => {
+            Failure::Engine(Box::new(EngineError::Unknown(id.to_string())))
+        }
+        EngineError::Store(why) => Failure::Load { location: store.location().clone(), why: Box::new(why) },
+        other => Failure::Engine(Box::new(other)),
+    }
+}

@@ -1,0 +1,160 @@
+//! Where rejoin keeps its own things: the folder for data and the file with settings.
+//!
+//! `REJOIN_HOME` moves everything into one folder. Otherwise the folders are those that the desktop standard names:
+//! `$XDG_DATA_HOME/rejoin` and `$XDG_CONFIG_HOME/rejoin`, in the home folder if these are not set.
+
+use std::{
+    env,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use rejoin::store::Location;
+
+use crate::failure::Failure;
+
+/// rejoin's own folders.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// The folder for data.
+    pub data: PathBuf,
+    /// The file with settings.
+    pub config: PathBuf,
+}
+
+impl Home {
+    /// As the environment says.
+    pub fn from_environment() -> Result<Self, Failure> {
+        if let Some(folder) = variable("REJOIN_HOME") {
+            // Whoever changes folders later still means the same one.
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            return Ok(Self { config: folder.join("config.toml"), data: folder });
+        }
+        let below = |name: &str, otherwise: &str| {
+            // The standard has a relative path ignored.
+            let set = variable(name).filter(|path| path.is_absolute());
+            let folder = set.or_else(|| Some(env::home_dir()?.join(otherwise)));
+            folder.map(|folder| folder.join("rejoin")).ok_or_else(|| Failure::Usage {
+                what: String::from("there is no home folder to keep conversations in"),
+                hint: Some(String::from("set REJOIN_HOME to a folder")),
+            })
+        };
+        Ok(Self {
+            data: below("XDG_DATA_HOME", ".local/share")?,
+            config: below("XDG_CONFIG_HOME", ".config")?.join("config.toml"),
+        })
+    }
+
+    /// The store that is used if none is named.
+    pub fn store(&self) -> Location {
+        Location::Sqlite(self.data.join("rejoin.db"))
+    }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Makes a folder that only its owner can look into, and those above it, where they are not there.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes a new file that only its owner can read.
+pub fn new_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Writes a file so that whoever looks sees the old one or the new one, whole, also after a crash.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays a link: what it points to is written.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    let beside = beside(&path);
+    let written = new_file(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
+        if let Ok(old) = fs::metadata(&path) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()
+    });
+    let moved = written.and_then(|()| fs::rename(&beside, &path));
+    if moved.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    moved?;
+    // The new name lasts once the folder is on disk; where a folder cannot be opened, the system sees to it.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Writes a file unless there is one: of two who try at once, one wins and the other reads what the first wrote.
+pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    make_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let beside = beside(path);
+    let mut file = new_file(&beside)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&beside, path));
+    let _ = fs::remove_file(&beside);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // A file system without links.
+            let mut file = new_file(path)?;
+            file.write_all(bytes).and_then(|()| file.sync_all())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A name beside a file that nobody else uses, nor a process that was killed before.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let now = crate::clock::now().as_microsecond();
+    path.with_file_name(format!(".{name}.{}-{now}.new", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_keeps_its_rights() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/file");
+        replace(&path, b"one").unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            replace(&path, b"two").unwrap();
+            assert_eq!(mode(&path), 0o644);
+        }
+        replace(&path, b"three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn what_is_written_once_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        write_once(&path, b"first").unwrap();
+        write_once(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! JSON that is printed: objects field by field, and indentation for people.
+
+use rejoin::record::json::write;
+
+/// An object under construction.
+#[derive(Debug)]
+pub struct Object(String);
+
+impl Object {
+    /// An object without fields.
+    pub fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    /// With a text.
+    pub fn text(mut self, name: &str, value: &str) -> Self {
+        write::key(&mut self.0, name);
+        write::string(&mut self.0, value);
+        self
+    }
+
+    /// With a text, or `null`.
+    pub fn text_or_null(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(name, value),
+            None => self.raw(name, "null"),
+        }
+    }
+
+    /// With a number.
+    pub fn number(self, name: &str, value: u64) -> Self {
+        self.raw(name, &value.to_string())
+    }
+
+    /// With `true` or `false`.
+    pub fn flag(self, name: &str, value: bool) -> Self {
+        self.raw(name, if value { "true" } else { "false" })
+    }
+
+    /// With something that is JSON already.
+    pub fn raw(mut self, name: &str, value: &str) -> Self {
+        write::key(&mut self.0, name);
+        self.0.push_str(value);
+        self
+    }
+
+    /// With something that is JSON already, if it is there.
+    pub fn raw_if(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.raw(name, value),
+            None => self,
+        }
+    }
+
+    /// The text.
+    pub fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// A text as a string literal.
+pub fn literal(text: &str) -> String {
+    let mut out = String::new();
+    write::string(&mut out, text);
+    out
+}
+
+/// A list of things that are JSON already.
+pub fn list(items: impl IntoIterator<Item = String>) -> String {
+    let items: Vec<String> = items.into_iter().collect();
+    format!("[{}]", items.join(","))
+}
+
+/// JSON with a line a value. Tokens stay as they are.
+pub fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    let mut characters = json.chars().peekable();
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        // Nesting costs its own depth in every line; past that nobody reads it any more.
+        out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
+    };
+    while let Some(c) = characters.next() {
+        if quoted {
+            out.push(c);
+            quoted = escaped || c != '"';
+            escaped = c == '\\' && !escaped;
+            continue;
+        }
+        match c {
+            '"' => {
+                quoted = true;
+                out.push(c);
+            }
+            '{' | '[' => {
+                out.push(c);
+                while characters.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(close) = characters.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(close);
+                } else {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// How deep indentation goes.
+const DEEPEST: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indentation_changes_no_value() {
+        for text in [
+            r#"{"a":[1,{"b":"x\"]},: y\\"}],"c":{},"d":[ ],"e":-1.50}"#,
+            r#"[ "\\", "\u0022" , null ]"#,
+            "17",
+            "{}",
+        ] {
+            let indented = indented(text);
+            let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(value(&indented), value(text), "{indented}");
+        }
+        assert_eq!(indented(r#"{"a":[1,2]}"#), "{\n  \"a\": [\n    1,\n    2\n  ]\n}");
+    }
+}

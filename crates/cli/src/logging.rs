@@ -1,0 +1,30 @@
+//! What is going on, on stderr: as `RUST_LOG` says, warnings otherwise.
+
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
+
+use crate::output;
+
+/// Sets it up, once.
+pub fn start() {
+    let given = std::env::var("RUST_LOG").ok().filter(|given| !given.is_empty());
+    let wanted = given.as_deref().map(str::parse::<Targets>);
+    let targets = match wanted {
+        Some(Ok(targets)) => targets,
+        Some(Err(error)) => {
+            output::talk(&format!("RUST_LOG is not understood ({error}); warnings are shown"));
+            warnings()
+        }
+        None => warnings(),
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).without_time();
+    // Whoever has set one up already has a reason.
+    let _ = tracing_subscriber::registry().with(lines).with(targets).try_init();
+}
+
+fn warnings() -> Targets {
+    Targets::new().with_default(LevelFilter::WARN)
+}

@@ -1,0 +1,55 @@
+//! Long output on a terminal goes through a pager. Without a terminal, never.
+
+use std::{
+    io::{self, IsTerminal as _, Seek as _, Write as _},
+    process::{Command, Stdio},
+};
+
+use crate::{failure::Failure, output};
+
+/// The pager if nobody names one: it leaves at once if everything fits, and lets colours through.
+const USUAL: &[&str] = &["less", "-FRX"];
+
+/// Words for no pager.
+const NONE: &[&str] = &["", "none", "off", "never", "false", "cat"];
+
+/// Shows a text: through the pager on a terminal, as it is elsewhere.
+pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure> {
+    let words: Vec<&str> = match pager {
+        Some(given) if NONE.contains(&given.trim()) => Vec::new(),
+        Some(given) => given.split_whitespace().collect(),
+        None => USUAL.to_vec(),
+    };
+    if !wanted || words.is_empty() || !io::stdout().is_terminal() {
+        return output::data(text.trim_end_matches('\n'));
+    }
+    match through(&words, text) {
+        Ok(()) => Ok(()),
+        // No pager there: the text is what counts.
+        Err(_) => output::data(text.trim_end_matches('\n')),
+    }
+}
+
+/// The text goes into a file without a name, and the pager takes the place of this process: so a Ctrl-C is the pager's own
+/// business, and nothing waits behind it.
+fn through(words: &[&str], text: &str) -> io::Result<()> {
+    let mut file = tempfile::tempfile()?;
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    let mut out = anstream::AutoStream::new(Vec::new(), choice);
+    out.write_all(text.as_bytes())?;
+    file.write_all(&out.into_inner())?;
+    file.rewind()?;
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdin(Stdio::from(file));
+    if std::env::var_os("LESSCHARSET").is_none() {
+        command.env("LESSCHARSET", "utf-8");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        // It comes back only if it could not begin.
+        Err(command.exec())
+    }
+    #[cfg(not(unix))]
+    command.status().map(drop)
+}

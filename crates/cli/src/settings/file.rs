@@ -1,0 +1,186 @@
+//! The file with settings, TOML: read with line numbers for what is wrong in it, changed without losing a comment.
+
+use std::path::Path;
+
+use toml_edit::{Document, DocumentMut, Item, Table, Value};
+
+use super::{KEYS, Key, Takes, near};
+use crate::{failure::Failure, home};
+
+/// The settings in the file; none if there is no file.
+pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
+    let Some(text) = text(path)? else { return Ok(Vec::new()) };
+    let document = Document::parse(text.as_str()).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        bad(path, &text, at, error.message())
+    })?;
+    let mut found = Vec::new();
+    for (name, item, at) in flat(document.as_table()) {
+        let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+            let near = near(&name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            // A newer version may know it.
+            tracing::warn!(
+                "{}, line {}: there is no setting `{name}`{near}",
+                path.display(),
+                line(&text, at)
+            );
+            continue;
+        };
+        let value = plain(item)
+            .ok_or_else(|| String::from("it is a list or a table"))
+            .and_then(|value| key.check(&value))
+            .map_err(|why| bad(path, &text, at, &format!("`{name}` does not fit: {why}")))?;
+        found.push((key.name, value));
+    }
+    Ok(found)
+}
+
+/// Sets one of them in the file, which is made if it is not there.
+pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
+    let kept = key.check(value).map_err(|why| Failure::Usage {
+        what: format!("`{}` cannot be set: {why}", key.name),
+        hint: Some(format!("{}: {}", key.name, key.about)),
+    })?;
+    let text = text(path)?.unwrap_or_default();
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(0, |span| span.start);
+        bad(path, &text, at, error.message())
+    })?;
+    let mut new = match key.takes {
+        Takes::Flag => Value::from(kept == "true"),
+        Takes::Number => kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from),
+        // As it was written: 0.8 stays 0.8.
+        Takes::Share => kept.parse().unwrap_or_else(|_| Value::from(kept.as_str())),
+        _ => Value::from(kept.as_str()),
+    };
+    let (table, name) = match key.name.rsplit_once('.') {
+        Some((table, name)) => (Some(table), name),
+        None => (None, key.name),
+    };
+    let holder = match table {
+        None => Some(document.as_table_mut() as &mut dyn toml_edit::TableLike),
+        Some(table) => document.entry(table).or_insert(Item::Table(Table::new())).as_table_like_mut(),
+    };
+    let Some(holder) = holder else {
+        return Err(bad(path, &text, 0, &format!("`{}` is no table", table.unwrap_or_default())));
+    };
+    // A comment behind the old value stays there.
+    if let Some(old) = holder.get(name).and_then(Item::as_value) {
+        *new.decor_mut() = old.decor().clone();
+    }
+    match holder.get_mut(name) {
+        Some(item) => *item = Item::Value(new),
+        None => drop(holder.insert(name, Item::Value(new))),
+    }
+    home::replace(path, document.to_string().as_bytes())
+        .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+}
+
+/// What is in the file; none if it is not there.
+fn text(path: &Path) -> Result<Option<String>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::Unreadable {
+            name: path.display().to_string(),
+            why: error.to_string(),
+            hint: Some(String::from(
+                "check who may read it, or move it away: every setting has a usual value",
+            )),
+        }),
+    }
+}
+
+/// The values of the file under their whole names, and where each stands.
+fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
+    let mut found = Vec::new();
+    let mut open: Vec<(String, &dyn toml_edit::TableLike)> = vec![(String::new(), root)];
+    while let Some((before, table)) = open.pop() {
+        for (name, item) in table.iter() {
+            let whole = format!("{before}{name}");
+            match item.as_table_like() {
+                Some(inner) => open.push((format!("{whole}."), inner)),
+                None => {
+                    let at = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
+                    found.push((whole, item, at.map_or(0, |span| span.start)));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A value as a text; none for lists.
+fn plain(item: &Item) -> Option<String> {
+    Some(match item.as_value()? {
+        Value::String(text) => text.value().clone(),
+        Value::Integer(number) => number.value().to_string(),
+        Value::Float(number) => number.value().to_string(),
+        Value::Boolean(flag) => flag.value().to_string(),
+        Value::Datetime(time) => time.value().to_string(),
+        Value::Array(_) | Value::InlineTable(_) => return None,
+    })
+}
+
+/// The line of a place, from 1.
+fn line(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn bad(path: &Path, text: &str, at: usize, why: &str) -> Failure {
+    let why = why.trim().replace('\n', " ");
+    Failure::Usage {
+        what: format!("{}, line {}: {why}", path.display(), line(text, at)),
+        hint: Some(String::from("mend the line, or take it out; `rejoin config list` shows every setting")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn comments_and_order_survive() {
+        let before = "# mine\nmodel = \"a\" # the old one\n\n[audit] # for the auditor\nfull_arguments = false\n\n[other]\nx = [1, 2]\n";
+        let (_folder, path) = file(before);
+        set(&path, Key::named("model").unwrap(), "b").unwrap();
+        set(&path, Key::named("audit.full_arguments").unwrap(), "yes").unwrap();
+        let after = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(after, before.replace("\"a\"", "\"b\"").replace("= false", "= true"));
+        set(&path, Key::named("prune_threshold").unwrap(), "0.75").unwrap();
+        let found = read(&path).unwrap();
+        assert!(found.contains(&("prune_threshold", String::from("0.75"))), "{found:?}");
+        assert!(found.contains(&("audit.full_arguments", String::from("true"))), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line() {
+        for (text, line, says) in [
+            ("model = \"a\"\nnonsense\n", 2, ""),
+            ("\n\nmax_tokens = \"many\"\n", 3, "`many` is not a whole number"),
+            ("model = [1]\n", 1, "it is a list or a table"),
+            ("[audit]\nfull_arguments = 3\n", 2, "not `true` or `false`"),
+        ] {
+            let (_folder, path) = file(text);
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(&format!("config.toml, line {line}: ")), "{error}");
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_where_there_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/config.toml");
+        assert!(read(&path).unwrap().is_empty());
+        set(&path, Key::named("audit.full_arguments").unwrap(), "true").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[audit]\nfull_arguments = true\n");
+    }
+}

@@ -1,0 +1,255 @@
+//! Settings: what can be set, where a value is from, and what it means.
+//!
+//! A value comes from the environment (`REJOIN_…`), from the file, or is the usual one, in this order. A flag on the
+//! command line wins over all of them; that is the business of whoever reads the flag.
+
+mod file;
+
+use std::path::Path;
+
+pub use file::set;
+use rejoin::store::Location;
+
+use crate::failure::Failure;
+
+/// A setting.
+pub struct Key {
+    /// Its name; a dot stands between a table and a key in it.
+    pub name: &'static str,
+    /// What it takes.
+    takes: Takes,
+    /// Its value if nobody set it.
+    pub usual: Option<&'static str>,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// What a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Text,
+    Flag,
+    Number,
+    Share,
+    Store,
+    OneOf(&'static [&'static str]),
+}
+
+const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, about: &'static str) -> Key {
+    Key { name, takes, usual, about }
+}
+
+/// Every setting.
+pub const KEYS: &[Key] = &[
+    key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
+    key("provider", Takes::Text, None, "the provider of new conversations"),
+    key("model", Takes::Text, None, "the model of new conversations"),
+    key(
+        "on_broken",
+        Takes::OneOf(&["keep", "drop", "refuse"]),
+        Some("keep"),
+        "what becomes of broken states",
+    ),
+    key("persist_special_commands", Takes::Flag, Some("true"), "keep /commands in the history"),
+    key("max_tokens", Takes::Number, None, "tokens that a conversation may take up"),
+    key("min_retain_turns", Takes::Number, None, "turns that pruning never touches"),
+    key("prune_threshold", Takes::Share, Some("0.8"), "share of max_tokens from which on pruning begins"),
+    key(
+        "compact_threshold",
+        Takes::Share,
+        Some("0.8"),
+        "share of the model's window from which on it compacts",
+    ),
+    key(
+        "audit.full_arguments",
+        Takes::Flag,
+        Some("false"),
+        "`history calls` shows arguments, not just hashes",
+    ),
+    key("color", Takes::OneOf(&["auto", "always", "never"]), Some("auto"), "when to use colours"),
+    key("pager", Takes::Text, None, "the pager for long output; `none` for none"),
+];
+
+impl Key {
+    /// The setting of that name.
+    pub fn named(name: &str) -> Result<&'static Self, Failure> {
+        KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+            let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+            let near = near(name).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            Failure::Usage {
+                what: format!("there is no setting `{name}`"),
+                hint: Some(format!("{near}settings are: {}", known.join(", "))),
+            }
+        })
+    }
+
+    /// The variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("REJOIN_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// A value as it is kept, or what is wrong with it.
+    fn check(&self, value: &str) -> Result<String, String> {
+        let said = |what: &str| Err(format!("`{value}` is not {what}"));
+        let plain = value.trim();
+        match self.takes {
+            Takes::Text if plain.is_empty() => Err(String::from("it is empty")),
+            Takes::Text => Ok(plain.to_owned()),
+            Takes::Flag => match plain.to_lowercase().as_str() {
+                "true" | "1" | "yes" | "on" => Ok(String::from("true")),
+                "false" | "0" | "no" | "off" => Ok(String::from("false")),
+                _ => said("`true` or `false`"),
+            },
+            Takes::Number => match plain.parse::<u64>() {
+                Ok(number) => Ok(number.to_string()),
+                Err(_) => said("a whole number"),
+            },
+            Takes::Share => match plain.parse::<f64>() {
+                Ok(share) if share > 0.0 && share <= 1.0 => Ok(plain.to_owned()),
+                _ => said("a number above 0 and up to 1"),
+            },
+            Takes::Store => match plain.parse::<Location>() {
+                Ok(_) => Ok(plain.to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+            Takes::OneOf(words) if words.contains(&plain) => Ok(plain.to_owned()),
+            Takes::OneOf(words) => said(&format!("one of {}", words.join(", "))),
+        }
+    }
+}
+
+/// The setting whose name is nearest, if one is near.
+fn near(name: &str) -> Option<&'static str> {
+    let distance = |key: &Key| {
+        // A name may be given without its table.
+        let last = key.name.rsplit('.').next().unwrap_or(key.name);
+        edits(name, key.name).min(edits(name, last) + usize::from(last != key.name))
+    };
+    KEYS.iter().map(|key| (distance(key), key.name)).min().filter(|(far, _)| *far <= 3).map(|(_, name)| name)
+}
+
+/// How many letters have to change to make one word of another.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    // No name is this long; a long one is near to nothing.
+    for (place, letter) in one.chars().take(64).enumerate() {
+        let mut before = std::mem::replace(&mut row[0], place + 1);
+        for (at, known) in other.iter().enumerate() {
+            let swapped = before + usize::from(letter != *known);
+            before = row[at + 1];
+            row[at + 1] = swapped.min(before + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()] + one.chars().skip(64).count()
+}
+
+/// Where a value is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The environment.
+    Environment,
+    /// The file.
+    File,
+    /// Nobody set it.
+    Usual,
+}
+
+impl Origin {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::File => "file",
+            Self::Usual => "default",
+        }
+    }
+}
+
+/// The settings that hold.
+#[derive(Debug, Default)]
+pub struct Settings {
+    values: Vec<(&'static str, String, Origin)>,
+}
+
+impl Settings {
+    /// Reads the file, if there is one, and the environment.
+    pub fn load(path: &Path) -> Result<Self, Failure> {
+        let mut values = Vec::new();
+        let in_file = file::read(path)?;
+        for key in KEYS {
+            let variable = key.variable();
+            let set = std::env::var(&variable).ok().filter(|value| !value.is_empty());
+            if let Some(value) = set {
+                let value = key.check(&value).map_err(|why| Failure::Usage {
+                    what: format!("the variable {variable} does not fit: {why}"),
+                    hint: Some(format!("change it, or take it away: `unset {variable}`")),
+                })?;
+                values.push((key.name, value, Origin::Environment));
+            } else if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
+                values.push((key.name, value.clone(), Origin::File));
+            } else if let Some(usual) = key.usual {
+                values.push((key.name, usual.to_owned(), Origin::Usual));
+            }
+        }
+        Ok(Self { values })
+    }
+
+    /// The value of a setting, and where it is from.
+    pub fn get(&self, name: &str) -> Option<(&str, Origin)> {
+        let found = self.values.iter().find(|(key, ..)| *key == name);
+        found.map(|(_, value, from)| (value.as_str(), *from))
+    }
+
+    /// The value of a setting.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.get(name).map(|(value, _)| value)
+    }
+
+    /// Whether a setting is on.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.value(name) == Some("true")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found() {
+        assert_eq!(near("modle"), Some("model"));
+        assert_eq!(near("full_arguments"), Some("audit.full_arguments"));
+        assert_eq!(near("max_token"), Some("max_tokens"));
+        assert_eq!(near("completely different"), None);
+        assert_eq!(near(&"x".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn usual_values_fit_their_keys() {
+        for key in KEYS {
+            if let Some(usual) = key.usual {
+                assert_eq!(key.check(usual).as_deref(), Ok(usual), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let check = |name: &str, value: &str| Key::named(name).unwrap().check(value);
+        assert_eq!(check("audit.full_arguments", "YES").unwrap(), "true");
+        for (name, value) in [
+            ("audit.full_arguments", "maybe"),
+            ("max_tokens", "-1"),
+            ("max_tokens", "many"),
+            ("prune_threshold", "1.5"),
+            ("prune_threshold", "NaN"),
+            ("prune_threshold", "0"),
+            ("store", "elsewhere"),
+            ("on_broken", "rerun"),
+            ("model", " "),
+        ] {
+            assert!(check(name, value).is_err(), "{name} = {value}");
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! Conversations of the store, from outside: start, list and read them, on each kind of store.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::fs;
+
+use rejoin::{
+    engine::{SystemClock, clock::stamp},
+    record::{Chain, Content, Kind, content},
+};
+use serde_json::Value;
+use support::{BROKEN, Home, Ran, SOUND, bare, has};
+
+/// S3-19, S3-21, S3-48, S3-60: three conversations are listed right after they were started, newest first, with provider,
+/// model and time.
+#[test]
+fn what_is_new_is_listed_at_once() {
+    Home::each(|home| {
+        let ids = [
+            home.out(&["new", "--title", "First", "--provider", "openai", "--model", "gpt-x"]),
+            home.out(&["new", "--title", "Second"]),
+            home.out(&["new"]),
+        ]
+        .map(|printed| printed.trim_end().to_owned());
+        assert!(ids.iter().all(|id| id.starts_with("conv_") && id.len() == 17), "{ids:?}");
+        let list = home.out(&["list"]);
+        let lines: Vec<&str> = list.lines().collect();
+        assert_eq!(lines[0], "Saved Conversations:");
+        assert_eq!(*lines.last().unwrap(), "Total: 3 conversation(s)");
+        let places: Vec<usize> = ids.iter().map(|id| list.find(id.as_str()).unwrap()).collect();
+        assert!(places.is_sorted_by(|a, b| a > b), "newest first:\n{list}");
+        has(
+            &list,
+            &[
+                "First [new]",
+                "Second",
+                "(untitled)",
+                "Provider: openai (gpt-x)",
+                "Provider: unknown (unknown)",
+            ],
+        );
+        assert_eq!(list.matches("    Updated: 2").count(), 3, "{list}");
+        assert_eq!(home.out(&["history", "list"]), list, "`history list` is the same");
+    });
+}
+
+/// S3-50: a list item carries provider, model and the time of the last update.
+#[test]
+fn a_list_item_has_provider_model_and_time() {
+    Home::each(|home| {
+        home.out(&["new", "--provider", "anthropic", "--model", "claude-x", "--title", "T"]);
+        let items = home.lines(&["list", "--json"]);
+        let item = &items[0];
+        assert_eq!(
+            (&item["provider"], &item["model"], &item["title"], &item["state"]),
+            (&"anthropic".into(), &"claude-x".into(), &"T".into(), &"new".into())
+        );
+        let updated = item["updated_at"].as_str().unwrap();
+        assert!(updated.ends_with('Z') && updated.starts_with('2'), "{updated}");
+        assert!(item["directory"].as_str().unwrap().ends_with("/here"));
+        // Imported, it is as old as what was said in it says.
+        assert_eq!(item["active"], true);
+    });
+}
+
+/// S3-20, S3-49, S3-61: an empty store says so and how to begin; as JSON it is nothing. Looking makes no store.
+#[test]
+fn an_empty_list_says_how_to_begin() {
+    Home::each(|home| {
+        let empty = "No saved conversations.\nCreate one: rejoin new\n";
+        assert_eq!(home.out(&["list"]), empty);
+        assert_eq!(home.out(&["list", "--json"]), "");
+        assert!(!home.place().exists(), "reading makes nothing");
+        let id = home.out(&["new"]);
+        home.out(&["history", "delete", id.trim_end(), "--yes"]);
+        assert_eq!(home.out(&["list"]), empty);
+        assert_eq!(home.out(&["list", "--json"]), "");
+    });
+}
+
+#[test]
+fn a_long_list_is_cut_and_says_so() {
+    Home::each(|home| {
+        for _ in 0..5 {
+            home.out(&["new"]);
+        }
+        let list = home.out(&["list", "--limit", "2"]);
+        assert_eq!(list.matches("conv_").count(), 2);
+        has(
+            &list,
+            &["Total: 5 conversation(s)\nThe newest 2 of 5 are shown; `--limit N` or `--all` shows more."],
+        );
+        let ran = home.run(&["list", "--limit", "2", "--json"]);
+        assert_eq!(ran.out.lines().count(), 2);
+        has(&ran.err, &["The newest 2 of 5 are shown"]);
+        assert_eq!(home.out(&["list", "--all"]).matches("conv_").count(), 5);
+    });
+}
+
+/// B44: the active conversation is kept for each folder, across processes, until it is deleted.
+#[test]
+fn the_active_conversation_outlives_the_process() {
+    Home::each(|home| {
+        let elsewhere = home.path("elsewhere");
+        fs::create_dir_all(&elsewhere).unwrap();
+        let there =
+            |arguments: &[&str]| Ran::of(home.command(arguments).current_dir(&elsewhere).output().unwrap());
+        let first = home.out(&["new", "--title", "Mine"]);
+        let second = there(&["new", "--title", "Theirs"]).out;
+        has(&home.out(&["history", "show", "@"]), &["Conversation: Mine", &format!("ID: {first}")]);
+        has(&there(&["history", "show", "@"]).out, &["Conversation: Theirs"]);
+        let list = home.out(&["list"]);
+        has(&list, &[&format!("* {}", first.trim_end()), &format!("  {}", second.trim_end())]);
+        home.out(&["history", "delete", "@", "--yes"]);
+        let ran = home.run(&["history", "show", "@"]);
+        assert_eq!(ran.code, 1);
+        has(&ran.err, &["error: there is no active conversation here", "hint: `rejoin new` starts one"]);
+        has(&there(&["history", "show", "@"]).out, &["Conversation: Theirs"]);
+        let pointers = fs::read_dir(home.path("home/active")).unwrap();
+        assert_eq!(pointers.count(), 1, "nothing is left behind");
+    });
+}
+
+/// S0-38: the spellings of `history show`, `list` and `delete` that people know, and their help.
+#[test]
+fn the_spellings_that_people_know() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let shown = home.out(&["history", "show", &id]);
+        for spelling in [
+            vec!["history", "show", "--id", &id],
+            vec!["history", "show", "-i", &id],
+            vec!["history", "show", &id[..10]],
+            vec!["history", "show", &id[5..10]],
+            vec!["history", "show", "@1"],
+        ] {
+            assert_eq!(home.out(&spelling), shown, "{spelling:?}");
+        }
+        let raw = home.out(&["history", "show", "-i", &id, "-r", "-n", "1"]);
+        assert_eq!(home.out(&["history", "show", "--id", &id, "--raw", "--limit", "1"]), raw);
+        for wrong in [
+            &["history", "show"][..],
+            &["history", "show", &id, "--id", &id],
+            &["history", "show", &id, "--limit", "many"],
+            &["history", "delete"],
+        ] {
+            assert_eq!(home.run(wrong).code, 2, "{wrong:?}");
+        }
+        home.out(&["history", "delete", "--id", &id, "--yes"]);
+        assert_eq!(home.run(&["history", "show", &id]).code, 1);
+    });
+    for command in ["show", "list", "delete"] {
+        let help = Ran::of(bare(&["history", command, "--help"]).output().unwrap());
+        assert_eq!(help.code, 0);
+        has(&help.out, &["Usage: rejoin history ", "Examples:\n  rejoin "]);
+    }
+}
+
+/// S0-41, S0-42, S0-43: header and messages as people read them.
+#[test]
+fn a_conversation_is_shown_for_people() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let shown = home.out(&["history", "show", &id]);
+        let rule = "=".repeat(80);
+        let head =
+            format!("Conversation: How many files?\nID: {id}\nModel: gpt-y\nMessages: 5 total\n{rule}\n");
+        assert!(shown.starts_with(&head), "{shown}");
+        has(
+            &shown,
+            &[
+                "\n\n[0] USER\nTime: 2",
+                "Content:\nHow many files?\n",
+                "\n\n[1] ASSISTANT\n",
+                "Tool Calls: 2 total\n  - ls (id: call_1)\n  - wc (id: call_2)\nContent:\nI look.\n",
+                "\n\n[2] TOOL\n",
+                "Tool Call ID: call_1\nContent:\na.txt b.txt\n",
+                "\n\n[4] ASSISTANT\n",
+            ],
+        );
+        let id = home.out(&["new"]);
+        has(&home.out(&["history", "show", id.trim_end()]), &["Model: unknown\nMessages: 0 total\n"]);
+    });
+}
+
+/// S0-39: the last so many, under the numbers that they have in the whole.
+#[test]
+fn a_limit_shows_the_last_ones() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let shown = home.out(&["history", "show", &id, "--limit", "2"]);
+        has(&shown, &["Messages: 5 total\nShowing: last 2 messages\n", "\n[3] TOOL\n", "\n[4] ASSISTANT\n"]);
+        assert!(!shown.contains("[2]"), "{shown}");
+        assert_eq!(home.out(&["history", "show", &id, "--limit", "99"]).matches("\n[").count(), 5);
+        assert_eq!(home.out(&["history", "show", &id, "--limit", "0"]).matches("\n[").count(), 0);
+    });
+}
+
+/// S0-42, B1: long content is cut after 500 characters, wherever these end, and says how long it is.
+#[test]
+fn long_content_is_cut_between_characters() {
+    Home::each(|home| {
+        let long = format!("{}語{}", "a".repeat(499), "é".repeat(100));
+        let body = serde_json::json!({"messages": [
+            {"role": "user", "content": long},
+            {"role": "assistant", "content": "🦀".repeat(500)},
+        ]});
+        let id = home.import("long.json", &body.to_string());
+        let shown = home.out(&["history", "show", &id]);
+        has(&shown, &[&format!("{}語... (600 chars total)\n", "a".repeat(499)), &"🦀".repeat(500)]);
+        assert_eq!(shown.matches("chars total").count(), 1);
+    });
+}
+
+/// S0-40: `--raw` is what jq wants, and nothing is cut in it.
+#[test]
+fn raw_is_indented_json_in_the_shape_that_jq_scripts_expect() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let raw = home.out(&["history", "show", &id, "--raw"]);
+        assert!(raw.starts_with("{\n  \"id\": \"conv_"), "{raw}");
+        let value: Value = serde_json::from_str(&raw).unwrap();
+        let keys: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["id", "title", "model", "message_count", "messages"]);
+        assert_eq!((&value["id"], &value["message_count"]), (&id.as_str().into(), &5.into()));
+        let messages = value["messages"].as_array().unwrap();
+        let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "tool", "assistant"]);
+        assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], "ls");
+        assert_eq!(
+            messages[2],
+            serde_json::json!({"role":"tool","tool_call_id":"call_1","content":"a.txt b.txt"})
+        );
+        let last: Value =
+            serde_json::from_str(&home.out(&["history", "show", &id, "-r", "-n", "1"])).unwrap();
+        assert_eq!((&last["message_count"], last["messages"].as_array().unwrap().len()), (&5.into(), 1));
+        let lines = home.lines(&["history", "show", &id, "--json"]);
+        assert_eq!((lines.len(), &lines[3]["index"], &lines[3]["role"]), (5, &3.into(), &"tool".into()));
+        assert_eq!(lines[3]["tool_results"][0]["tool_call_id"], "call_2");
+    });
+}
+
+/// S0-18, S0-22, S0-43, S3-14: an unknown id is an error with the words people know, a hint, and a line in the log.
+#[test]
+fn an_unknown_id_is_said_and_logged() {
+    Home::each(|home| {
+        for made in [false, true] {
+            if made {
+                home.out(&["new"]);
+            }
+            for command in ["show", "export", "calls"] {
+                let ran = home.run(&["history", command, "conv_aaaaaaaaaaaa"]);
+                assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+                assert_eq!(
+                    ran.err,
+                    "error: Conversation not found: id=conv_aaaaaaaaaaaa\nhint: Run: rejoin list\n"
+                );
+            }
+            let ran = home.command(&["history", "show", "nobody"]).env("RUST_LOG", "info").output().unwrap();
+            let err = String::from_utf8(ran.stderr).unwrap();
+            has(&err, &[" INFO ", "Conversation not found: id=nobody\nerror: "]);
+            for command in [
+                &["history", "delete", "conv_aaaaaaaaaaaa", "--yes"][..],
+                &["history", "rename", "conv_aaaaaaaaaaaa", "T"],
+                &["history", "fork", "conv_aaaaaaaaaaaa"],
+                &["verify", "conv_aaaaaaaaaaaa"],
+            ] {
+                let ran = home.run(command);
+                assert_eq!(ran.code, 1, "{command:?}");
+                has(&ran.err, &["Conversation not found: id=conv_aaaaaaaaaaaa"]);
+            }
+            assert_eq!(home.place().exists(), made, "asking for one makes no store");
+        }
+    });
+}
+
+/// S0-19: a store that cannot be read at all is a reason, not a crash.
+#[test]
+fn a_store_that_cannot_be_read_says_why() {
+    Home::each(|home| {
+        // A folder where a file should be, and the other way round.
+        if home.is_jsonl() {
+            fs::write(home.place(), "not a folder").unwrap();
+        } else {
+            fs::create_dir_all(home.place()).unwrap();
+        }
+        let ran = home.run(&["history", "show", "conv_aaaaaaaaaaaa"]);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        assert!(ran.err.starts_with("error: Failed to load conversation: "), "{}", ran.err);
+        has(&ran.err, &[&home.store]);
+    });
+}
+
+/// S0-29: showing a conversation is told to whoever asks with RUST_LOG, and to nobody else.
+#[test]
+fn showing_is_logged() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let ran =
+            Ran::of(home.command(&["history", "show", &id]).env("RUST_LOG", "rejoin=info").output().unwrap());
+        has(
+            &ran.err,
+            &[
+                &format!("Displaying conversation: id={id}, message_count=5"),
+                &format!("Displayed conversation: id={id}, message_count=5"),
+                " INFO ",
+            ],
+        );
+        assert_eq!(home.run(&["history", "show", &id]).err, "");
+        let ran = Ran::of(home.command(&["history", "show", &id]).env("RUST_LOG", "=[").output().unwrap());
+        assert_eq!(ran.code, 0);
+    });
+}
+
+/// Commands are shown as SYSTEM, under numbers of their own, and no model sees them.
+#[test]
+fn commands_are_shown_as_system() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        let parsed = id.parse().unwrap();
+        {
+            let store = home.open();
+            let tail = store.tail(parsed).unwrap();
+            let command = content::Command {
+                command: "/models list".into(),
+                output: "3 models available".into(),
+                failed: false,
+            };
+            let entry =
+                Chain::at(tail).append(Kind::Command, &Content::Command(command), stamp(&SystemClock, None));
+            store.append(parsed, tail, &[entry]).unwrap();
+        }
+        let shown = home.out(&["history", "show", &id]);
+        has(
+            &shown,
+            &[
+                "Messages: 6 total",
+                "\n[5] SYSTEM\n",
+                "Content:\nUser executed command: /models list\nCommand result: 3 models available\n",
+            ],
+        );
+        let view = home.out(&["history", "show", &id, "--view"]);
+        assert!(!view.contains("/models list"), "{view}");
+        let body = home.out(&["convert", &id, "--to", "openai-chat"]);
+        assert!(!body.contains("/models list"), "{body}");
+    });
+}
+
+/// What a model would see, and at each message what was mended; for a dialect, as it gets it.
+#[test]
+fn a_view_shows_what_was_mended_where() {
+    Home::each(|home| {
+        let id = home.import("broken.json", BROKEN);
+        let view = home.out(&["history", "show", &id, "--view"]);
+        has(
+            &view,
+            &[
+                "\n[1] ASSISTANT\n",
+                "  → error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call]",
+                "\n[2] TOOL\nTool Call ID: call_1\n",
+                "\n[+] TOOL  (added)\nTool Call ID: call_2 (failed)\nContent:\n[no result was recorded",
+                "\n[4] USER  (changed)\n",
+                "a tool result has no call (call_7) [orphan-result]",
+                "[tool result for call call_7, whose call is not in this conversation]",
+            ],
+        );
+        let rows = home.lines(&["history", "show", &id, "--view", "--json"]);
+        assert_eq!(rows.len(), 6);
+        assert_eq!(rows[1]["findings"][0]["rule"], "partial-batch");
+        assert_eq!(rows[3]["index"], Value::Null);
+        // Left out, it is still named.
+        let ran = home
+            .command(&["history", "show", &id, "--view"])
+            .env("REJOIN_ON_BROKEN", "drop")
+            .output()
+            .unwrap();
+        let view = Ran::of(ran).out;
+        has(&view, &["\n[4] TOOL  (not in the view)\n", "\n[2] TOOL  (not in the view)\n"]);
+        let encoded = home.out(&["history", "show", &id, "--view", "--for", "anthropic"]);
+        has(
+            &encoded,
+            &[
+                "\n[0] USER\n{\n  \"role\": \"user\"",
+                "\"tool_use_id\": \"call_1\"",
+                "What was done for Anthropic:\n",
+            ],
+        );
+        let body: Value = serde_json::from_str(&home.out(&[
+            "history",
+            "show",
+            &id,
+            "--view",
+            "--for",
+            "anthropic",
+            "--json",
+        ]))
+        .unwrap();
+        assert_eq!(body["dialect"], "anthropic");
+        assert_eq!(body["body"]["messages"][0]["role"], "user");
+    });
+}
+
+/// B51: the last so many of a view never begin between a call and its result.
+#[test]
+fn a_limit_never_cuts_through_a_pair() {
+    Home::each(|home| {
+        let id = home.import("a.json", SOUND);
+        for (limit, first) in [("1", 4), ("2", 1), ("3", 1), ("4", 1), ("5", 0)] {
+            let rows = home.lines(&["history", "show", &id, "--view", "--json", "--limit", limit]);
+            assert_eq!(rows[0]["index"], first, "--limit {limit}");
+        }
+        for dialect in ["openai-chat", "anthropic", "openai-responses", "gemini", "bedrock"] {
+            let mut met = 0;
+            for limit in ["1", "2", "3", "4"] {
+                let view = home.out(&["history", "show", &id, "--view", "--for", dialect, "--limit", limit]);
+                let (result, call) = (view.contains("a.txt b.txt"), view.contains("\"ls\""));
+                assert_eq!(result, call, "{dialect}, --limit {limit}: {view}");
+                met += usize::from(result);
+            }
+            assert!(met > 0, "{dialect}");
+        }
+    });
+}
+
+/// What is stored cannot steer the terminal that it is shown on.
+#[test]
+fn control_sequences_are_stripped() {
+    Home::each(|home| {
+        let body = serde_json::json!({"messages": [
+            {"role": "user", "content": "\u{1b}]0;owned\u{7}red \u{1b}[31mrose\u{1b}[0m\n\tnext \u{202e}line\u{7}"}]});
+        let id = home.import("a.json", &body.to_string());
+        home.out(&["history", "rename", &id, "bad \u{1b}[2Jtitle"]);
+        for arguments in [
+            vec!["list"],
+            vec!["history", "show", &id],
+            vec!["history", "show", &id, "--view"],
+            vec!["history", "show", &id, "--view", "--for", "gemini"],
+            vec!["history", "search", "rose"],
+        ] {
+            let out = home.out(&arguments);
+            assert!(out.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{arguments:?}: {out:?}");
+            assert!(!out.contains('\u{202e}'), "{arguments:?}");
+        }
+        has(&home.out(&["history", "show", &id]), &["red rose\n\tnext line"]);
+        // The record has every byte.
+        has(
+            &home.out(&["history", "show", &id, "--raw"]),
+            &["\\u001b[31mrose\\u001b[0m\\n\\tnext \u{202e}line"],
+        );
+    });
+}
+
+/// `check` and `convert` take a conversation of the store as they take a file; a file that is there comes first.
+#[test]
+fn check_and_convert_take_ids() {
+    Home::each(|home| {
+        let id = home.import("broken.json", BROKEN);
+        let ran = home.run(&["check", "--json", &id]);
+        assert_eq!(ran.code, 1);
+        let report: Value = serde_json::from_str(&ran.out).unwrap();
+        let keys: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["id", "format", "messages", "calls", "results", "findings", "sound"]);
+        assert_eq!((&report["id"], &report["sound"]), (&id.as_str().into(), &false.into()));
+        let places: Vec<_> =
+            report["findings"].as_array().unwrap().iter().map(|f| &f["at"]["message"]).collect();
+        assert_eq!(places, [1, 1, 4]);
+        let from_file =
+            home.out(&["convert", &home.path("broken.json").display().to_string(), "--to", "anthropic"]);
+        for given in [id.as_str(), &id[..9], "@1"] {
+            assert_eq!(home.out(&["convert", given, "--to", "anthropic"]), from_file);
+        }
+        assert_eq!(home.run(&["check", "@1"]).code, 1);
+        let ran = home.run(&["check", "conv_aaaaaaaaaaaa"]);
+        assert_eq!(ran.code, 2);
+        has(&ran.err, &["Conversation not found: id=conv_aaaaaaaaaaaa"]);
+        let ran = home.run(&["check", "abc"]);
+        assert_eq!(ran.code, 2);
+        has(&ran.err, &["cannot read abc: "]);
+        // A file of that name is a file.
+        home.file(&format!("here/{id}"), SOUND);
+        assert_eq!(home.run(&["check", &id]).code, 0);
+    });
+}
+
+/// A file never needs a store, or settings that can be read.
+#[test]
+fn a_file_is_checked_without_a_store() {
+    let home = Home::new("sqlite");
+    let file = home.file("a.json", SOUND);
+    home.file("home/config.toml", "nonsense\n");
+    let run = |arguments: &[&str]| {
+        Ran::of(home.command(arguments).env("REJOIN_STORE", "nowhere").output().unwrap())
+    };
+    assert_eq!(run(&["check", &file]).code, 0);
+    let ran = run(&["list"]);
+    assert_eq!(ran.code, 2);
+    has(&ran.err, &["config.toml, line 1: ", "hint: "]);
+}

@@ -1,0 +1,244 @@
+//! Reading a file that the database cannot read: page by page, without what leads from one to the other.
+//!
+//! Every row of a table lies in a leaf page, whole or with the rest in a chain of overflow pages. A damaged page costs the rows
+//! that are in it; one that only leads to others costs nothing. What is found goes into a new file with the same tables, which
+//! the database reads like any other. Rows that are not what they were are told by their hashes, as always.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{ConversationId, limits};
+use rusqlite::{Connection, types::Value};
+
+use super::{
+    body::Unpacker,
+    reading,
+    schema::{self, Opened, PAGE_BYTES},
+    unwritable, wal,
+};
+use crate::{error::StoreError, files};
+
+/// Copies every row that can be found into a new file.
+pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let Opened::Writable(copy) = schema::open_to_write(to)? else {
+        return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
+    };
+    // It is made anew from the same file if it is lost.
+    copy.execute_batch("PRAGMA synchronous = OFF").map_err(unwritable("making a copy"))?;
+    let pages = Pages::open(from)?;
+    let mut found = Found::default();
+    let work = || -> rusqlite::Result<()> {
+        let transaction = copy.unchecked_transaction()?;
+        for page in 1..=pages.count {
+            if let Some(bytes) = pages.get(page) {
+                leaf(&bytes, page, &pages, &mut |key, values| found.take(&transaction, key, values))?;
+            }
+        }
+        transaction.commit()
+    };
+    let mut work = work;
+    work().map_err(unwritable("making a copy"))?;
+    found.name_the_nameless(&copy).map_err(unwritable("making a copy"))
+}
+
+/// The pages of a file, with those of its log in their places.
+struct Pages {
+    file: File,
+    count: u32,
+    logged: HashMap<u32, Vec<u8>>,
+}
+
+impl Pages {
+    fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = || StoreError::io(format!("reading {}", path.display()));
+        let file = File::open(path).map_err(failed())?;
+        let length = file.metadata().map_err(failed())?.len();
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let logged = wal::pages(&PathBuf::from(log), PAGE_BYTES).map_err(failed())?;
+        let in_file = u32::try_from(length / PAGE_BYTES as u64).unwrap_or(u32::MAX);
+        let count = logged.keys().copied().max().unwrap_or(0).max(in_file);
+        Ok(Self { file, count, logged })
+    }
+
+    fn get(&self, page: u32) -> Option<Vec<u8>> {
+        if let Some(bytes) = self.logged.get(&page) {
+            return Some(bytes.clone());
+        }
+        let at = u64::from(page.checked_sub(1)?) * PAGE_BYTES as u64;
+        files::read_at(&self.file, at, PAGE_BYTES).ok()
+    }
+}
+
+/// A number in the database's own variable length, and how many bytes it takes.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (place, byte) in bytes.iter().take(9).enumerate() {
+        if place == 8 {
+            return Some((value << 8 | u64::from(*byte), 9));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((value, place + 1));
+        }
+    }
+    None
+}
+
+/// Hands out the rows of a leaf page.
+fn leaf(
+    page: &[u8],
+    number: u32,
+    pages: &Pages,
+    each: &mut dyn FnMut(i64, Vec<Value>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    const LEAF: u8 = 0x0d;
+    let head = if number == 1 { 100 } else { 0 };
+    if page.get(head) != Some(&LEAF) {
+        return Ok(());
+    }
+    let cells = usize::from(u16::from_be_bytes([page[head + 3], page[head + 4]]));
+    let pointers = page[head + 8..].chunks_exact(2).take(cells);
+    for pointer in pointers {
+        let at = usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
+        if let Some((key, payload)) = cell(page, at, pages)
+            && let Some(values) = record(&payload)
+        {
+            each(key, values)?;
+        }
+    }
+    Ok(())
+}
+
+/// Key and payload of a row.
+fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
+    let (length, used) = varint(page.get(at..)?)?;
+    let at = at + used;
+    let (key, used) = varint(page.get(at..)?)?;
+    let at = at + used;
+    let length = usize::try_from(length).ok().filter(|length| *length <= 2 * limits::BODY_BYTES)?;
+    let most = PAGE_BYTES - 35;
+    if length <= most {
+        return Some((key as i64, page.get(at..at + length)?.to_vec()));
+    }
+    // The beginning is here, the rest in a chain of pages.
+    let least = (PAGE_BYTES - 12) * 32 / 255 - 23;
+    let even = least + (length - least) % (PAGE_BYTES - 4);
+    let here = if even <= most { even } else { least };
+    let mut payload = page.get(at..at + here)?.to_vec();
+    let word = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?));
+    let mut next = word(page.get(at + here..)?)?;
+    let mut seen = HashSet::new();
+    while payload.len() < length {
+        if !seen.insert(next) {
+            return None;
+        }
+        let bytes = pages.get(next)?;
+        let piece = (length - payload.len()).min(PAGE_BYTES - 4);
+        payload.extend_from_slice(bytes.get(4..4 + piece)?);
+        next = word(&bytes)?;
+    }
+    Some((key as i64, payload))
+}
+
+/// The values of a row.
+fn record(payload: &[u8]) -> Option<Vec<Value>> {
+    let (head, mut at) = varint(payload)?;
+    let head = usize::try_from(head).ok()?;
+    let mut body = head;
+    let mut values = Vec::new();
+    while at < head {
+        let (kind, used) = varint(payload.get(at..head)?)?;
+        at += used;
+        let length = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => kind as usize,
+            5 => 6,
+            6 | 7 => 8,
+            10 | 11 => return None,
+            kind => usize::try_from((kind - 12) / 2).ok()?,
+        };
+        let bytes = payload.get(body..body.checked_add(length)?)?;
+        body += length;
+        values.push(match kind {
+            0 => Value::Null,
+            8 => Value::Integer(0),
+            9 => Value::Integer(1),
+            7 => Value::Real(f64::from_be_bytes(bytes.try_into().ok()?)),
+            1..=6 => {
+                let negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+                let start = if negative { -1i64 } else { 0 };
+                Value::Integer(bytes.iter().fold(start, |value, byte| value << 8 | i64::from(*byte)))
+            }
+            kind if kind % 2 == 0 => Value::Blob(bytes.to_vec()),
+            _ => Value::Text(String::from_utf8(bytes.to_vec()).ok()?),
+        });
+    }
+    Some(values)
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    conversations: HashSet<i64>,
+    used: HashSet<i64>,
+}
+
+impl Found {
+    /// Takes a row for what it looks like.
+    fn take(&mut self, copy: &Connection, key: i64, values: Vec<Value>) -> rusqlite::Result<()> {
+        let taken = match values.as_slice() {
+            [Value::Null, Value::Text(id)] if id.parse::<ConversationId>().is_ok() => {
+                self.conversations.insert(key);
+                copy.prepare_cached("INSERT OR IGNORE INTO conversation (key, id) VALUES (?1, ?2)")?
+                    .execute((key, id))
+            }
+            [Value::Null, Value::Blob(hash), Value::Integer(_), Value::Blob(_)] if hash.len() == 32 => copy
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO blob (key, hash, size, bytes) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(rusqlite::params![key, values[1], values[2], values[3]]),
+            [Value::Null, Value::Integer(conversation), Value::Integer(_), Value::Blob(id), ..]
+                if values.len() == 13 && id.len() == 16 =>
+            {
+                self.used.insert(*conversation);
+                let mut row = values.clone();
+                row[0] = Value::Integer(key);
+                copy.prepare_cached(
+                    "INSERT OR IGNORE INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, \
+                     hash, salt, body, envelope) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                )?
+                .execute(rusqlite::params_from_iter(row))
+            }
+            // A row of some other table.
+            _ => Ok(0),
+        };
+        match taken {
+            // Damaged so that it does not fit its table: as if it were not there.
+            Err(why) if why.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => Ok(()),
+            taken => taken.map(drop),
+        }
+    }
+
+    /// Conversations whose own row is lost get the id that their header has, or else one that is derived from their key.
+    fn name_the_nameless(&self, copy: &Connection) -> rusqlite::Result<()> {
+        let nameless: Vec<i64> = self.used.difference(&self.conversations).copied().collect();
+        if nameless.is_empty() {
+            return Ok(());
+        }
+        let headers =
+            Unpacker::new().map(|mut unpacker| reading::headers(copy, &mut unpacker)).unwrap_or_default();
+        for key in nameless {
+            let known = headers.iter().find(|(_, other)| *other == key).map(|(id, _)| *id);
+            let id = known.unwrap_or_else(|| ConversationId::derive("lost", &key.to_string()));
+            copy.execute(
+                "INSERT OR IGNORE INTO conversation (key, id) VALUES (?1, ?2)",
+                (key, id.to_string()),
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Writing every entry of a store into a new file, as it is.
+
+use std::{collections::HashMap, path::Path};
+
+use rejoin_record::EntryId;
+use rusqlite::Connection;
+
+use super::{
+    Reader,
+    body::{Packer, Unpacker},
+    reading, rows,
+    schema::{self, Opened},
+    unwritable,
+};
+use crate::error::StoreError;
+
+/// Writes the entries of a file that verify into a new one. Places, ids and hashes stay; where an entry is missing, those behind
+/// it name it by its id.
+pub(super) fn rebuild(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let Opened::Writable(new) = schema::open_to_write(to)? else {
+        return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
+    };
+    let mut packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
+    let connection = schema::reconnect(from)?;
+    let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
+    let mut reader = Reader { connection, unpacker };
+    let conversations = conversations(&reader.connection).map_err(unwritable("reading the store"))?;
+    let transaction = new.unchecked_transaction().map_err(unwritable("writing the store"))?;
+    let mut number = 0;
+    for (key, id) in conversations {
+        transaction
+            .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (key, &id))
+            .map_err(unwritable("writing the store"))?;
+        let mut places: HashMap<EntryId, u64> = HashMap::new();
+        let mut trouble = Ok(());
+        let walked = reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
+            // What does not verify stays where it was set aside.
+            let Ok(entry) = loose.and_then(rows::Loose::fasten) else {
+                return std::ops::ControlFlow::Continue(());
+            };
+            let parent = entry.envelope().parent.and_then(|parent| places.get(&parent).copied());
+            places.insert(entry.id(), seq);
+            number += 1;
+            trouble = rows::insert(&transaction, &mut packer, (number, key), &entry, parent);
+            if trouble.is_ok() {
+                std::ops::ControlFlow::Continue(())
+            } else {
+                std::ops::ControlFlow::Break(())
+            }
+        });
+        walked.map_err(unwritable("reading the store"))?;
+        trouble.map_err(unwritable("writing the store"))?;
+    }
+    transaction.commit().map_err(unwritable("writing the store"))?;
+    // Everything in the one file: it is about to be renamed.
+    let _: i64 = new
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .map_err(unwritable("writing the store"))?;
+    Ok(())
+}
+
+fn conversations(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement = connection.prepare("SELECT key, id FROM conversation ORDER BY key")?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}

@@ -1,0 +1,239 @@
+//! What is kept as it was, what is gone for good, and what was changed behind the store's back.
+
+use super::*;
+
+/// Erasing removes content for good, leaves an entry that verifies, and is an entry itself.
+#[test]
+fn erased_content_is_gone() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (mut talk, mut entries) = Talk::of(1, 2);
+        entries.push(talk.user("the password is XYZZYPLUGH, keep it"));
+        entries.push(talk.user("something else"));
+        store.append(talk.id, None, &entries).unwrap();
+        store.settle().unwrap();
+        assert_eq!(search(&*store, "XYZZYPLUGH").len(), 1);
+        let note = talk.erased(entries[3].id());
+        let moved = store.erase(talk.id, Tail::of(&entries[3]), entries[3].id(), &note);
+        assert!(moved.is_err(), "{}: somebody went on", home.name);
+        for _ in 0..2 {
+            let end = store.erase(talk.id, tail(&entries).unwrap(), entries[3].id(), &note).unwrap();
+            assert_eq!(end, Tail::of(&note), "{}: again is no different", home.name);
+        }
+        store.settle().unwrap();
+        let store = home.reopen(store);
+        let (found, damage) = read(&*store, talk.id, 0);
+        assert!(damage.is_empty(), "{}: {damage:?}", home.name);
+        entries.push(note);
+        assert_eq!(hashes(&found), hashes(&entries), "{}", home.name);
+        assert!(found[3].content().is_none() && found[4] == entries[4], "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+        assert!(search(&*store, "XYZZYPLUGH").is_empty(), "{}", home.name);
+        let next = talk.user("and on");
+        store.append(talk.id, tail(&entries), &[next]).unwrap();
+        drop(store);
+        assert_eq!(home.holding("XYZZYPLUGH"), 0, "{}: in no file", home.name);
+        assert!(
+            !home.is_on_disk() || home.holding("something else") > 0,
+            "{}: the test can see content",
+            home.name
+        );
+    });
+}
+
+/// A conversation that was deleted is gone, with its content; the others stay.
+#[test]
+fn deleted_is_gone() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (stays, kept) = Talk::of(1, 2);
+        store.append(stays.id, None, &kept).unwrap();
+        let (mut talk, mut entries) = Talk::of(2, 1);
+        entries.push(talk.user("the password is XYZZYPLUGH"));
+        store.append(talk.id, None, &entries).unwrap();
+        store.settle().unwrap();
+        store.delete(talk.id).unwrap();
+        assert!(matches!(store.delete(talk.id), Err(StoreError::NotFound(_))), "{}", home.name);
+        let store = home.reopen(store);
+        assert_eq!(store.tail(talk.id).unwrap(), None, "{}", home.name);
+        assert_eq!(store.ids("", 10).unwrap(), [stays.id], "{}", home.name);
+        assert_eq!(store.list(&Query::default()).unwrap().total, 1, "{}", home.name);
+        assert!(search(&*store, "XYZZYPLUGH").is_empty(), "{}", home.name);
+        assert_eq!(read(&*store, stays.id, 0).0, kept, "{}", home.name);
+        let gone = store.append(talk.id, tail(&entries), &[talk.user("on")]);
+        assert!(matches!(gone, Err(StoreError::TailMoved { found: None, .. })), "{}: {gone:?}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+        store.settle().unwrap();
+        drop(store);
+        assert_eq!(home.holding("XYZZYPLUGH"), 0, "{}: in no file", home.name);
+        // The same id can begin anew.
+        let store = home.open();
+        let (again, entries) = Talk::of(2, 1);
+        store.append(again.id, None, &entries).unwrap();
+        assert_eq!(read(&*store, again.id, 0).0, entries, "{}", home.name);
+    });
+}
+
+/// B29: an entry that was changed behind the store's back is found, is not handed out, and costs no other entry.
+#[test]
+fn a_changed_entry_is_found() {
+    in_every_home(|home| {
+        if !home.is_on_disk() {
+            return;
+        }
+        let store = home.open();
+        let (mut talk, mut entries) = Talk::of(1, 2);
+        entries.push(talk.user("the answer is FORTYTWO"));
+        entries.push(talk.user("good to know"));
+        store.append(talk.id, None, &entries).unwrap();
+        drop(store);
+        let mut changed = 0;
+        for path in home.files() {
+            let mut bytes = fs::read(&path).unwrap();
+            while let Some(place) = position(&bytes, "FORTYTWO") {
+                bytes[place..place + 8].copy_from_slice(b"FORTYONE");
+                changed += 1;
+            }
+            fs::write(&path, bytes).unwrap();
+        }
+        assert!(changed > 0, "{}: the content is there to be changed", home.name);
+        let store = home.open();
+        let found = problems(&*store, Some(talk.id));
+        assert!(found.iter().any(|problem| !problem.torn), "{}: {found:?}", home.name);
+        let (read, damage) = read(&*store, talk.id, 0);
+        assert_eq!(
+            ids(&read),
+            [entries[0].id(), entries[1].id(), entries[2].id(), entries[4].id()],
+            "{}",
+            home.name
+        );
+        assert_eq!(damage.len(), 1, "{}: {damage:?}", home.name);
+        let (way, damage) = ancestors(&*store, talk.id, None);
+        assert_eq!(
+            ids(&way),
+            [entries[4].id(), entries[2].id(), entries[1].id(), entries[0].id()],
+            "{}",
+            home.name
+        );
+        assert_eq!(damage.len(), 1, "{}: {damage:?}", home.name);
+    });
+}
+
+/// Hashes as the record defines them, without its code.
+fn hash(purpose: &str, fields: &[&[u8]]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for field in [&[purpose.as_bytes()], fields].concat() {
+        hasher.update(&(field.len() as u64).to_le_bytes());
+        hasher.update(field);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Entries of a newer minor version keep what they have beyond ours, and kinds that nobody here knows are kept.
+#[test]
+fn what_a_newer_version_wrote_is_kept() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (mut talk, mut entries) = Talk::of(1, 1);
+        let parent = entries[1].clone();
+        let plain = talk.body(Kind::Message, &parent, "{\"later\":[1e400,{\"a\":1,\"a\":2}]}");
+        let envelope = plain.to_line();
+        let envelope =
+            envelope[1..envelope.find(",\"inner\"").unwrap()].replace("\"v\":\"1.0\"", "\"v\":\"1.7\"");
+        let envelope = format!("{envelope},\"mood\":{{\"x\":[1, 2]}},\"n\":1.50");
+        let SaltedBody { salt, body } = plain.content().unwrap();
+        let inner = hash("rejoin body 1", &[&salt.0, body.as_str().as_bytes()]);
+        assert_eq!(inner, plain.inner().to_string(), "the test hashes as the record does");
+        let (inner_bytes, parent_bytes) = (plain.inner(), parent.hash());
+        let fields =
+            [envelope.as_bytes(), parent_bytes.as_bytes().as_slice(), inner_bytes.as_bytes().as_slice()];
+        let hash = hash("rejoin entry 1", &fields);
+        let line = format!(
+            "{{{envelope},\"inner\":\"{inner}\",\"hash\":\"{hash}\",\"salt\":\"{salt}\",\"body\":{}}}",
+            body.as_str()
+        );
+        let newer = Entry::from_line(&line).unwrap();
+        assert!(newer.verifies(Some(parent.hash())));
+        talk.chain = Chain::after(&newer);
+        entries.push(newer);
+        let strange = talk.body(Kind::named("hologram"), &entries[2].clone(), "{\"h\":true}");
+        entries.push(strange);
+        store.append(talk.id, None, &entries).unwrap();
+        let store = home.reopen(store);
+        let (read, _) = read(&*store, talk.id, 0);
+        assert_eq!(read, entries, "{}", home.name);
+        assert_eq!(read[2].to_line(), line, "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+    });
+}
+
+/// Whatever was said comes back byte for byte: zeros, escapes, half characters, ten megabytes.
+#[test]
+fn any_text_comes_back() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (mut talk, mut entries) = Talk::of(1, 0);
+        let big = "0123456789 äöü\n".repeat(10 * 1024 * 1024 / 18);
+        let texts = [
+            "",
+            " ",
+            "\0",
+            "a\0b\0",
+            "\u{1b}[31mred\u{7}",
+            "\r\n\t\u{b}\u{c}\u{85}\u{2028}",
+            "\\u0000 \\ud83d \"",
+            "\u{feff}mark",
+            "\u{10ffff}\u{e000}",
+            "{\"v\":\"1.0\",\"id\":\"x\"}",
+            &big,
+        ];
+        for text in texts {
+            entries.push(talk.user(text));
+        }
+        let bodies = [
+            "{}",
+            "{\"half\":\"\\ud83d\"}",
+            "{ \"spaced\" : [ 1 , 2 ] }",
+            "{\"n\":1e999,\"n\":-0.0,\"\":\"\\/\\u00e9\"}",
+        ];
+        for body in bodies {
+            let parent = entries.last().unwrap().clone();
+            entries.push(talk.body(Kind::Raw, &parent, body));
+        }
+        store.append(talk.id, None, &entries).unwrap();
+        let store = home.reopen(store);
+        let (read, damage) = read(&*store, talk.id, 0);
+        assert!(damage.is_empty(), "{}: {damage:?}", home.name);
+        for (read, entry) in read.iter().zip(&entries) {
+            let short: String = entry.to_line().chars().take(400).collect();
+            assert_eq!(read.body().map(Raw::as_str), entry.body().map(Raw::as_str), "{}: {short}", home.name);
+            assert!(read == entry, "{}: {short}", home.name);
+        }
+        assert_eq!(read.len(), entries.len());
+        assert_eq!(ids(&ancestors(&*store, talk.id, None).0).len(), entries.len(), "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+    });
+}
+
+/// Only the owner may read what was said.
+#[cfg(unix)]
+#[test]
+fn files_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    in_every_home(|home| {
+        let store = home.open();
+        let (mut talk, entries) = Talk::of(1, 2);
+        store.append(talk.id, None, &entries).unwrap();
+        let note = talk.erased(entries[1].id());
+        store.erase(talk.id, tail(&entries).unwrap(), entries[1].id(), &note).unwrap();
+        let _lock = store.lock(talk.id, &Holder::default()).unwrap();
+        store.settle().unwrap();
+        for path in home.files() {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{}: {}", home.name, path.display());
+            let folder = path.parent().unwrap();
+            let mode = fs::metadata(folder).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o700, "{}: {}", home.name, folder.display());
+        }
+    });
+}

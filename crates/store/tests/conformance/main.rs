@@ -1,0 +1,100 @@
+//! The one suite that every home of conversations passes: memory, a folder of files, a database.
+//!
+//! `in_every_home` is the list of homes. `model.rs` compares each with a plain list of entries under random operations.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod finding;
+mod keeping;
+mod model;
+mod together;
+mod writing;
+
+use std::{
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{Chain, Entry, Kind, Message, Raw, Tail, ToolCall, entry::SaltedBody};
+use rejoin_store::{Holder, Item, Location, Query, Search, State, Store, StoreError, lock::Lock};
+use support::{Talk, WRITE, ancestors, hashes, ids, problems, read, tail};
+
+/// A place where a store can be.
+struct Home {
+    name: &'static str,
+    location: Location,
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    fn open(&self) -> Box<dyn Store> {
+        rejoin_store::open(&self.location, WRITE).unwrap()
+    }
+
+    /// The store as the next process finds it. What is in memory is gone with its process, so it stays as it is.
+    fn reopen(&self, store: Box<dyn Store>) -> Box<dyn Store> {
+        if self.is_on_disk() {
+            drop(store);
+            self.open()
+        } else {
+            store
+        }
+    }
+
+    fn is_on_disk(&self) -> bool {
+        self.location != Location::Memory
+    }
+
+    /// Every file, with its folder.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for file in fs::read_dir(folder).unwrap() {
+                let path = file.unwrap().path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files
+    }
+
+    /// How many files hold some text.
+    fn holding(&self, text: &str) -> usize {
+        let holds = |path: &PathBuf| position(&fs::read(path).unwrap(), text).is_some();
+        self.files().iter().filter(|path| holds(path)).count()
+    }
+}
+
+fn position(bytes: &[u8], text: &str) -> Option<usize> {
+    bytes.windows(text.len()).position(|window| window == text.as_bytes())
+}
+
+/// Runs a test in every home.
+fn in_every_home(test: impl Fn(&Home)) {
+    type Place = fn(&Path) -> Location;
+    let homes: [(&str, Place); 3] = [
+        ("memory", |_| Location::Memory),
+        ("jsonl", |folder| Location::Jsonl(folder.join("store"))),
+        ("sqlite", |folder| Location::Sqlite(folder.join("store/rejoin.db"))),
+    ];
+    for (name, place) in homes {
+        let folder = support::folder();
+        let home = Home { name, location: place(folder.path()), folder };
+        let location = home.open().location().clone();
+        if location != home.location {
+            println!("{name} is not there yet");
+            continue;
+        }
+        println!("{name}");
+        test(&home);
+    }
+}
+
+fn search(store: &dyn Store, words: &str) -> Vec<rejoin_store::Hit> {
+    store.settle().unwrap();
+    store.search(&Search { words: words.to_owned(), limit: 10, within: None }).unwrap()
+}

@@ -1,0 +1,195 @@
+//! What the tests of stores share: entries to put in, a small digester, and ways to look at what comes out.
+
+#![allow(dead_code, reason = "not every test needs everything")]
+
+use std::{ops::ControlFlow, path::Path};
+
+use jiff::Timestamp;
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Role, Salt, Tail,
+    chain::Stamp,
+    content::{Erased, Meta, Metadata},
+};
+use rejoin_store::{
+    Access, Damage, Digest, Item, Location, Options, Problem, Speaker, Step, Store, Title, Words,
+};
+
+/// A conversation in the making. Everything about it follows from its number.
+pub struct Talk {
+    pub id: ConversationId,
+    pub chain: Chain,
+    number: u64,
+    made: u64,
+}
+
+impl Talk {
+    pub fn new(number: u64) -> Self {
+        let id = ConversationId::from_random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self { id, chain: Chain::empty(), number, made: 0 }
+    }
+
+    pub fn stamp(&mut self) -> Stamp {
+        self.made += 1;
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&(self.number << 32 | self.made).to_be_bytes());
+        let seconds = 1_750_000_000 + self.number * 1000 + self.made;
+        Stamp {
+            id: EntryId::new(seconds * 1000, random),
+            timestamp: Timestamp::from_second(seconds as i64).unwrap(),
+            salt: Salt([self.made as u8; 16]),
+            source_time: None,
+        }
+    }
+
+    pub fn header(&mut self) -> Entry {
+        let metadata = Metadata {
+            conversation: self.id,
+            provider: Some("offline".into()),
+            model: Some("tiny".into()),
+            directory: None,
+            format: None,
+        };
+        let stamp = self.stamp();
+        self.chain.append(Kind::Header, &Content::Header(metadata), stamp)
+    }
+
+    pub fn say(&mut self, message: Message) -> Entry {
+        let stamp = self.stamp();
+        self.chain.append(Kind::Message, &Content::Message(message), stamp)
+    }
+
+    pub fn user(&mut self, text: &str) -> Entry {
+        self.say(Message::user(text))
+    }
+
+    /// Somebody else's words under an earlier entry.
+    pub fn under(&mut self, parent: &Entry, text: &str) -> Entry {
+        let stamp = self.stamp();
+        let parent = Some((parent.id(), parent.hash()));
+        self.chain.append_under(parent, Kind::Message, &Content::Message(Message::user(text)), stamp)
+    }
+
+    pub fn body(&mut self, kind: Kind, parent: &Entry, body: &str) -> Entry {
+        let stamp = self.stamp();
+        self.chain.append_body(Some((parent.id(), parent.hash())), kind, Raw::new(body), stamp)
+    }
+
+    pub fn titled(&mut self, title: &str) -> Entry {
+        let stamp = self.stamp();
+        let meta = Meta { title: Some(title.into()), tags: None, scope: None };
+        self.chain.append(Kind::Meta, &Content::Meta(meta), stamp)
+    }
+
+    pub fn erased(&mut self, entry: EntryId) -> Entry {
+        let stamp = self.stamp();
+        self.chain.append(Kind::Erased, &Content::Erased(Erased { entry, reason: None }), stamp)
+    }
+
+    /// A header and so many messages.
+    pub fn of(number: u64, messages: usize) -> (Self, Vec<Entry>) {
+        let mut talk = Self::new(number);
+        let mut entries = vec![talk.header()];
+        entries.extend((0..messages).map(|message| {
+            let text = format!("message {message} of talk {number}: Grüße, 世界 \"quoted\" \\ J*M");
+            if message % 2 == 0 { talk.user(&text) } else { talk.say(Message::assistant(text)) }
+        }));
+        (talk, entries)
+    }
+}
+
+/// A small digester of the tests' own.
+pub fn digest(entry: &Entry) -> Digest {
+    let mut digest = Digest::default();
+    match Content::of(entry) {
+        Content::Header(metadata) => {
+            digest.provider = metadata.provider.map(|text| text.as_str().to_owned());
+            digest.model = metadata.model.map(|text| text.as_str().to_owned());
+        }
+        Content::Meta(meta) => {
+            digest.title = meta.title.map(|title| Title::Given(title.as_str().to_owned()));
+        }
+        Content::Message(message) => {
+            digest.time = Some(entry.envelope().timestamp);
+            let text = message.content().unwrap_or_default();
+            if message.role == Role::User {
+                digest.title = Some(Title::Said(text.chars().take(60).collect()));
+            }
+            let speaker = match message.role {
+                Role::User => Speaker::User,
+                Role::Assistant => Speaker::Assistant,
+                Role::Tool => Speaker::Tool,
+                _ => Speaker::System,
+            };
+            digest.step = Step::Message {
+                speaker,
+                calls: message.tool_calls().map(|call| call.id.as_str().to_owned()).collect(),
+                results: message
+                    .tool_results()
+                    .filter_map(|result| Some(result.call_id.as_ref()?.as_str().to_owned()))
+                    .collect(),
+            };
+            digest.words = Some(Words { role: message.role.as_str().to_owned(), text });
+        }
+        _ => {}
+    }
+    digest
+}
+
+pub const WRITE: Options = Options { access: Access::Write, digester: digest };
+pub const READ: Options = Options { access: Access::Read, digester: digest };
+
+/// A folder for a test. In memory where there is such a place: these tests ask what is written, and not how fast it is synced.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+pub fn jsonl(folder: &Path) -> Box<dyn Store> {
+    rejoin_store::open(&Location::Jsonl(folder.to_owned()), WRITE).unwrap()
+}
+
+/// Everything that a conversation gives.
+pub fn read(store: &dyn Store, id: ConversationId, from: u64) -> (Vec<Entry>, Vec<Damage>) {
+    let (mut entries, mut damage) = (Vec::new(), Vec::new());
+    store
+        .read(id, from, &mut |item| {
+            match item {
+                Item::Entry(entry) => entries.push(entry),
+                Item::Damage(one) => damage.push(one),
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    (entries, damage)
+}
+
+pub fn ancestors(store: &dyn Store, id: ConversationId, of: Option<EntryId>) -> (Vec<Entry>, Vec<Damage>) {
+    let (mut entries, mut damage) = (Vec::new(), Vec::new());
+    store
+        .ancestors(id, of, &mut |item| {
+            match item {
+                Item::Entry(entry) => entries.push(entry),
+                Item::Damage(one) => damage.push(one),
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    (entries, damage)
+}
+
+pub fn problems(store: &dyn Store, id: Option<ConversationId>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    store.verify(id, &mut |problem| problems.push(problem)).unwrap();
+    problems
+}
+
+pub fn ids(entries: &[Entry]) -> Vec<EntryId> {
+    entries.iter().map(Entry::id).collect()
+}
+
+pub fn hashes(entries: &[Entry]) -> Vec<Hash> {
+    entries.iter().map(Entry::hash).collect()
+}
+
+pub fn tail(entries: &[Entry]) -> Option<Tail> {
+    entries.last().map(Tail::of)
+}
