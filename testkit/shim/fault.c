@@ -11,7 +11,8 @@
  *   short-kill    that write is cut short, and the process ends
  *   kill-before   the process ends instead of the call
  *   kill-after    the process ends behind the call
- *   power         the process ends, and the files are what they were when they were last synced
+ *   power         the process ends, and the files are what they were when they were last synced; a new file is there only if
+ *                 its folder was synced too (a file that was renamed keeps its new name, as journalling file systems do it)
  *
  * `full` and `dead` are over as soon as the file FAULT_OVER exists. FAULT_REPORT names a file that gets the number of calls
  * when the process ends by itself, FAULT_TRACE one that gets a line for each call. FAULT_SHADOW is a folder for `power`: what
@@ -112,6 +113,18 @@ static void shadow_of(const struct stat *file, char *path) {
     snprintf(path, PATH_MAX, "%.4000s/%lx", shadow, (unsigned long)file->st_ino);
 }
 
+/* The mark of a file whose name is not on the disk yet. */
+static void mark_of(const struct stat *file, char *path) {
+    snprintf(path, PATH_MAX, "%.4000s/new-%lx", shadow, (unsigned long)file->st_ino);
+}
+
+static void name_is_kept(const char *path, const struct stat *file) {
+    char mark[PATH_MAX];
+    (void)path;
+    mark_of(file, mark);
+    syscall(SYS_unlinkat, AT_FDCWD, mark, 0);
+}
+
 static void copy_bytes(int from, int to) {
     char bytes[65536];
     off_t at = 0;
@@ -128,7 +141,9 @@ static void copy_bytes(int from, int to) {
 static void remember(int fd) {
     struct stat file;
     char path[PATH_MAX], own[64];
-    if (!*shadow || fstat(fd, &file) || !S_ISREG(file.st_mode)) return;
+    if (!*shadow || fstat(fd, &file)) return;
+    if (S_ISDIR(file.st_mode) && path_of(fd, path)) each_file(path, name_is_kept);
+    if (!S_ISREG(file.st_mode)) return;
     shadow_of(&file, path);
     /* The descriptor may not be readable; the file is. */
     snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
@@ -144,6 +159,8 @@ static void forget(const struct stat *file) {
     char path[PATH_MAX];
     if (!*shadow) return;
     shadow_of(file, path);
+    syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    mark_of(file, path);
     syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
@@ -168,7 +185,7 @@ static void each_file(const char *folder, void (*work)(const char *path, const s
 
 /* Whatever was there before the process began is on the disk. */
 static void remember_path(const char *path, const struct stat *file) {
-    (void)file;
+    name_is_kept(path, file);
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0) return;
     remember(fd);
@@ -176,7 +193,13 @@ static void remember_path(const char *path, const struct stat *file) {
 }
 
 static void put_back(const char *path, const struct stat *file) {
-    char kept[PATH_MAX];
+    char kept[PATH_MAX], mark[PATH_MAX];
+    struct stat marked;
+    mark_of(file, mark);
+    if (!lstat(mark, &marked)) {
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+        return;
+    }
     shadow_of(file, kept);
     int to = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY, 0);
     int from = (int)syscall(SYS_openat, AT_FDCWD, kept, O_RDONLY, 0);
@@ -351,10 +374,16 @@ int ftruncate64(int fd, off64_t size) {
     WHOLE(int, CUT, "ftruncate64", path, real(fd, size));
 }
 
+static int renamed(int done, const char *to) {
+    struct stat file;
+    if (!done && *shadow && !lstat(to, &file)) name_is_kept(to, &file);
+    return done;
+}
+
 int rename(const char *from, const char *to) {
     REAL(int, rename, const char *, const char *);
     if (!is_below(from)) return real(from, to);
-    WHOLE(int, NAME, "rename", from, real(from, to));
+    WHOLE(int, NAME, "rename", from, renamed(real(from, to), to));
 }
 
 static int gone(int (*remove_it)(const char *), const char *path) {
@@ -379,7 +408,13 @@ int mkdir(const char *path, mode_t mode) {
 
 static int made(int fd) {
     struct stat file;
-    if (fd >= 0 && !fstat(fd, &file)) forget(&file);
+    if (fd >= 0 && *shadow && !fstat(fd, &file)) {
+        char mark[PATH_MAX];
+        forget(&file);
+        mark_of(&file, mark);
+        int marking = (int)syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT, 0600);
+        if (marking >= 0) syscall(SYS_close, marking);
+    }
     return fd;
 }
 

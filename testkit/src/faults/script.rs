@@ -48,7 +48,7 @@ pub enum Step {
         /// The entry.
         entry: EntryId,
         /// The note about it.
-        note: Entry,
+        note: Box<Entry>,
     },
 }
 
@@ -266,6 +266,6 @@ impl Script {
         self.messages[place].2 = true;
         let entry = self.messages[place].0;
         let erased = Content::Erased(Erased { entry, reason: Some("a secret".into()) });
-        Step::Erase { entry, note: self.put(chain, Kind::Erased, &erased) }
+        Step::Erase { entry, note: Box::new(self.put(chain, Kind::Erased, &erased)) }
     }
 }

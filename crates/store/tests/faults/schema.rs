@@ -34,7 +34,7 @@ fn old_entries(number: u64) -> Vec<Entry> {
             Step::Erase { entry, note } => {
                 let place = entries.iter().position(|other: &Entry| other.id() == entry).unwrap();
                 entries[place] = entries[place].erased();
-                entries.push(note);
+                entries.push(*note);
             }
         }
     }

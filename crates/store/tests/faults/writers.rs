@@ -103,7 +103,7 @@ fn one_writer_a_conversation_and_a_kill_frees_it() {
                 assert!(problems.is_empty(), "{kind} {which:?}, while another process writes: {problems:?}");
             }
         }
-        assert!(!child.0.try_wait().unwrap().is_some(), "{kind}: the writer was disturbed");
+        assert!(child.0.try_wait().unwrap().is_none(), "{kind}: the writer was disturbed");
 
         drop(child);
         let _ = listening.join();
