@@ -1,7 +1,10 @@
 //! What rejoin's tests are made of: generators of conversations in every state of disrepair, with the truth about what
-//! was put into them. Nothing here ships, and the generators use nothing of the code under test; `fuzz` is what runs it.
+//! was put into them. Nothing here ships, and the generators use nothing of the code under test; `fuzz` and
+//! `faults` are what runs it.
 
 pub mod bodies;
+#[cfg(feature = "faults")]
+pub mod faults;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod scan;

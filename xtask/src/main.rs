@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod coverage;
 mod docs;
+mod faults;
 mod fuzz;
 mod laws;
 mod peers;
@@ -20,6 +21,7 @@ const HELP: &str = "cargo xtask COMMAND
   ci                  everything that must pass: format, lints, tests, docs, tidy, rows
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
   fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
+  faults [KILLS]      full disks, failing calls and at least 500 kills for each store that lives on a disk
   sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
@@ -38,6 +40,7 @@ fn main() -> Result<()> {
         Some("ci") => ci::ci(),
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
         Some("fuzz") => fuzz::fuzz(rest),
+        Some("faults") => faults::faults(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
             rows::Listing::Missing

@@ -418,7 +418,12 @@ impl Conversation {
 
     /// Takes in what others appended, and seals what is in memory behind it; each entry keeps its id and its parent.
     fn catch_up(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let after = store.tail(self.id)?.ok_or(StoreError::NotFound(self.id))?;
+        let Some(after) = store.tail(self.id)? else {
+            // Whoever deletes a conversation has its lock. So the store was taken away, and another one is in its place:
+            // it gets everything that is known here.
+            (self.stored, self.after) = (0, None);
+            return Ok(());
+        };
         let from = self.after.map_or(0, |tail| tail.seq + 1);
         let (mut theirs, mut damage) = (Vec::new(), Vec::new());
         store.read(self.id, from, &mut |item| {

@@ -116,6 +116,12 @@ impl Locks {
     }
 
     pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        // The store's own folder was there when it was opened. If it is gone, it was taken away.
+        if let Some(store) =
+            self.folder.parent().filter(|store| !store.as_os_str().is_empty() && !store.is_dir())
+        {
+            return Err(StoreError::Missing(store.to_owned()));
+        }
         crate::files::make_folder(&self.folder)?;
         let path = self.folder.join(format!("{conversation}.lock"));
         // A holder that leaves removes its file. Whoever opened it just before has then locked a file without a name, and

@@ -50,8 +50,10 @@ fn run(source: &dyn Source, (state, changed): &(Mutex<State>, Condvar)) {
     let mut now = state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let before = now.appends;
-        let (after, _) = changed.wait_timeout(now, PAUSE).unwrap_or_else(PoisonError::into_inner);
-        now = after;
+        // Whoever closes the store waits for this thread, so it does not wait itself.
+        if !now.ends {
+            (now, _) = changed.wait_timeout(now, PAUSE).unwrap_or_else(PoisonError::into_inner);
+        }
         let quiet = now.appends == before;
         if (quiet || now.ends) && now.followed < now.appends {
             let appends = now.appends;

@@ -44,6 +44,9 @@ const SCHEMA: &str = "
 /// How many entries are taken in at once: an append waits no longer than for these.
 const AT_ONCE: usize = 2000;
 
+/// How often record and index are compared while others remove something.
+const COMPARISONS: usize = 4;
+
 /// What an index follows.
 pub(crate) trait Source: Send + Sync {
     /// Where the index is.
@@ -201,10 +204,13 @@ impl Index {
         Self::catch_up(source)
     }
 
-    /// Every conversation, without an index.
-    fn read_all(source: &dyn Source) -> Result<Vec<Summary>, StoreError> {
+    /// Every conversation, without an index, up to a key.
+    fn read_all(source: &dyn Source, last: i64) -> Result<Vec<Summary>, StoreError> {
         let mut all: std::collections::HashMap<ConversationId, Summary> = std::collections::HashMap::new();
-        source.behind(0, &mut |_, conversation, entry| {
+        source.behind(0, &mut |key, conversation, entry| {
+            if key > last {
+                return ControlFlow::Break(());
+            }
             if let Ok(entry) = entry {
                 let digest = source.digester()(&entry);
                 all.entry(conversation).or_insert_with(|| Summary::new(conversation)).add(&entry, digest);
@@ -222,7 +228,7 @@ impl Index {
             Ok(page) => Ok(page),
             Err(why) => {
                 tracing::debug!("listing without the index: {why}");
-                Ok(scan::page(Self::read_all(source)?, query))
+                Ok(scan::page(Self::read_all(source, i64::MAX)?, query))
             }
         }
     }
@@ -302,24 +308,49 @@ impl Index {
             return Ok(());
         }
         drop(open);
+        // Something may be removed while it is compared; then there is nothing to compare.
+        for _ in 0..COMPARISONS {
+            if Self::compare(source, each)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the index with the record, as far as the index has read it. Says whether that was possible.
+    fn compare(source: &dyn Source, each: &mut dyn FnMut(Problem)) -> Result<bool, StoreError> {
         let mut found = Vec::new();
         let problem = |conversation, what| Problem { conversation, place: Place::Store, what, torn: false };
         let listed = Self::with(source, |connection| {
             let check = connection.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
-            if let Err(why) = check {
+            // Where it cannot be written it cannot be asked either; that is no damage.
+            if let Err(why) = check
+                && why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)
+            {
                 found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
             }
-            list(connection, &Query::default()).map_err(failed("reading the index"))
+            // Others go on with record and index meanwhile: what is listed and how far it goes is read in one moment.
+            let read = || -> rusqlite::Result<(Vec<Summary>, i64, i64)> {
+                let moment = connection.unchecked_transaction()?;
+                let state = |name: &str| {
+                    moment.query_row("SELECT value FROM state WHERE name = ?1", [name], |row| row.get(0))
+                };
+                Ok((list(&moment, &Query::default())?.conversations, state("seen")?, state("removed")?))
+            };
+            read().map_err(failed("reading the index"))
         });
-        let listed = match listed {
-            Ok(page) => page.conversations,
-            // It is not needed, and says nothing about the record.
+        let (listed, seen, removed) = match listed {
+            Ok(listed) => listed,
+            // Where it cannot be written, the record is read in its place; that is nothing wrong with the record.
             Err(why) => {
-                tracing::debug!("the index cannot be read: {why}");
-                return Ok(());
+                tracing::debug!("verifying without the index: {why}");
+                return Ok(true);
             }
         };
-        let mut real = Self::read_all(source)?;
+        let mut real = Self::read_all(source, seen)?;
+        if source.removed()? != removed {
+            return Ok(false);
+        }
         real.sort_by_key(|summary| summary.id);
         let mut listed = listed;
         listed.sort_by_key(|summary| summary.id);
@@ -352,7 +383,7 @@ impl Index {
         if anew {
             let _ = Self::rebuild(source);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -68,19 +68,12 @@ pub(super) fn erase(
 
 /// From here on, what is removed is overwritten.
 pub(super) fn wipe(inner: &Inner) -> Result<(), StoreError> {
-    let writer = lock(&inner.writer);
-    let Some(pen) = writer.as_ref() else { return Ok(()) };
+    let mut writer = lock(&inner.writer);
+    let pen = inner.take_up(&mut writer)?;
     pen.connection.execute_batch("PRAGMA secure_delete = ON").map_err(unwritable("writing"))
 }
 
 /// Takes what was removed out of the file and its log, not just out of sight.
 pub(super) fn scrub(inner: &Inner) -> Result<(), StoreError> {
-    let writer = lock(&inner.writer);
-    let Some(pen) = writer.as_ref() else { return Ok(()) };
-    // Readers of an older state keep the log as it is; then the next checkpoint does it.
-    let _: i64 = pen
-        .connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
-        .map_err(unwritable("writing"))?;
-    Ok(())
+    inner.take_up(&mut lock(&inner.writer))?.empty_log()
 }

@@ -9,6 +9,7 @@ mod carve;
 mod delete;
 mod erase;
 mod opening;
+mod pen;
 mod reading;
 mod rebuild;
 mod rows;
@@ -24,10 +25,11 @@ use std::{
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
 use self::{
     body::{Packer, Unpacker},
+    pen::Pen,
     rows::Parents,
     schema::Opened,
 };
@@ -54,6 +56,8 @@ pub struct Sqlite {
 struct Inner {
     path: PathBuf,
     location: Location,
+    access: Access,
+    /// Why it could not be written when it was opened. That may change, unless it was opened to be read.
     read_only: Option<String>,
     writer: Mutex<Option<Pen>>,
     readers: Mutex<Vec<Reader>>,
@@ -63,12 +67,6 @@ struct Inner {
     /// What was found when the file was opened.
     damage: Vec<Damage>,
     digester: Digester,
-}
-
-/// The one connection that writes.
-struct Pen {
-    connection: Connection,
-    packer: Packer,
 }
 
 /// A connection that reads.
@@ -158,16 +156,14 @@ impl Sqlite {
         let opening::Found { path: file, opened, damage } = opening::open(path, options.access, &asides)?;
         let unpacker = || Unpacker::new().map_err(StoreError::io("setting up decompression"));
         let (writer, readers, read_only) = match opened {
-            Opened::Writable(connection) => {
-                let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
-                (Some(Pen { connection, packer }), Vec::new(), None)
-            }
+            Opened::Writable(connection) => (Some(Pen::new(connection, &file)?), Vec::new(), None),
             Opened::Readable(connection, why) => {
                 (None, vec![Reader { connection, unpacker: unpacker()? }], Some(why))
             }
         };
         let inner = Arc::new(Inner {
             location,
+            access: options.access,
             read_only,
             writer: Mutex::new(writer),
             readers: Mutex::new(readers),
@@ -204,23 +200,6 @@ impl Inner {
             },
         };
         Ok(Borrowed { reader: Some(reader), inner: self })
-    }
-
-    /// Does something in one transaction that is durable when this returns.
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let mut writer = lock(&self.writer);
-        let Some(pen) = writer.as_mut() else {
-            let why = self.read_only.clone().unwrap_or_default();
-            return Err(StoreError::ReadOnly(why));
-        };
-        let transaction = Transaction::new_unchecked(&pen.connection, TransactionBehavior::Immediate)
-            .map_err(unwritable("beginning to write"))?;
-        let done = work(&transaction, &mut pen.packer)?;
-        transaction.commit().map_err(unwritable("writing"))?;
-        Ok(done)
     }
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
@@ -568,8 +547,9 @@ impl Store for Sqlite {
     }
 
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
-        if let Some(why) = self.read_only() {
-            return Err(StoreError::ReadOnly(why.to_owned()));
+        if self.inner.read_only.is_some() {
+            // Where nothing can be written there is nothing to lock.
+            self.inner.take_up(&mut lock(&self.inner.writer))?;
         }
         self.inner.locks.acquire(conversation, holder)
     }

@@ -107,12 +107,17 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 fn settings(connection: &mut Connection) -> Result<(), StoreError> {
-    connection.busy_handler(Some(wait_a_little)).map_err(failed("setting up the store"))?;
+    be_patient(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
     connection
         .execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;")
         .map_err(failed("setting up the store"))
+}
+
+/// Lets a connection wait for whoever holds the file.
+pub(super) fn be_patient(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.busy_handler(Some(wait_a_little)).map_err(failed("setting up the store"))
 }
 
 /// Waits for whoever holds the file: shortly at first, since an append is short.
@@ -123,7 +128,8 @@ fn wait_a_little(times: i32) -> bool {
     Duration::from_millis(5) * times.unsigned_abs() < PATIENCE
 }
 
-fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
+/// The version of a file's schema.
+pub(super) fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
 }
 
@@ -145,8 +151,6 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA application_id = {APPLICATION};"
             ))
             .map_err(failed("setting up the store"))?;
-    } else if found > 0 {
-        back_up(connection, path)?;
     }
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
@@ -157,8 +161,14 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let mut schema = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
         .map_err(unwritable("upgrading the store"))?;
     schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
-    // Another process may have been quicker.
+    // Another process may have been quicker. From here on nobody else can.
     let found = schema_of(&schema)?;
+    if found > newest() {
+        return Err(StoreError::TooNew { found, known: newest() });
+    }
+    if tables > 0 && found < newest() {
+        back_up(path)?;
+    }
     let from = usize::try_from(found).unwrap_or(0).min(MIGRATIONS.len());
     for migration in &MIGRATIONS[from..] {
         schema.execute_batch(migration).map_err(unwritable("upgrading the store"))?;
@@ -167,25 +177,46 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     schema.commit().map_err(unwritable("upgrading the store"))
 }
 
-/// Copies the store beside itself, under a name that is not taken.
-fn back_up(connection: &Connection, path: &Path) -> Result<PathBuf, StoreError> {
-    let name = |number: u32| {
+/// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
+/// take the place of the store. The caller keeps others from writing.
+fn back_up(path: &Path) -> Result<(), StoreError> {
+    let name = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(".backup");
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
+        name.push(end);
         PathBuf::from(name)
     };
-    let free = (1..).map(name).find(|name| !name.exists()).expect("BUG: some number is free");
-    files::make_file(&free)?;
-    let copied = connection.backup("main", &free, None::<fn(rusqlite::backup::Progress)>);
-    if let Err(why) = copied {
-        let _ = fs::remove_file(&free);
-        return Err(unwritable("copying the store before its upgrade")(why));
+    // One may be left of a process that was killed.
+    let part = name(".part");
+    if part.exists() {
+        fs::remove_file(&part).map_err(StoreError::io(format!("removing {}", part.display())))?;
     }
-    let synced = fs::File::open(&free).and_then(|file| file.sync_all());
-    synced.map_err(StoreError::io(format!("writing {}", free.display())))?;
-    tracing::info!("copied the store to {} before upgrading it", free.display());
-    Ok(free)
+    files::make_file(&part)?;
+    let copied = copy(path, &part).and_then(|()| {
+        let numbered = (2..).map(|number| name(&format!("-{number}")));
+        let mut names = std::iter::once(name("")).chain(numbered);
+        let free = names.find(|name| !name.exists()).expect("BUG: some number is free");
+        let failed = || StoreError::io(format!("writing {}", free.display()));
+        fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed())?;
+        fs::rename(&part, &free).map_err(failed())?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        files::sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed())?;
+        tracing::info!("copied the store to {} before upgrading it", free.display());
+        Ok(())
+    });
+    if copied.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    copied
+}
+
+/// Copies a store page by page, with what is still in its log.
+fn copy(path: &Path, to: &Path) -> Result<(), StoreError> {
+    let failed = || unwritable("copying the store before its upgrade");
+    let from = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut to = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed())?;
+    // A copy that is not whole is thrown away, so it needs no journal.
+    to.execute_batch("PRAGMA journal_mode = OFF").map_err(failed())?;
+    let copying = rusqlite::backup::Backup::new(&from, &mut to).map_err(failed())?;
+    copying.run_to_completion(1000, Duration::ZERO, None).map_err(failed())
 }

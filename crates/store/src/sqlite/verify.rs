@@ -3,7 +3,7 @@
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
 
-use super::{Sqlite, failed, reading};
+use super::{Sqlite, failed, reading, schema::schema_of};
 use crate::{
     error::StoreError,
     index::Index,
@@ -55,6 +55,12 @@ pub(super) fn verify(
     Ok(all)
 }
 
+/// The schema that brought large strings a table of their own.
+const BLOBS: i64 = 2;
+
+/// What is wrong with a use of a large string that is not there.
+const USES: &str = "uses of large strings lead nowhere";
+
 fn problem(what: String) -> Problem {
     Problem { conversation: None, place: Place::Store, what, torn: false }
 }
@@ -79,6 +85,8 @@ fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(
             }
         }
     }
+    // A store of an older version that is only read has no table of large strings yet.
+    let blobs = schema_of(connection).is_ok_and(|schema| schema >= BLOBS);
     for (query, what) in [
         (
             "SELECT count(*) FROM entry WHERE conversation NOT IN (SELECT key FROM conversation)",
@@ -92,9 +100,12 @@ fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(
         (
             "SELECT count(*) FROM blob_use WHERE blob NOT IN (SELECT key FROM blob) \
              OR entry NOT IN (SELECT key FROM entry)",
-            "uses of large strings lead nowhere",
+            USES,
         ),
     ] {
+        if what == USES && !blobs {
+            continue;
+        }
         match connection.query_row(query, [], |row| row.get::<_, i64>(0)) {
             Ok(0) => {}
             Ok(count) => each(problem(format!("{count} {what}"))),

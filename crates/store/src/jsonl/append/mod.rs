@@ -197,7 +197,10 @@ pub(super) fn lock(
         let (file, made) = match files::open_to_append(&path, false) {
             Ok(file) => (file, false),
             Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
-                files::make_folder(&store.folder)?;
+                // It was there when the store was opened. Made again, it might lie where a disk belongs.
+                if !store.folder.is_dir() {
+                    return Err(StoreError::Missing(store.folder.clone()));
+                }
                 (files::open_to_append(&path, true).map_err(failed("making"))?, true)
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),

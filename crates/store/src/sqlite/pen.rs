@@ -1,0 +1,119 @@
+//! The one connection that writes, and what becomes of it while the file cannot be written.
+//!
+//! A store may be taken away and come back, and a folder that could only be read may be writable a moment later. So whoever
+//! writes looks first whether the file that is open still goes by its name, and opens it again if it does not.
+
+use std::{fs, io, time::Duration};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::{
+    Inner,
+    body::Packer,
+    failed, lock,
+    schema::{self, Opened},
+    unwritable,
+};
+use crate::{error::StoreError, files, open::Access};
+
+/// The one connection that writes.
+pub(super) struct Pen {
+    pub(super) connection: Connection,
+    packer: Packer,
+    /// Which file it writes to.
+    file: files::Identity,
+    /// Whether a write failed: then there may be frames in the log that belong to nothing.
+    failed: bool,
+}
+
+impl Pen {
+    /// A pen for a file that was just opened.
+    pub(super) fn new(connection: Connection, path: &std::path::Path) -> Result<Self, StoreError> {
+        let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
+        Ok(Self { connection, packer, file: identity(path)?, failed: false })
+    }
+
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+            .map_err(unwritable("beginning to write"))?;
+        let done = work(&transaction, &mut self.packer)?;
+        transaction.commit().map_err(unwritable("writing"))?;
+        Ok(done)
+    }
+
+    /// Brings what is in the log into the file, and empties the log. Readers of an older state keep it as it is; then a later
+    /// checkpoint does it. Everybody who wants to write waits meanwhile, so it must not take as long as a lock may.
+    pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
+        self.connection.busy_timeout(EMPTYING).map_err(failed("writing"))?;
+        let done =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        schema::be_patient(&mut self.connection)?;
+        done.map(drop).map_err(unwritable("writing"))
+    }
+}
+
+/// How long readers of an older state are waited for.
+const EMPTYING: Duration = Duration::from_secs(2);
+
+/// Which file goes by a name.
+fn identity(path: &std::path::Path) -> Result<files::Identity, StoreError> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(files::identity(&metadata)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(StoreError::Missing(path.to_owned())),
+        Err(why) => Err(StoreError::Io { what: format!("looking for {}", path.display()), why }),
+    }
+}
+
+impl Inner {
+    /// Does something in one transaction that is durable when this returns.
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut writer = lock(&self.writer);
+        let pen = self.take_up(&mut writer)?;
+        let done = pen.write(work);
+        match &done {
+            Err(why) if why.is_unwritable() => {
+                // A file that could only be read when it was opened stays so for this connection.
+                let useless = pen.connection.is_readonly("main").unwrap_or(true);
+                pen.failed = true;
+                if useless {
+                    *writer = None;
+                }
+            }
+            // Frames of what failed would look like damage to whoever finds the log after a kill.
+            Ok(_) if pen.failed && pen.empty_log().is_ok() => pen.failed = false,
+            _ => {}
+        }
+        done
+    }
+
+    /// The pen, if the file can be written now.
+    pub(super) fn take_up<'w>(&self, writer: &'w mut Option<Pen>) -> Result<&'w mut Pen, StoreError> {
+        if self.access == Access::Read {
+            let why = self.read_only.clone();
+            return Err(StoreError::ReadOnly(
+                why.unwrap_or_else(|| String::from("it was opened to be read")),
+            ));
+        }
+        let file = identity(&self.path)?;
+        let open = writer.take().filter(|pen| pen.file == file);
+        let pen = match open {
+            Some(pen) => pen,
+            None => {
+                // What was read before may have been another file.
+                lock(&self.readers).clear();
+                *lock(&self.index) = None;
+                match schema::open_to_write(&self.path)? {
+                    Opened::Writable(connection) => Pen::new(connection, &self.path)?,
+                    Opened::Readable(_, why) => return Err(StoreError::ReadOnly(why)),
+                }
+            }
+        };
+        Ok(writer.insert(pen))
+    }
+}

@@ -1,0 +1,59 @@
+//! Processes that write to a store and are made to fail, and what must be true afterwards.
+//!
+//! A test starts itself again as a [`Child`], with a fault in it (`shim.rs`, `shim/fault.c`). The child follows a [`Script`]
+//! and says what it tries and what was acknowledged (`child.rs`). When it is gone, the [`Model`] of what it said is compared
+//! with what the store holds.
+
+mod child;
+mod model;
+mod script;
+mod shim;
+
+pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
+pub use model::{Model, verified};
+pub use script::{Dice, Script, Step};
+pub use shim::{Fault, Kind, Shim};
+
+/// How many rounds a test of chance has: `REJOIN_FAULTS`, or as many as an ordinary run has time for.
+#[must_use]
+pub fn rounds(ordinary: usize) -> usize {
+    std::env::var("REJOIN_FAULTS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ordinary)
+}
+
+/// Whether there is time: `REJOIN_FAULTS` is set.
+#[must_use]
+pub fn thorough() -> bool {
+    std::env::var_os("REJOIN_FAULTS").is_some()
+}
+
+/// A folder for the files of one test. In memory, where that is possible: a sync of a real disk takes long, and what it would
+/// keep is known without it.
+///
+/// # Panics
+/// If there is no room for one.
+#[must_use]
+pub fn quick_folder() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    tempfile::TempDir::new_in(memory).or_else(|_| tempfile::TempDir::new()).expect("a folder can be made")
+}
+
+/// Where two lists of entries differ first, in a line that a person can read.
+#[must_use]
+pub fn difference(held: &[rejoin_record::Entry], expected: &[rejoin_record::Entry]) -> Option<String> {
+    let (held, expected): (Vec<_>, Vec<_>) = (
+        held.iter().map(|entry| entry.to_line()).collect(),
+        expected.iter().map(|entry| entry.to_line()).collect(),
+    );
+    if held == expected {
+        return None;
+    }
+    let place = held.iter().zip(&expected).take_while(|(held, expected)| held == expected).count();
+    let line = |lines: &[String]| lines.get(place).map(|line| line.chars().take(300).collect::<String>());
+    Some(format!(
+        "{} entries, not {}; number {place} is {:?}, not {:?}",
+        held.len(),
+        expected.len(),
+        line(&held),
+        line(&expected)
+    ))
+}

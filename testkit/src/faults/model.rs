@@ -1,0 +1,143 @@
+//! What must be in a store, from what its writers said.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::ControlFlow,
+};
+
+use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, verify::verify};
+use rejoin_store::{Item, Query, Store, StoreError};
+
+use super::child::Said;
+
+/// What is known of one conversation.
+#[derive(Debug, Default)]
+pub struct Model {
+    acknowledged: BTreeMap<u64, (EntryId, Hash)>,
+    tried: HashSet<(u64, EntryId, Hash)>,
+    erasing: HashSet<EntryId>,
+    erased: HashSet<EntryId>,
+}
+
+impl Model {
+    /// Takes in what a writer said.
+    pub fn hear(&mut self, said: &Said) {
+        self.tried.extend(said.tried.iter().copied());
+        self.acknowledged.extend(said.acknowledged.iter().map(|(seq, id, hash)| (*seq, (*id, *hash))));
+        self.erasing.extend(said.erasing.iter().copied());
+        self.erased.extend(said.erased.iter().copied());
+    }
+
+    /// How many entries were acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.len()
+    }
+
+    /// Compares a store with what its writers were promised. Gives what it holds, or what is wrong.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, String> {
+        let entries = match read(store, conversation) {
+            Err(StoreError::NotFound(_)) if self.acknowledged.is_empty() => return Ok(Vec::new()),
+            read => read.map_err(|why| format!("it cannot be read: {why}"))?,
+        };
+        self.compare(&entries)?;
+        verified(store, Some(conversation))?;
+        other_ways(store, conversation, &entries)?;
+        Ok(entries)
+    }
+
+    fn compare(&self, entries: &[Entry]) -> Result<(), String> {
+        let found = verify(entries);
+        if !found.is_empty() {
+            return Err(format!("the entries do not add up: {found:?}"));
+        }
+        for (seq, (id, hash)) in &self.acknowledged {
+            let entry = usize::try_from(*seq).ok().and_then(|place| entries.get(place));
+            let there = entry.is_some_and(|entry| entry.id() == *id && entry.hash() == *hash);
+            if !there {
+                return Err(format!("entry {seq} ({id}) was acknowledged and is lost; there is {entry:?}"));
+            }
+        }
+        for entry in entries {
+            let said = (entry.envelope().seq, entry.id(), entry.hash());
+            if !self.tried.contains(&said) {
+                return Err(format!("nobody wrote {said:?}"));
+            }
+            let gone = entry.content().is_none();
+            if gone && !self.erasing.contains(&entry.id()) {
+                return Err(format!("the content of {} is gone, and nobody erased it", entry.id()));
+            }
+            if !gone && self.erased.contains(&entry.id()) {
+                return Err(format!("{} was erased, and its content is there", entry.id()));
+            }
+        }
+        // An entry whose content is gone has a note that says so.
+        let notes: HashSet<EntryId> = entries.iter().filter_map(noted).collect();
+        let silent = entries.iter().find(|entry| entry.content().is_none() && !notes.contains(&entry.id()));
+        silent.map_or(Ok(()), |entry| Err(format!("{} lost its content without a note", entry.id())))
+    }
+}
+
+/// Verifies a conversation, or a whole store. Torn ends are nothing wrong.
+///
+/// # Errors
+/// What is wrong.
+pub fn verified(store: &dyn Store, conversation: Option<ConversationId>) -> Result<(), String> {
+    let mut problems = Vec::new();
+    let verified = store.verify(conversation, &mut |problem| {
+        if !problem.torn {
+            problems.push(format!("{}: {}", problem.place, problem.what));
+        }
+    });
+    verified.map_err(|why| format!("it cannot be verified: {why}"))?;
+    if problems.is_empty() { Ok(()) } else { Err(format!("verify finds {problems:?}")) }
+}
+
+fn noted(entry: &Entry) -> Option<EntryId> {
+    match (entry.envelope().kind == Kind::Erased).then(|| Content::of(entry))? {
+        Content::Erased(erased) => Some(erased.entry),
+        _ => None,
+    }
+}
+
+fn read(store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    store.read(conversation, 0, &mut |item| {
+        if let Item::Entry(entry) = item {
+            entries.push(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(entries)
+}
+
+/// The tail, the way back from it, and the list tell the same.
+fn other_ways(store: &dyn Store, conversation: ConversationId, entries: &[Entry]) -> Result<(), String> {
+    let tail = store.tail(conversation).map_err(|why| format!("the tail cannot be read: {why}"))?;
+    let newest = entries.last().map(|entry| entry.id());
+    if tail.map(|tail| tail.id) != newest {
+        return Err(format!("the tail is {tail:?}, the newest entry {newest:?}"));
+    }
+    let mut back = Vec::new();
+    let walked = store.ancestors(conversation, None, &mut |item| {
+        if let Item::Entry(entry) = item {
+            back.push(entry.envelope().parent);
+        }
+        ControlFlow::Continue(())
+    });
+    walked.map_err(|why| format!("the way back cannot be read: {why}"))?;
+    if !entries.is_empty() && back.last() != Some(&None) {
+        return Err(format!("the way back ends after {} entries, not at the header", back.len()));
+    }
+    let page = store.list(&Query::default()).map_err(|why| format!("it cannot be listed: {why}"))?;
+    let listed = page.conversations.iter().find(|summary| summary.id == conversation);
+    match listed {
+        Some(summary) if summary.entries == entries.len() as u64 => Ok(()),
+        // A conversation without an entry may be listed or not.
+        None if entries.is_empty() => Ok(()),
+        other => Err(format!("{} entries are there, the list says {other:?}", entries.len())),
+    }
+}
