@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use rejoin_record::hash;
@@ -40,7 +40,8 @@ impl Asides {
     }
 
     /// Keeps a copy of a whole file, and says where.
-    pub(crate) fn keep_file(&self, owner: &str, path: &Path) -> Result<PathBuf, StoreError> {
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> Result<PathBuf, StoreError> {
         let bytes = fs::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
         let kept = self.keep(owner, &bytes)?;
         Ok(kept.unwrap_or_else(|| path.to_owned()))

@@ -21,6 +21,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes an empty file that only its owner may read. One that is there stays as it is.
+#[cfg(feature = "sqlite")]
 pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);

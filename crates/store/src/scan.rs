@@ -181,6 +181,7 @@ pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Exce
 }
 
 /// The beginning of a text, with nothing marked.
+#[cfg(feature = "sqlite")]
 pub(crate) fn beginning(text: &str) -> Excerpt {
     let mut piece: String = text.chars().take(AROUND * 3).collect();
     if piece.len() < text.len() {

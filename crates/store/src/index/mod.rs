@@ -4,6 +4,7 @@
 //! grows, and the index knows up to which key it has read. Whatever is asked of it, it first reads what is new; a moment after
 //! an append it does so by itself. Where it cannot be written, the record is read in its place.
 
+mod folder;
 mod follower;
 mod words;
 
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior};
 
-pub(crate) use self::follower::Follower;
+pub(crate) use self::{folder::Folder, follower::Follower};
 use crate::{
     digest::Digester,
     error::StoreError,

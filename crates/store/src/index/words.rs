@@ -2,10 +2,11 @@
 
 use std::{collections::HashMap, ops::ControlFlow};
 
-use rejoin_record::ConversationId;
+use rejoin_record::{ConversationId, Entry};
 
 use super::{Index, Source, failed, get};
 use crate::{
+    digest::Digester,
     error::StoreError,
     scan,
     store::{Hit, Search},
@@ -34,7 +35,7 @@ pub(super) fn spaced(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// A query in the language of the index: every part must occur.
-fn query(parts: &[(Vec<String>, bool)]) -> String {
+pub(super) fn query(parts: &[(Vec<String>, bool)]) -> String {
     let quoted = parts.iter().map(|(words, beginning)| {
         let star = if *beginning { "*" } else { "" };
         format!("\"{}\"{star}", words.join(" ").replace('"', "\"\""))
@@ -65,11 +66,6 @@ pub(super) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, S
     let mut hits = Vec::new();
     for (key, score) in keys {
         let Some((conversation, entry)) = source.fetch(key)? else { continue };
-        let digest = source.digester()(&entry);
-        let Some(words) = digest.words else { continue };
-        // The index folds more than we do when we look for the place; then the beginning is shown.
-        let excerpt = scan::excerpt(&words.text, &parts).map(|(excerpt, _)| excerpt);
-        let excerpt = excerpt.unwrap_or_else(|| scan::beginning(&words.text));
         if let std::collections::hash_map::Entry::Vacant(free) = summaries.entry(conversation) {
             let found = Index::with(source, |connection| {
                 get(connection, conversation).map_err(failed("reading the index"))
@@ -77,18 +73,34 @@ pub(super) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, S
             free.insert(found);
         }
         let title = summaries.get(&conversation).and_then(|summary| summary.as_ref()?.title.clone());
-        hits.push(Hit {
-            conversation,
-            title,
-            entry: entry.id(),
-            seq: entry.envelope().seq,
-            time: digest.time.unwrap_or(entry.envelope().timestamp),
-            role: words.role,
-            excerpt,
-            score,
-        });
+        hits.extend(hit(source.digester(), conversation, &entry, title, &parts, score));
     }
     Ok(hits)
+}
+
+/// An entry that matches, with the hits in it marked.
+pub(super) fn hit(
+    digester: Digester,
+    conversation: ConversationId,
+    entry: &Entry,
+    title: Option<String>,
+    parts: &[(Vec<String>, bool)],
+    score: f64,
+) -> Option<Hit> {
+    let digest = digester(entry);
+    let words = digest.words?;
+    // The index folds more than we do when we look for the place; then the beginning is shown.
+    let excerpt = scan::excerpt(&words.text, parts).map(|(excerpt, _)| excerpt);
+    Some(Hit {
+        conversation,
+        title,
+        entry: entry.id(),
+        seq: entry.envelope().seq,
+        time: digest.time.unwrap_or(entry.envelope().timestamp),
+        role: words.role,
+        excerpt: excerpt.unwrap_or_else(|| scan::beginning(&words.text)),
+        score,
+    })
 }
 
 /// Searches by reading everything, where there is no index.
@@ -130,7 +142,7 @@ fn by_reading(
 }
 
 /// Keys and scores of the entries that match, best first.
-fn matching(
+pub(super) fn matching(
     connection: &rusqlite::Connection,
     query: &str,
     within: Option<&std::collections::HashSet<i64>>,

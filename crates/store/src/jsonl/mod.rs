@@ -4,8 +4,8 @@
 //! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`, `back.rs`): every entry that is
 //! handed out was verified, and what is none is handed out as damage and set aside (`aside.rs`) before more is written.
 //!
-//! Lists and search read everything. What they found out is kept in memory by the size and time of each file ([`Mark`]), and
-//! is never needed.
+//! Lists and search come from an index beside the files (`../index/folder.rs`), which is never needed: without it everything is
+//! read, and what was found out is kept in memory by the size and time of each file ([`Mark`]).
 
 mod append;
 mod aside;
@@ -32,6 +32,8 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use self::{append::End, read::Span};
+#[cfg(feature = "sqlite")]
+use crate::index::Folder;
 use crate::{
     aside::Asides,
     digest::Digester,
@@ -60,6 +62,8 @@ pub struct Jsonl {
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
     summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
+    #[cfg(feature = "sqlite")]
+    index: Folder,
 }
 
 /// What tells whether a file changed since somebody looked.
@@ -69,6 +73,8 @@ pub struct Mark {
     pub size: u64,
     /// When it was last written, if the system knows.
     pub modified: Option<SystemTime>,
+    /// Which file it is: one that was written anew is another one.
+    pub identity: u64,
 }
 
 impl Jsonl {
@@ -99,6 +105,8 @@ impl Jsonl {
             digester: options.digester,
             ends: Mutex::default(),
             summaries: Mutex::default(),
+            #[cfg(feature = "sqlite")]
+            index: Folder::new(folder, options.digester),
         })
     }
 
@@ -179,7 +187,11 @@ fn try_writing(folder: &Path) -> io::Result<()> {
 /// What tells whether a file changed; none if it is no file.
 fn mark(path: &Path) -> Option<Mark> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    Some(Mark { size: metadata.len(), modified: metadata.modified().ok() })
+    Some(Mark {
+        size: metadata.len(),
+        modified: metadata.modified().ok(),
+        identity: files::identity(&metadata).1,
+    })
 }
 
 fn timestamp(time: SystemTime) -> Option<Timestamp> {
@@ -239,8 +251,16 @@ impl Store for Jsonl {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
+        let marks = self.marks()?;
+        #[cfg(feature = "sqlite")]
+        match self.index.list(self, &marks, query) {
+            // Files without entries have no summary there.
+            Ok(page) if page.total == marks.len() as u64 => return Ok(page),
+            Ok(_) => {}
+            Err(why) => tracing::debug!("listing without the index: {why}"),
+        }
         let mut all = Vec::new();
-        for (id, mark) in self.marks()? {
+        for (id, mark) in marks {
             match self.summary_of(id, mark) {
                 Ok(summary) => all.push(summary),
                 // It was deleted a moment ago.
@@ -266,7 +286,13 @@ impl Store for Jsonl {
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        let ids: Vec<ConversationId> = self.marks()?.into_iter().map(|(id, _)| id).collect();
+        let marks = self.marks()?;
+        #[cfg(feature = "sqlite")]
+        match self.index.search(self, &marks, search) {
+            Ok(hits) => return Ok(hits),
+            Err(why) => tracing::debug!("searching without the index: {why}"),
+        }
+        let ids: Vec<ConversationId> = marks.into_iter().map(|(id, _)| id).collect();
         scan::search(self, &ids, self.digester, search)
     }
 
@@ -281,11 +307,16 @@ impl Store for Jsonl {
         entry: EntryId,
         note: &Entry,
     ) -> Result<Tail, StoreError> {
-        erase::erase(self, conversation, after, entry, note)
+        let erased = erase::erase(self, conversation, after, entry, note);
+        // The words of what is gone must not stay behind anywhere.
+        #[cfg(feature = "sqlite")]
+        self.index.forget();
+        erased
     }
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        delete::delete(self, conversation)
+        delete::delete(self, conversation)?;
+        self.settle()
     }
 
     fn set_aside(
@@ -324,20 +355,34 @@ impl Store for Jsonl {
     }
 
     fn size(&self) -> Result<Size, StoreError> {
-        Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index: 0 })
+        Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index: self.index_size() })
     }
 
     fn settle(&self) -> Result<(), StoreError> {
+        #[cfg(feature = "sqlite")]
+        if let Err(why) = self.index.list(self, &self.marks()?, &Query { limit: Some(1), after: None }) {
+            // It is made anew by whoever needs it.
+            tracing::debug!("the index does not follow: {why}");
+        }
         Ok(())
     }
 
     fn rebuild(&self) -> Result<(), StoreError> {
+        #[cfg(feature = "sqlite")]
+        self.index.forget();
         self.summaries.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 }
 
 impl Jsonl {
+    fn index_size(&self) -> u64 {
+        #[cfg(feature = "sqlite")]
+        return self.index.size();
+        #[cfg(not(feature = "sqlite"))]
+        0
+    }
+
     /// The summary of a conversation whose file has that mark.
     fn summary_of(&self, conversation: ConversationId, mark: Mark) -> Result<Summary, StoreError> {
         let kept = || self.summaries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,303 @@
+//! The index of a folder of files. It knows each file's mark as it was when the file was last read, and reads again what has
+//! another one. Nothing needs it: where it cannot be used, the files are read.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::UNIX_EPOCH,
+};
+
+use rejoin_record::{ConversationId, Entry};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::{FORM, SCHEMA, connect, failed, get, list, put, remove, take, words};
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    files,
+    jsonl::Mark,
+    scan,
+    store::{Hit, Item, Page, Query, Search, Store},
+    summary::Summary,
+};
+
+const FILES: &str = "
+    CREATE TABLE file (id TEXT PRIMARY KEY, mark TEXT NOT NULL) STRICT;
+    CREATE TABLE place (key INTEGER PRIMARY KEY, id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;
+    CREATE INDEX place_of ON place (id);
+";
+
+/// The index of a folder.
+pub(crate) struct Folder {
+    path: PathBuf,
+    digester: Digester,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Folder").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A mark as it is kept.
+fn spelled(mark: &Mark) -> String {
+    let since = mark.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let since = since.map_or_else(String::new, |since| since.as_nanos().to_string());
+    format!("{} {since} {:?}", mark.size, mark.identity)
+}
+
+impl Folder {
+    pub(crate) fn new(folder: &Path, digester: Digester) -> Self {
+        Self { path: folder.join(".index"), digester, connection: Mutex::new(None) }
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn size(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Throws it away. It is made anew when it is next used.
+    pub(crate) fn forget(&self) {
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        remove(&self.path);
+    }
+
+    /// Does something with an index that knows these files as they are.
+    fn with<T>(
+        &self,
+        store: &dyn Store,
+        marks: &[(ConversationId, Mark)],
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            *open = Some(self.open()?);
+        }
+        let connection = open.as_ref().expect("BUG: just opened");
+        if let Err(why) = self.update(connection, store, marks) {
+            tracing::debug!("the index is made anew: {why}");
+            *open = None;
+            remove(&self.path);
+            *open = Some(self.open()?);
+            self.update(open.as_ref().expect("BUG: just opened"), store, marks)?;
+        }
+        work(open.as_ref().expect("BUG: it was open"))
+    }
+
+    fn open(&self) -> Result<Connection, StoreError> {
+        if self.path.exists()
+            && let Ok(connection) = connect(&self.path)
+            && connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)) == Ok(FORM)
+        {
+            return Ok(connection);
+        }
+        remove(&self.path);
+        files::make_file(&self.path)?;
+        let connection = connect(&self.path)?;
+        let make = || -> rusqlite::Result<()> {
+            let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute_batch(FILES)?;
+            transaction.pragma_update(None, "user_version", FORM)?;
+            transaction.commit()
+        };
+        make().map_err(failed("making the index"))?;
+        Ok(connection)
+    }
+
+    /// Reads the files that changed.
+    fn update(
+        &self,
+        connection: &Connection,
+        store: &dyn Store,
+        marks: &[(ConversationId, Mark)],
+    ) -> Result<(), StoreError> {
+        let known = || -> rusqlite::Result<HashMap<String, String>> {
+            let mut statement = connection.prepare_cached("SELECT id, mark FROM file")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        let mut known = known().map_err(failed("reading the index"))?;
+        let changed: Vec<(ConversationId, String)> = marks
+            .iter()
+            .map(|(id, mark)| (*id, spelled(mark)))
+            .filter(|(id, mark)| known.remove(&id.to_string()).as_ref() != Some(mark))
+            .collect();
+        if changed.is_empty() && known.is_empty() {
+            return Ok(());
+        }
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+            .map_err(failed("writing the index"))?;
+        for gone in known.keys() {
+            drop_file(&transaction, gone).map_err(failed("writing the index"))?;
+        }
+        if !known.is_empty() {
+            // What was deleted is not to be found in what the index has not tidied up yet.
+            let tidy = transaction.execute("INSERT INTO words (words) VALUES ('optimize')", []);
+            tidy.map_err(failed("writing the index"))?;
+        }
+        for (id, mark) in changed {
+            match self.take_file(&transaction, store, id, &mark) {
+                // It was deleted a moment ago.
+                Err(StoreError::NotFound(_)) => {}
+                // One that cannot be read does not keep the others out; it is tried again next time.
+                Err(StoreError::Io { what, why }) => tracing::warn!("{what}: {why}"),
+                taken => taken?,
+            }
+        }
+        transaction.commit().map_err(failed("writing the index"))
+    }
+
+    fn take_file(
+        &self,
+        connection: &Connection,
+        store: &dyn Store,
+        id: ConversationId,
+        mark: &str,
+    ) -> Result<(), StoreError> {
+        let write = failed("writing the index");
+        let before = get(connection, id).map_err(failed("reading the index"))?;
+        let tail = before.as_ref().and_then(|summary| summary.tail);
+        // What was read before stays, if the file goes on behind it.
+        let mut entries: Vec<Entry> = Vec::new();
+        store.read(id, tail.map_or(0, |tail| tail.seq), &mut |item| {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let goes_on = tail.is_some_and(|tail| {
+            let same = entries.first().is_some_and(|entry| entry.hash() == tail.hash);
+            same && mark.rsplit(' ').next() == self.identity_of(connection, id).as_deref()
+        });
+        let mut work = || -> Result<(), StoreError> {
+            if goes_on {
+                entries.remove(0);
+            } else {
+                drop_file(connection, &id.to_string()).map_err(failed("writing the index"))?;
+                if tail.is_some() {
+                    entries.clear();
+                    store.read(id, 0, &mut |item| {
+                        if let Item::Entry(entry) = item {
+                            entries.push(entry);
+                        }
+                        ControlFlow::Continue(())
+                    })?;
+                }
+            }
+            let mut summaries = HashMap::new();
+            for entry in &entries {
+                let mut taken = || -> rusqlite::Result<()> {
+                    connection
+                        .prepare_cached("INSERT INTO place (id, seq) VALUES (?1, ?2)")?
+                        .execute((id.to_string(), entry.envelope().seq as i64))?;
+                    let key = connection.last_insert_rowid();
+                    take(connection, &mut summaries, key, id, entry, self.digester)
+                };
+                taken().map_err(failed("writing the index"))?;
+            }
+            for summary in summaries.values() {
+                put(connection, summary).map_err(failed("writing the index"))?;
+            }
+            connection
+                .execute("INSERT OR REPLACE INTO file (id, mark) VALUES (?1, ?2)", (id.to_string(), mark))
+                .map(drop)
+                .map_err(write)
+        };
+        work()
+    }
+
+    /// Which file the conversation was in when it was last read.
+    fn identity_of(&self, connection: &Connection, id: ConversationId) -> Option<String> {
+        let query = "SELECT mark FROM file WHERE id = ?1";
+        let mark: String = connection.query_row(query, [id.to_string()], |row| row.get(0)).ok()?;
+        mark.rsplit(' ').next().map(str::to_owned)
+    }
+
+    /// A page of conversations, newest first.
+    pub(crate) fn list(
+        &self,
+        store: &dyn Store,
+        marks: &[(ConversationId, Mark)],
+        query: &Query,
+    ) -> Result<Page, StoreError> {
+        self.with(store, marks, |connection| list(connection, query).map_err(failed("listing conversations")))
+    }
+
+    /// Entries that say something, best first.
+    pub(crate) fn search(
+        &self,
+        store: &dyn Store,
+        marks: &[(ConversationId, Mark)],
+        search: &Search,
+    ) -> Result<Vec<Hit>, StoreError> {
+        let parts = scan::parts(&search.words);
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (found, titles) = self.with(store, marks, |connection| {
+            let work = || -> rusqlite::Result<_> {
+                let within = match search.within {
+                    None => None,
+                    Some(id) => {
+                        let mut statement =
+                            connection.prepare_cached("SELECT key FROM place WHERE id = ?1")?;
+                        let keys = statement.query_map([id.to_string()], |row| row.get(0))?;
+                        Some(keys.collect::<rusqlite::Result<HashSet<i64>>>()?)
+                    }
+                };
+                let best = words::matching(connection, &words::query(&parts), within.as_ref(), search.limit)?;
+                let mut places: Vec<(ConversationId, u64, f64)> = Vec::new();
+                let mut titles: HashMap<ConversationId, Option<Summary>> = HashMap::new();
+                for (key, score) in best {
+                    let query = "SELECT id, seq FROM place WHERE key = ?1";
+                    let (id, seq): (String, i64) = connection
+                        .prepare_cached(query)?
+                        .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    let Ok(id) = id.parse() else { continue };
+                    places.push((id, seq.unsigned_abs(), score));
+                    if let std::collections::hash_map::Entry::Vacant(free) = titles.entry(id) {
+                        free.insert(get(connection, id)?);
+                    }
+                }
+                Ok((places, titles))
+            };
+            work().map_err(failed("searching"))
+        })?;
+        // Each conversation is read once, however many of its entries are wanted.
+        let mut entries: HashMap<(ConversationId, u64), Entry> = HashMap::new();
+        for id in found.iter().map(|(id, _, _)| *id).collect::<HashSet<_>>() {
+            let wanted: HashSet<u64> =
+                found.iter().filter(|(other, _, _)| *other == id).map(|(_, seq, _)| *seq).collect();
+            let mut left = wanted.len();
+            store.read(id, wanted.iter().copied().min().unwrap_or(0), &mut |item| {
+                if let Item::Entry(entry) = item
+                    && wanted.contains(&entry.envelope().seq)
+                {
+                    entries.insert((id, entry.envelope().seq), entry);
+                    left -= 1;
+                }
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        }
+        let hit = |(id, seq, score): (ConversationId, u64, f64)| {
+            let entry = entries.get(&(id, seq))?;
+            let title = titles.get(&id).and_then(|summary| summary.as_ref()?.title.clone());
+            words::hit(self.digester, id, entry, title, &parts, score)
+        };
+        Ok(found.into_iter().filter_map(hit).collect())
+    }
+}
+
+/// Forgets a file.
+fn drop_file(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM words WHERE rowid IN (SELECT key FROM place WHERE id = ?1)")?
+        .execute([id])?;
+    for table in ["place", "summary", "file"] {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE id = ?1"))?.execute([id])?;
+    }
+    Ok(())
+}
