@@ -12,7 +12,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{FORM, SCHEMA, connect, failed, get, list, put, remove, take, words};
+use super::{FORM, SCHEMA, connect, failed, get, list, put, remove, scrub, take, words};
 use crate::{
     digest::Digester,
     error::StoreError,
@@ -147,7 +147,11 @@ impl Folder {
                 taken => taken?,
             }
         }
-        transaction.commit().map_err(failed("writing the index"))
+        transaction.commit().map_err(failed("writing the index"))?;
+        if !known.is_empty() {
+            scrub(connection);
+        }
+        Ok(())
     }
 
     fn take_file(
@@ -172,7 +176,7 @@ impl Folder {
             let same = entries.first().is_some_and(|entry| entry.hash() == tail.hash);
             same && mark.rsplit(' ').next() == self.identity_of(connection, id).as_deref()
         });
-        let mut work = || -> Result<(), StoreError> {
+        let work = || -> Result<(), StoreError> {
             if goes_on {
                 entries.remove(0);
             } else {

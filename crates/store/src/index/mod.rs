@@ -299,7 +299,9 @@ impl Index {
             }
             transaction.commit()
         };
-        done().map_err(failed("writing the index"))
+        done().map_err(failed("writing the index"))?;
+        scrub(connection);
+        Ok(())
     }
 
     /// Says where the index differs from the record.
@@ -394,9 +396,14 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(failed("opening the index"))?;
     // What is lost by a power failure is read again from the record.
     connection
-        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF;")
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;")
         .map_err(failed("opening the index"))?;
     Ok(connection)
+}
+
+/// Takes what was removed out of the log as well. If somebody reads, the next one does it.
+fn scrub(connection: &Connection) {
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
 }
 
 /// Removes the files of an index.

@@ -1,0 +1,150 @@
+//! The index beside a store: it can be deleted, damaged or out of date, and nobody notices.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{fs, path::PathBuf};
+
+use rejoin_store::{Access, Location, Options, Query, Search, Store, Summary, memory::Memory, open};
+use support::{Talk, digest};
+
+fn at(location: &Location, access: Access) -> Box<dyn Store> {
+    open(location, Options { access, digester: digest }).unwrap()
+}
+
+fn listed(store: &dyn Store) -> Vec<Summary> {
+    store.list(&Query::default()).unwrap().conversations
+}
+
+fn found(store: &dyn Store, words: &str) -> Vec<(String, u64)> {
+    let search = Search { words: words.into(), limit: 50, within: None };
+    let mut hits: Vec<(String, u64)> = store
+        .search(&search)
+        .unwrap()
+        .into_iter()
+        .map(|hit| (hit.conversation.to_string(), hit.seq))
+        .collect();
+    hits.sort();
+    hits
+}
+
+fn homes(folder: &std::path::Path) -> Vec<(Location, PathBuf)> {
+    vec![
+        (Location::Sqlite(folder.join("rejoin.db")), folder.join("rejoin.db-index")),
+        (Location::Jsonl(folder.join("chats")), folder.join("chats/.index")),
+    ]
+}
+
+fn fill(store: &dyn Store, from: u64, to: u64) {
+    for number in from..to {
+        let mut talk = Talk::new(number);
+        let mut entries = vec![talk.header()];
+        for line in 0..4 {
+            entries.push(talk.user(&format!("conversation {number} line {line} says apple{}", number % 3)));
+        }
+        store.append(talk.id, None, &entries).unwrap();
+    }
+}
+
+/// Whatever becomes of the index, lists and searches are those of a store that reads everything.
+#[test]
+fn an_index_is_never_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Memory::new(digest);
+    fill(&model, 1, 12);
+    for (location, index) in homes(folder.path()) {
+        let same = |store: &dyn Store, what: &str| {
+            assert_eq!(listed(store), listed(&model), "{location}: {what}");
+            assert_eq!(found(store, "apple1"), found(&model, "apple1"), "{location}: {what}");
+            assert_eq!(found(store, "apple*").len(), 44, "{location}: {what}");
+        };
+        {
+            let store = at(&location, Access::Write);
+            fill(&*store, 1, 5);
+            assert_eq!(listed(&*store).len(), 4);
+            fill(&*store, 5, 12);
+            same(&*store, "after more was appended");
+            store.rebuild().unwrap();
+            same(&*store, "made anew");
+        }
+        assert!(index.is_file(), "{}", index.display());
+        let sound = fs::read(&index).unwrap();
+        fs::remove_file(&index).unwrap();
+        same(&*at(&location, Access::Read), "deleted");
+        fs::write(&index, b"garbage").unwrap();
+        same(&*at(&location, Access::Read), "garbage");
+        fs::write(&index, &sound[..sound.len() / 2]).unwrap();
+        same(&*at(&location, Access::Read), "cut off");
+        // One that is out of date, put back from a copy.
+        fs::write(&index, &sound).unwrap();
+        let store = at(&location, Access::Write);
+        fill(&*store, 12, 13);
+        assert_eq!(listed(&*store).len(), 12);
+        drop(store);
+        fs::write(&index, &sound).unwrap();
+        assert_eq!(listed(&*at(&location, Access::Read)).len(), 12, "{location}: out of date");
+        // A folder in its place.
+        fs::remove_file(&index).unwrap();
+        fs::create_dir(&index).unwrap();
+        assert_eq!(listed(&*at(&location, Access::Read)).len(), 12, "{location}: cannot be made");
+        assert_eq!(found(&*at(&location, Access::Read), "apple*").len(), 48, "{location}: cannot be made");
+    }
+}
+
+/// What was erased or deleted is not found, and its words are in no file of the store.
+#[test]
+fn what_is_gone_is_not_found() {
+    let folder = tempfile::tempdir().unwrap();
+    for (location, _) in homes(folder.path()) {
+        let mut talk = Talk::new(7);
+        let mut other = Talk::new(8);
+        {
+            let store = at(&location, Access::Write);
+            let secret = talk.header();
+            let entries = [secret, talk.user("the passphrase is xylophone"), talk.user("and that was it")];
+            store.append(talk.id, None, &entries).unwrap();
+            let entries = [other.header(), other.user("quadrophonic nonsense")];
+            store.append(other.id, None, &entries).unwrap();
+            assert_eq!(found(&*store, "xylophone").len(), 1);
+            assert_eq!(found(&*store, "quadrophonic").len(), 1);
+            let tail = store.tail(talk.id).unwrap().unwrap();
+            let said = store_entry(&*store, talk.id, 1);
+            let note = talk.erased(said);
+            store.erase(talk.id, tail, said, &note).unwrap();
+            store.delete(other.id).unwrap();
+            assert!(found(&*store, "xylophone").is_empty(), "{location}");
+            assert!(found(&*store, "quadrophonic").is_empty(), "{location}");
+            assert_eq!(listed(&*store).len(), 1);
+        }
+        for file in files(folder.path()) {
+            let bytes = fs::read(&file).unwrap();
+            for word in ["xylophone", "quadrophonic"] {
+                let there = bytes.windows(word.len()).any(|window| window == word.as_bytes());
+                assert!(!there, "{word} is in {}", file.display());
+            }
+        }
+    }
+}
+
+fn store_entry(store: &dyn Store, id: rejoin_record::ConversationId, seq: u64) -> rejoin_record::EntryId {
+    let mut found = None;
+    store
+        .read(id, seq, &mut |item| {
+            if let rejoin_store::Item::Entry(entry) = item {
+                found = Some(entry.id());
+            }
+            std::ops::ControlFlow::Break(())
+        })
+        .unwrap();
+    found.unwrap()
+}
+
+fn files(folder: &std::path::Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all
+}
