@@ -161,6 +161,22 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             pending.push(Broken::too_long(at));
             continue;
         }
+        // Nearly every line is what it was, and says so by its hash.
+        let plain = std::str::from_utf8(&bytes).ok().and_then(Entry::from_exact_line);
+        if let Some(entry) = plain.filter(|entry| at.ended && known.goes_on_with(entry)) {
+            let wanted = known.expected() >= span.from;
+            known.add(&entry, true);
+            for broken in pending.drain(..) {
+                if wanted && sink(broken.read(file, true)?).is_break() {
+                    return Ok(());
+                }
+            }
+            let read = Read { line: at.number, item: Item::Entry(entry), newer: false };
+            if wanted && sink(read).is_break() {
+                return Ok(());
+            }
+            continue;
+        }
         let mut found = pieces::of(&bytes, at.number == 1);
         let entries = found.entries.len();
         let piece = found.entries.pop();
