@@ -154,7 +154,9 @@ fn kills(kind: &'static str, rounds: usize, shim: Option<&Shim>) {
             let (said, how) = match shim.filter(|_| dice.below(2) == 0) {
                 Some(shim) => {
                     let end = Kind::ENDS[dice.below(4) as usize];
-                    let fault = place.fault(end, 1 + dice.below(300));
+                    // The script makes more calls than that, so it does not come to its end.
+                    let calls = if kind == "sqlite" { 300 } else { 130 };
+                    let fault = place.fault(end, 1 + dice.below(calls));
                     (child.with(shim, &fault).run(), format!("{end:?} at {}", fault.at))
                 }
                 None => {
@@ -181,7 +183,7 @@ fn kills(kind: &'static str, rounds: usize, shim: Option<&Shim>) {
     println!(
         "{kind}: {killed} of {rounds} processes were killed at work, {acknowledged} entries were acknowledged"
     );
-    assert!(killed * 2 > rounds, "{kind}: most processes came to their end before they were killed");
+    assert!(killed * 10 >= rounds * 9, "{kind}: most processes came to their end before they were killed");
 }
 
 /// A conversation that was killed is taken up by whoever comes next.
