@@ -274,3 +274,19 @@ fn a_damaged_log_is_noticed_and_kept() {
     let read = &read_all(&*copy, &[id(1)])[&id(1).to_string()];
     assert!(!read.is_empty() && read.len() < 12);
 }
+
+/// B29: another program's database gets no tables of ours.
+#[test]
+fn the_database_of_another_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("places.db");
+    let theirs = rusqlite::Connection::open(&path).unwrap();
+    theirs.execute_batch("CREATE TABLE moz_places (id INTEGER PRIMARY KEY, url TEXT); INSERT INTO moz_places VALUES (1, 'x')").unwrap();
+    drop(theirs);
+    let before = fs::read(&path).unwrap();
+    for access in [Access::Write, Access::Read] {
+        let why = try_open(&path, access).err().unwrap().to_string();
+        assert!(why.contains("another program") || why.contains("no such table"), "{why}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}

@@ -120,17 +120,28 @@ pub(super) fn be_patient(connection: &mut Connection) -> Result<(), StoreError> 
     connection.busy_handler(Some(wait_a_little)).map_err(failed("setting up the store"))
 }
 
+/// The longest pause between two looks, about.
+const LONGEST: Duration = Duration::from_micros(900);
+
 /// Waits for whoever holds the file: shortly at first, since an append is short.
 fn wait_a_little(times: i32) -> bool {
-    let pause = Duration::from_micros(200 * u64::from(times.clamp(1, 25).unsigned_abs()));
+    // Never for long: the file is free for a moment only, and whoever sleeps through it waits again.
+    let pause = Duration::from_micros(100 * u64::from(times.clamp(1, 8).unsigned_abs()));
     std::thread::sleep(pause);
-    // The first 25 take 65 ms together, every other one 5 ms.
-    Duration::from_millis(5) * times.unsigned_abs() < PATIENCE
+    LONGEST * times.unsigned_abs() < PATIENCE
 }
 
 /// The version of a file's schema.
 pub(super) fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
+}
+
+/// Whether the tables of a file are a store's.
+fn is_ours(connection: &Connection) -> Result<bool, StoreError> {
+    let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversation', 'entry', 'meta')";
+    let ours: i64 =
+        connection.query_row(query, [], |row| row.get(0)).map_err(failed("reading the schema"))?;
+    Ok(ours > 0)
 }
 
 /// Brings the schema up to date.
@@ -151,6 +162,9 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA application_id = {APPLICATION};"
             ))
             .map_err(failed("setting up the store"))?;
+    } else if !is_ours(connection)? {
+        let why = String::from("it is the database of another program");
+        return Err(StoreError::Database { what: "opening the store", why, unwritable: false });
     }
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
