@@ -71,7 +71,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .or_else(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY));
     if let Ok(connection) = connection
-        && schema_of(&connection).is_ok()
+        && version(&connection).is_ok()
     {
         return Ok(Opened::Readable(connection, why));
     }
@@ -81,7 +81,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(name, flags).map_err(failed("opening the store"))?;
     settings(&mut connection)?;
-    schema_of(&connection)?;
+    version(&connection)?;
     Ok(Opened::Readable(connection, why))
 }
 
@@ -123,13 +123,14 @@ fn wait_a_little(times: i32) -> bool {
     Duration::from_millis(5) * times.unsigned_abs() < PATIENCE
 }
 
-fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
+/// The version of the schema that a file has.
+pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
 }
 
 /// Brings the schema up to date.
 fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let found = schema_of(connection)?;
+    let found = version(connection)?;
     if found == newest() {
         return Ok(());
     }
@@ -158,7 +159,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         .map_err(unwritable("upgrading the store"))?;
     schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
     // Another process may have been quicker.
-    let found = schema_of(&schema)?;
+    let found = version(&schema)?;
     let from = usize::try_from(found).unwrap_or(0).min(MIGRATIONS.len());
     for migration in &MIGRATIONS[from..] {
         schema.execute_batch(migration).map_err(unwritable("upgrading the store"))?;
