@@ -38,7 +38,10 @@ fn the_store_is_told_about() {
         assert_eq!(about["store"]["location"], home.store);
         assert_eq!((&about["store"]["there"], &about["store"]["writable"]), (&false.into(), &true.into()));
         assert!(!home.place().exists(), "asking makes no store");
-        has(&home.out(&["doctor", "--self"]), &["not there yet; whatever is saved first makes it", "can be written"]);
+        has(
+            &home.out(&["doctor", "--self"]),
+            &["not there yet; whatever is saved first makes it", "can be written"],
+        );
 
         home.import("a.json", SOUND);
         home.out(&["new"]);
