@@ -26,7 +26,7 @@ const HELP: &str = "cargo xtask COMMAND
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
-  bench [FILTER]      benchmarks, as ratios in one run
+  bench [FILTER]      benchmarks, as ratios in one run; `bench store [PART]` for what storing costs (minutes, and some disk)
   docs                writes docs/reference from the registries and the command line
   peers [NAME]        hands what rejoin writes to the Codex CLI and mistral-common (needs npm, python3, the network once)
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
         }),
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),
-        Some("bench") => bench::bench(rest.first().map(String::as_str)),
+        Some("bench") => bench::bench(rest.first().map(String::as_str), rest.get(1).map(String::as_str)),
         Some("docs") => docs::docs(),
         Some("peers") => peers::peers(rest),
         Some("wasm") => wasm::wasm(),

@@ -1,8 +1,11 @@
-//! The commands and console sessions in the README and the guides are run, and print what the page says.
+//! The commands and console sessions in the README and the guides are run, and print what the page says. So are the script and
+//! the queries of the page on storage.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, io::Write as _, path::Path, process::Command};
+
+use rejoin::record::Kind;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -123,4 +126,94 @@ fn commands_work() {
         ci.contains("cargo xtask ci") && readme.contains("\ncargo xtask ci\n"),
         "CI runs the README's test command"
     );
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// The script of the page on storage reads a folder of files, whole and torn; its queries read a database.
+#[test]
+fn the_page_on_storage_is_true() {
+    let page = page("docs/reference/storage.md");
+    let desk = Desk::new();
+    let here = desk.folder.path();
+    for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
+        assert_eq!(desk.run(line).1, 0, "{line}");
+    }
+    for query in blocks(&page, "sql") {
+        let of_the_index = query.starts_with("-- rejoin.db-index\n");
+        let file = if of_the_index { "home/rejoin.db-index" } else { "home/rejoin.db" };
+        let database = rusqlite::Connection::open(here.join(file)).unwrap();
+        let mut query = database.prepare(&query).unwrap();
+        let mut rows = query.query([]).unwrap();
+        let first: String = rows.next().unwrap().expect("a row").get(0).unwrap();
+        assert!(first.starts_with("conv_"), "{first}");
+    }
+    let script = blocks(&page, "python").concat();
+    fs::write(here.join("read.py"), script).unwrap();
+    let sessions = blocks(&page, "console");
+    let (command, expected) = sessions[0].split_once('\n').unwrap();
+    let file = command.strip_prefix("$ python3 read.py ").unwrap();
+    let python = || Command::new("python3").arg("read.py").arg(file).current_dir(here).output();
+    match python() {
+        Err(why) => return println!("the script is not run: python3: {why}"),
+        Ok(ran) => assert_eq!(String::from_utf8(ran.stdout).unwrap(), expected, "{:?}", ran.stderr),
+    }
+    let mut torn = fs::OpenOptions::new().append(true).open(here.join(file)).unwrap();
+    torn.write_all(b"{\"v\":\"1.0\",\"id\":\"0199").unwrap();
+    assert_eq!(String::from_utf8(python().unwrap().stdout).unwrap(), expected, "a torn line is passed over");
+}
+
+/// The page on storage names every table and column that is there, and every kind of entry.
+#[test]
+fn the_page_on_storage_is_complete() {
+    let page = page("docs/reference/storage.md");
+    let desk = Desk::new();
+    let database = rusqlite::Connection::open(desk.folder.path().join("home/rejoin.db")).unwrap();
+    let mut names: Vec<String> = Kind::KNOWN.iter().map(|kind| kind.as_str().to_owned()).collect();
+    let mut query = database
+        .prepare(
+            "SELECT DISTINCT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c \
+             WHERE t.type = 'table'",
+        )
+        .unwrap();
+    let columns =
+        query.query_map([], |row| Ok([row.get::<_, String>(0)?, row.get::<_, String>(1)?])).unwrap();
+    names.extend(columns.flat_map(Result::unwrap));
+    assert!(names.len() > 50, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not on the page");
+    }
+}
+
+/// S3-39: each of the eight choices is stated, with what holds.
+#[test]
+fn the_eight_choices_are_stated() {
+    let page = page("docs/decisions.md");
+    let (_, choices) = page.split_once("\n## Eight choices\n").unwrap();
+    let rows: Vec<Vec<&str>> = choices
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| choice"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    // The choice, and what has to be said of it.
+    let wanted: [(&str, &[&str]); 8] = [
+        ("where files lie", &["$XDG_DATA_HOME/rejoin/rejoin.db", "REJOIN_STORE", "REJOIN_HOME", ".jsonl"]),
+        ("threshold", &["0.8", "compact_threshold"]),
+        ("budget", &["20,000", "40 %"]),
+        ("summary model", &["own"]),
+        ("what is visible", &["Compacting conversation history..."]),
+        ("mismatch on resume", &["recorded", "flag"]),
+        ("JSONL compatibility with Codex", &["codex", "turns", "jsonl"]),
+        ("how a compaction is recorded", &["compacted", "truncated_count"]),
+    ];
+    assert_eq!(rows.len(), wanted.len(), "{rows:?}");
+    for (row, (choice, says)) in rows.iter().zip(wanted) {
+        assert_eq!(row[0], choice);
+        for word in says {
+            assert!(row[1].contains(word), "{choice}: {word} is not in {:?}", row[1]);
+        }
+        assert!(["holds", "decided"].contains(&row[2]), "{choice}: {}", row[2]);
+    }
 }

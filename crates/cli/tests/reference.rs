@@ -123,7 +123,81 @@ fn cli() -> String {
             write!(page, "\n### rejoin {command} {inner}\n\n```text\n{}\n```\n", text.trim_end()).unwrap();
         }
     }
+    page.push_str(ERRORS);
     page
+}
+
+/// What is said on stderr when something cannot be done.
+const ERRORS: &str = r#"
+## What is said when something goes wrong
+
+One line says what, a `hint:` what to do. The texts in this table are fixed; `…` stands for what differs.
+
+| text | when | exit code |
+|---|---|---|
+| `Conversation not found: id=…` | nothing goes by that id; `rejoin list` shows what there is | 1 (`check`: 2) |
+| `Failed to load conversation: …` | the store is there and cannot be read: the reason, and where the store is | 1 |
+| `Conversation … is damaged at line …: …` (`row …` in a database) | something is not as it was saved, and `--strict` was asked for | 1 |
+| `Conversation … has no turns` | nothing was said in it, and `--strict` was asked for | 1 |
+| `` `…` is the beginning of … conversations `` | give more of the id | 1 |
+| `there is no active conversation here` | `@`, in a folder where `rejoin new` was never run | 1 |
+| `another process is writing to the conversation: process …` | its process, command and since when; reading works | 1 |
+| `the store … cannot be used: …` | it cannot be opened, or only be read | 1 |
+| `Failed to save turn: …` | a warning: the conversation goes on in memory and is saved when the store is back | – |
+
+Related: [when something is wrong with the store](../guides/recovery.md), [findings](rules.md).
+"#;
+
+/// S0-19: the page lists what is said of a store that cannot be read, and of the other troubles with one.
+#[test]
+fn the_page_lists_what_is_said_when_something_goes_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], store: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rejoin"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("REJOIN_HOME", folder.path().join("home"))
+            .env("REJOIN_STORE", store)
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    fs::write(folder.path().join("file"), "no folder").unwrap();
+    let id = run(&["new"], "jsonl:chats").0.trim_end().to_owned();
+    let said = [
+        run(&["history", "show", "conv_aaaaaaaaaaaa"], "jsonl:chats").1,
+        run(&["history", "show", &id], "jsonl:file").1,
+        run(&["history", "show", &id, "--strict"], "jsonl:chats").1,
+        run(&["history", "show", "@"], "jsonl:other").1,
+        run(&["new"], "jsonl:file").1,
+    ];
+    // That this is on the page is what the test above sees to.
+    let lines: Vec<&str> = ERRORS
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter(|row| !row.is_empty())
+        .collect();
+    for words in &said {
+        let first = words.lines().next().unwrap().strip_prefix("error: ").unwrap();
+        // A row is what is said, with `…` for what differs.
+        let fits = |row: &&&str| {
+            let mut rest = first;
+            row.split('…').all(|piece| match rest.split_once(piece) {
+                Some((_, behind)) => {
+                    rest = behind;
+                    true
+                }
+                None => false,
+            })
+        };
+        let row = lines.iter().find(fits).unwrap_or_else(|| panic!("the page does not list: {first}"));
+        assert!(row.len() > 12, "{row}");
+    }
+    assert!(
+        lines.contains(&"Failed to load conversation: …")
+            && said[1].contains("Failed to load conversation: ")
+    );
 }
 
 /// The commands that a help text lists.

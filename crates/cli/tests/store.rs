@@ -46,6 +46,27 @@ fn what_is_new_is_listed_at_once() {
     });
 }
 
+/// S3-19: times are those of the reader's own clock; what has none says so.
+#[test]
+fn times_are_local_or_unknown() {
+    Home::each(|home| {
+        let rollout = include_str!("../../../examples/rollout.jsonl");
+        let id = home.import("rollout.jsonl", rollout);
+        for (zone, time) in
+            [("UTC", "09:00:05"), ("Asia/Tokyo", "18:00:05"), ("America/New_York", "04:00:05")]
+        {
+            let ran = Ran::of(home.command(&["list"]).env("TZ", zone).output().unwrap());
+            has(&ran.out, &[&id, &format!("    Updated: 2026-11-15 {time}, 3 messages\n")]);
+        }
+        if home.is_jsonl() {
+            // Nothing is in it, and not even the file has a time.
+            let emptied = fs::File::create(home.place().join(format!("{id}.jsonl"))).unwrap();
+            emptied.set_modified(std::time::UNIX_EPOCH).unwrap();
+            has(&home.out(&["list"]), &[&id, "    Updated: unknown, 0 messages\n"]);
+        }
+    });
+}
+
 /// S3-50: a list item carries provider, model and the time of the last update.
 #[test]
 fn a_list_item_has_provider_model_and_time() {

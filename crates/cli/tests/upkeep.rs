@@ -239,9 +239,17 @@ fn damage_is_found_and_everything_else_is_read() {
             let body = home.out(&["convert", &id, "--to", dialect.name()]);
             assert_eq!(dialect.wire().check(body.as_bytes()), [], "{dialect}");
         }
-        // A fork has what can be read, and is whole.
+        // A fork has what can be read, and is whole: it can be copied, and what is damaged cannot.
         let fork = home.out(&["history", "fork", &id]);
         assert_eq!(home.run(&["verify", fork.trim_end()]).code, 0);
+        let there = format!("jsonl:{}", home.path("there").display());
+        let ran = home.run(&["copy", "--all", "--to", &there]);
+        assert_eq!(ran.code, 1);
+        has(
+            &ran.err,
+            &[&format!("Conversation {id} is damaged at {place}: "), "hint: `rejoin history fork "],
+        );
+        assert_eq!(home.run(&["verify", fork.trim_end(), "--store", &there]).code, 0);
     });
 }
 

@@ -206,6 +206,49 @@ fn other_versions() {
     assert_eq!(store.summary(id).unwrap().title.as_deref(), Some("T"));
 }
 
+/// S1-29: what was saved before a field existed is read, and the field has its default. Only what names the thing has to be
+/// there.
+#[test]
+fn a_field_that_is_missing_has_its_default() {
+    let header = format!(r#"{{"conversation":"{}"}}"#, ConversationId::from_random(5));
+    let entry = |kind: Kind, body: &str| {
+        let stamp = rejoin_engine::clock::stamp(&Counting, None);
+        Chain::empty().append_body(None, kind, Raw::new(body), stamp)
+    };
+    match Content::of(&entry(Kind::Header, &header)) {
+        Content::Header(header) => {
+            assert_eq!(
+                (header.provider, header.model, header.directory, header.format),
+                (None, None, None, None)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    match Content::of(&entry(Kind::Command, r#"{"command":"/help","output":"…"}"#)) {
+        Content::Command(command) => assert!(!command.failed),
+        other => panic!("{other:?}"),
+    }
+    match Content::of(&entry(Kind::Meta, "{}")) {
+        Content::Meta(meta) => assert_eq!((meta.title, meta.tags, meta.scope), (None, None, None)),
+        other => panic!("{other:?}"),
+    }
+    let result =
+        r#"{"role":"tool","form":"text","blocks":[{"result":{"form":"text","content":[{"text":"4"}]}}]}"#;
+    match Content::of(&entry(Kind::Message, result)) {
+        Content::Message(message) => {
+            assert_eq!((message.tool_call_id(), message.native.is_none()), (None, true));
+            let BlockKind::ToolResult(result) = &message.blocks[0].kind else { panic!("{message:?}") };
+            assert_eq!(
+                (result.call_id.is_none(), result.name.is_none(), result.is_error),
+                (true, true, false)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    // Without what it is about it is no header; it is kept, and shown as it is.
+    assert!(matches!(Content::of(&entry(Kind::Header, "{}")), Content::Unreadable(_)));
+}
+
 #[test]
 fn conversations_by_what_people_type() {
     let store = Memory::new(rejoin_engine::digest);

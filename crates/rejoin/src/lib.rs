@@ -16,6 +16,33 @@
 //! # Ok::<(), rejoin::MendError>(())
 //! ```
 //!
+//! To keep conversations, open a [`Store`] and go on in a [`Conversation`]: what it appends is durable when `say` returns,
+//! or it says that it is not. Whatever state it is found in next time, what a model gets is sound.
+//!
+//! ```
+//! # #[cfg(feature = "store")] {
+//! use std::sync::Arc;
+//! use rejoin::{Access, Conversation, Dialect, Message, New, OnBroken, Store, SystemClock, ToolCall, open_store};
+//!
+//! // `sqlite:PATH` and `jsonl:FOLDER` outlive the process; this one does not.
+//! let location = "memory:".parse()?;
+//! let store: Arc<dyn Store> = open_store(&location, Access::Write)?.into();
+//!
+//! let mut conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &New::default(), "my agent");
+//! conversation.say(Message::user("List the files."));
+//! conversation.say(Message::assistant_with_tools(vec![ToolCall::new("call_1", "list", "{}")]));
+//! let id = conversation.id();
+//! drop(conversation); // The agent is killed before the tool has answered.
+//!
+//! let conversation = Conversation::open(store, Arc::new(SystemClock), id, "my agent")?;
+//! let request = conversation.request(Dialect::Anthropic, Some("claude-x"), OnBroken::Keep)?;
+//! assert!(request.body.contains("tool_result"));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/` has more: `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
+//!
 //! This crate is a front door: it re-exports the rooms behind it and holds no logic of its own. [`mend`](mend()) is the
 //! one call for people with a broken body in their hands; [`sequence`] has the functions that work on plain messages.
 
@@ -29,7 +56,12 @@ pub mod providers {
 
 pub use mend::{MendError, Mended, mend};
 #[cfg(feature = "store")]
-pub use rejoin_engine as engine;
+pub use rejoin_engine::{
+    self as engine, Appended, Clock, CompactedTurn, Conversation, ConversationMetadata, EngineError, Mode,
+    New, Recorded, RolloutError, RolloutRecorder, RolloutTurn, Saved, SqliteStorage, SystemClock, Writer,
+    open_store,
+    rollout::{RolloutLine, TurnMetadata},
+};
 pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
     input::{Companions, InputError, Stream},
@@ -37,11 +69,11 @@ pub use rejoin_formats::{
     sessions, wire,
 };
 pub use rejoin_record::{
-    self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Role, Text,
-    ToolCall, ToolResult,
+    self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Raw, Role,
+    Text, Timestamp, ToolCall, ToolResult,
 };
 #[cfg(feature = "store")]
-pub use rejoin_store as store;
+pub use rejoin_store::{self as store, Access, Damage, Location, Store, StoreError};
 pub use rejoin_view::{
     self as view, Action, Fate, Finding, History, OnBroken, Policy, Position, Repaired, Rule, Severity,
     SoundView, repair,

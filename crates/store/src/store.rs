@@ -134,6 +134,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// If the store cannot be read.
     fn size(&self) -> Result<Size, StoreError>;
+    /// The version of its schema, where it has one and it can be read.
+    fn schema(&self) -> Option<i64> {
+        None
+    }
 
     /// Brings whatever follows after an append, such as the search index, up to date.
     ///

@@ -191,7 +191,7 @@ pub struct DoctorArguments {
     /// As one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Tell about this installation instead
+    /// Tell about this installation instead: what it can do, where settings and store are, whether it could save
     #[arg(long = "self")]
     pub this_installation: bool,
 }

@@ -1,7 +1,7 @@
 //! `rejoin copy`: conversations from one store to another, entry by entry, hashes included.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::ConversationId;
+use rejoin::{ConversationId, EngineError};
 
 use super::list;
 use crate::{
@@ -59,7 +59,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
             Ok(copied) => bar.suspend(|| tell(*id, copied.added, copied.total, arguments.json))?,
             Err(error) => {
                 failed += 1;
-                bar.suspend(|| Failure::from(error).say());
+                bar.suspend(|| failure(error).say());
             }
         }
         bar.inc(1);
@@ -67,6 +67,19 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     bar.finish_and_clear();
     desk::settle(&*other);
     if failed > 0 { Err(Failure::Some { failed, all: ids.len() }) } else { Ok(0) }
+}
+
+/// Why a conversation is not copied. A copy has the same hashes, so it cannot be had of what is damaged; a fork can.
+fn failure(error: EngineError) -> Failure {
+    match error {
+        EngineError::Corrupted { id, .. } => Failure::Usage {
+            what: error.to_string(),
+            hint: Some(format!(
+                "`rejoin history fork {id}` makes one of its own out of what can be read, and that can be copied"
+            )),
+        },
+        other => Failure::from(other),
+    }
 }
 
 fn tell(id: ConversationId, added: u64, total: u64, json: bool) -> Result<(), Failure> {

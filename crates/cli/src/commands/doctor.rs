@@ -8,10 +8,12 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{Dialect, Finding, Policy, Rule, Session, record::json::write, repair, sessions::FORMATS};
+use rejoin::{Finding, Policy, Rule, Session, record::json::write, repair};
 
 use crate::{
     args::DoctorArguments,
+    commands::installation,
+    desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
     places::{self, AGENTS, Agent, Candidate},
@@ -50,9 +52,9 @@ impl Checked {
 }
 
 /// Looks at everything and tells.
-pub fn run(arguments: &DoctorArguments) -> Result<u8, Failure> {
+pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.this_installation {
-        return about_itself(arguments.json);
+        return installation::tell(arguments.json, flags);
     }
     let (candidates, missing) = places::candidates(AGENTS, &arguments.paths);
     for path in &missing {
@@ -322,40 +324,4 @@ fn number_fields(out: &mut String, fields: &[(&str, usize)]) {
         write::key(out, name);
         out.push_str(&value.to_string());
     }
-}
-
-/// What this installation is and can do.
-fn about_itself(json: bool) -> Result<u8, Failure> {
-    let version = env!("CARGO_PKG_VERSION");
-    let program = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
-    let read: Vec<&str> =
-        FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name).collect();
-    let written: Vec<&str> =
-        FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name).collect();
-    let folders: Vec<(&str, PathBuf)> = AGENTS
-        .iter()
-        .flat_map(|agent| agent.folders().into_iter().map(|folder| (agent.name, folder)))
-        .collect();
-    if json {
-        let mut out = String::from("{");
-        text_fields(&mut out, &[("version", version), ("program", &program)]);
-        for (name, list) in [("dialects", &dialects), ("reads", &read), ("writes", &written)] {
-            write::key(&mut out, name);
-            let items: Vec<String> = list.iter().map(|name| format!("\"{name}\"")).collect();
-            out.push_str(&format!("[{}]", items.join(",")));
-        }
-        out.push('}');
-        output::raw_data(&out)?;
-        return Ok(0);
-    }
-    output::data(&format!("rejoin {version}, {}", harmless(&program)))?;
-    output::data(&format!("dialects: {}", dialects.join(", ")))?;
-    output::data(&format!("reads:    {}", read.join(", ")))?;
-    output::data(&format!("writes:   {}", written.join(", ")))?;
-    for (agent, folder) in folders {
-        let there = if folder.is_dir() { "" } else { " (not there)" };
-        output::data(&format!("{agent}: {}{there}", harmless(&folder.to_string_lossy())))?;
-    }
-    Ok(0)
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use rejoin::{
     ConversationId,
+    record::Timestamp,
     store::{Page, Query, Store, Summary},
 };
 
@@ -92,7 +93,7 @@ impl Listing {
             "    Provider: {} ({})\n    Updated: {}, {}\n",
             unknown(&summary.provider),
             unknown(&summary.model),
-            local_time(summary.updated),
+            updated(summary),
             plural(summary.messages, "message"),
         ));
     }
@@ -116,6 +117,12 @@ impl Listing {
     fn more(&self) -> String {
         format!("The newest {} of {} are shown; `--limit N` or `--all` shows more.", self.shown, self.total)
     }
+}
+
+/// When something was last said, as a person's clock shows it. Of a file that says nothing and has no time it is not known.
+fn updated(summary: &Summary) -> String {
+    let known = summary.updated != Timestamp::UNIX_EPOCH;
+    if known { local_time(summary.updated) } else { String::from("unknown") }
 }
 
 fn json(summary: &Summary, active: Option<ConversationId>) -> String {

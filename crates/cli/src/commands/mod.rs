@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod history;
 mod import;
+mod installation;
 mod list;
 mod new;
 pub mod report;
@@ -32,7 +33,7 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::History(command) => history::run(command, &flags),
         Command::Check(arguments) => check::run(&arguments, &flags),
         Command::Convert(arguments) => convert::run(&arguments, &flags),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments, &flags),
         Command::Import(arguments) => import::run(&arguments, &flags),
         Command::Copy(arguments) => copy::run(&arguments, &flags),
         Command::Verify(arguments) => verify::run(&arguments, &flags),

@@ -597,6 +597,10 @@ impl Store for Sqlite {
         Ok(Size { record: of(&self.inner.path), index: of(&Source::path(&*self.inner)) })
     }
 
+    fn schema(&self) -> Option<i64> {
+        schema::version(&self.inner.reader().ok()?.connection).ok()
+    }
+
     fn settle(&self) -> Result<(), StoreError> {
         Index::catch_up(&*self.inner)
     }

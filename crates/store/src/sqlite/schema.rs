@@ -71,7 +71,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .or_else(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY));
     if let Ok(connection) = connection
-        && schema_of(&connection).is_ok()
+        && version(&connection).is_ok()
     {
         return Ok(Opened::Readable(connection, why));
     }
@@ -81,7 +81,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(name, flags).map_err(failed("opening the store"))?;
     settings(&mut connection)?;
-    schema_of(&connection)?;
+    version(&connection)?;
     Ok(Opened::Readable(connection, why))
 }
 
@@ -132,7 +132,7 @@ fn wait_a_little(times: i32) -> bool {
 }
 
 /// The version of a file's schema.
-pub(super) fn schema_of(connection: &Connection) -> Result<i64, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
 }
 
@@ -146,7 +146,7 @@ fn is_ours(connection: &Connection) -> Result<bool, StoreError> {
 
 /// Brings the schema up to date.
 fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let found = schema_of(connection)?;
+    let found = version(connection)?;
     if found == newest() {
         return Ok(());
     }
@@ -176,7 +176,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         .map_err(unwritable("upgrading the store"))?;
     schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
     // Another process may have been quicker. From here on nobody else can.
-    let found = schema_of(&schema)?;
+    let found = version(&schema)?;
     if found > newest() {
         return Err(StoreError::TooNew { found, known: newest() });
     }

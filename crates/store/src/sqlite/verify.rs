@@ -3,7 +3,7 @@
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
 
-use super::{Sqlite, failed, reading, schema::schema_of};
+use super::{Sqlite, failed, reading, schema::version};
 use crate::{
     error::StoreError,
     index::Index,
@@ -86,7 +86,7 @@ fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(
         }
     }
     // A store of an older version that is only read has no table of large strings yet.
-    let blobs = schema_of(connection).is_ok_and(|schema| schema >= BLOBS);
+    let blobs = version(connection).is_ok_and(|schema| schema >= BLOBS);
     for (query, what) in [
         (
             "SELECT count(*) FROM entry WHERE conversation NOT IN (SELECT key FROM conversation)",

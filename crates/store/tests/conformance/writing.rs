@@ -162,7 +162,7 @@ fn a_moved_tail_is_said_and_a_branch_is_possible() {
     });
 }
 
-/// S3-09: what does not follow is refused as a whole, and nothing is left of it.
+/// S3-09, S1-26, B50: what is handed in is checked; what does not follow is refused as a whole, and nothing is left of it.
 #[test]
 fn entries_that_do_not_follow_are_refused() {
     in_every_home(|home| {

@@ -1,0 +1,210 @@
+//! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now.
+//!
+//! Nothing is made or changed by asking, and nothing that is wrong keeps the rest from being told.
+
+use std::{
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+};
+
+use rejoin::{
+    Dialect,
+    engine::open_store,
+    record::entry::VERSION,
+    sessions::FORMATS,
+    store::{Access, Location, Size, Store, StoreError},
+};
+
+use crate::{
+    desk::Flags,
+    failure::Failure,
+    home::Home,
+    json::{Object, list, literal},
+    output::{self, harmless},
+    places::{AGENTS, Agent},
+    settings::Settings,
+};
+
+/// What is known of the store.
+struct About {
+    location: Location,
+    /// Why it cannot be written, if it cannot.
+    unwritable: Option<String>,
+    state: State,
+}
+
+/// Whether the store can be read, and what is in it.
+enum State {
+    /// It is not there yet: the first command that saves something makes it.
+    Missing,
+    /// It is there and cannot be opened.
+    Unusable(String),
+    Open {
+        conversations: usize,
+        size: Size,
+        schema: Option<i64>,
+    },
+}
+
+/// Tells about this installation. It fails only if nobody listens.
+pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
+    let home = Home::from_environment()?;
+    let settings = Settings::load(&home.config);
+    // Settings that cannot be read do not hide what the environment says.
+    let set = match &settings {
+        Ok(settings) => settings.value("store").map(str::to_owned),
+        Err(_) => std::env::var("REJOIN_STORE").ok(),
+    };
+    let set = set.and_then(|store| store.parse().ok());
+    let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
+    let about = About { unwritable: unwritable(&location), state: state(&location), location };
+    let trouble = settings.err().map(|failure| failure.to_string());
+    if json {
+        output::raw_data(&as_json(&about, &home, trouble.as_deref()))?;
+    } else {
+        for line in for_people(&about, &home, trouble.as_deref()) {
+            output::data(&harmless(&line))?;
+        }
+    }
+    Ok(0)
+}
+
+fn state(location: &Location) -> State {
+    // Memory would be made by looking at it.
+    if *location == Location::Memory {
+        return State::Missing;
+    }
+    let store = match open_store(location, Access::Read) {
+        Ok(store) => store,
+        Err(StoreError::Missing(_)) => return State::Missing,
+        Err(why) => return State::Unusable(why.to_string()),
+    };
+    match look(&*store) {
+        Ok(state) => state,
+        Err(why) => State::Unusable(why.to_string()),
+    }
+}
+
+fn look(store: &dyn Store) -> Result<State, StoreError> {
+    Ok(State::Open {
+        conversations: store.ids("", usize::MAX)?.len(),
+        size: store.size()?,
+        schema: store.schema(),
+    })
+}
+
+/// Why a store cannot be written, found out without writing to it: a file is made beside it, and removed.
+fn unwritable(location: &Location) -> Option<String> {
+    let (folder, file) = match location {
+        Location::Sqlite(path) => (path.parent()?, Some(path.as_path())),
+        Location::Jsonl(folder) => (folder.as_path(), None),
+        Location::Memory => return None,
+    };
+    let folder = existing(folder);
+    let said = |path: &Path, why: std::io::Error| Some(format!("{}: {why}", path.display()));
+    if let Err(why) = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(&folder) {
+        return said(&folder, why);
+    }
+    let file = file.filter(|file| file.exists())?;
+    OpenOptions::new().append(true).open(file).err().and_then(|why| said(file, why))
+}
+
+/// The folder itself, or the nearest one above it that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
+    match found {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn readers_and_writers() -> (Vec<&'static str>, Vec<&'static str>) {
+    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
+    let written = FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name);
+    (read.collect(), written.collect())
+}
+
+fn program() -> String {
+    std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn for_people(about: &About, home: &Home, trouble: Option<&str>) -> Vec<String> {
+    let (read, written) = readers_and_writers();
+    let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
+    let mut lines = vec![
+        format!("rejoin {}, {}", env!("CARGO_PKG_VERSION"), program()),
+        format!("dialects: {}", dialects.join(", ")),
+        format!("reads:    {}", read.join(", ")),
+        format!("writes:   {}", written.join(", ")),
+    ];
+    let there = if home.config.is_file() { "" } else { " (not there)" };
+    lines.push(format!("settings: {}{there}", home.config.display()));
+    lines.extend(trouble.map(|trouble| format!("          {trouble}")));
+    lines.push(format!("store:    {}", about.location));
+    lines.push(match &about.state {
+        State::Missing => String::from("          not there yet; whatever is saved first makes it"),
+        State::Unusable(why) => format!("          cannot be read: {why}"),
+        State::Open { conversations, size, schema } => {
+            let schema = schema.map_or_else(String::new, |schema| format!(", schema {schema}"));
+            format!(
+                "          {}; record {}, index {}; entries {VERSION}{schema}",
+                output::plural(*conversations as u64, "conversation"),
+                bytes(size.record),
+                bytes(size.index),
+            )
+        }
+    });
+    lines.push(match &about.unwritable {
+        None => String::from("          can be written"),
+        Some(why) => format!("          cannot be written: {why}"),
+    });
+    let folders = |agent: &'static Agent| agent.folders().into_iter().map(|folder| (agent.name, folder));
+    for (agent, folder) in AGENTS.iter().flat_map(folders) {
+        let there = if folder.is_dir() { "" } else { " (not there)" };
+        lines.push(format!("{agent}: {}{there}", folder.display()));
+    }
+    lines
+}
+
+/// `1.4 MB`
+fn bytes(count: u64) -> String {
+    match count {
+        0..1000 => format!("{count} bytes"),
+        1000..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
+}
+
+fn as_json(about: &About, home: &Home, trouble: Option<&str>) -> String {
+    let (read, written) = readers_and_writers();
+    let names = |names: Vec<&str>| list(names.into_iter().map(literal));
+    let store = Object::new()
+        .text("location", &about.location.to_string())
+        .flag("there", !matches!(about.state, State::Missing))
+        .flag("writable", about.unwritable.is_none())
+        .text_or_null("unwritable", about.unwritable.as_deref());
+    let store = match &about.state {
+        State::Missing => store,
+        State::Unusable(why) => store.text("error", why),
+        State::Open { conversations, size, schema } => store
+            .number("conversations", *conversations as u64)
+            .number("record_bytes", size.record)
+            .number("index_bytes", size.index)
+            .raw("schema", &schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
+            .text("entries", &VERSION.to_string()),
+    };
+    let settings = Object::new()
+        .text("path", &home.config.to_string_lossy())
+        .flag("there", home.config.is_file())
+        .text_or_null("error", trouble);
+    Object::new()
+        .text("version", env!("CARGO_PKG_VERSION"))
+        .text("program", &program())
+        .raw("dialects", &names(Dialect::all().map(Dialect::name).collect()))
+        .raw("reads", &names(read))
+        .raw("writes", &names(written))
+        .raw("settings", &settings.finish())
+        .raw("store", &store.finish())
+        .finish()
+}

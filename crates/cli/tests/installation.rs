@@ -1,0 +1,112 @@
+//! What `rejoin doctor --self` tells about the store and the settings, and that asking changes nothing.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+use support::{Home, SOUND, has};
+
+fn told(home: &Home) -> Value {
+    serde_json::from_str(&home.out(&["doctor", "--self", "--json"])).unwrap()
+}
+
+/// Every file below a folder, with its bytes.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for file in fs::read_dir(folder).into_iter().flatten() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push((path.display().to_string(), fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_store_is_told_about() {
+    Home::each(|home| {
+        let about = told(home);
+        assert_eq!(about["store"]["location"], home.store);
+        assert_eq!((&about["store"]["there"], &about["store"]["writable"]), (&false.into(), &true.into()));
+        assert!(!home.place().exists(), "asking makes no store");
+        has(
+            &home.out(&["doctor", "--self"]),
+            &["not there yet; whatever is saved first makes it", "can be written"],
+        );
+
+        home.import("a.json", SOUND);
+        home.out(&["new"]);
+        let before = files(home.place().parent().unwrap());
+        let about = told(home);
+        let store = &about["store"];
+        assert_eq!((&store["there"], &store["conversations"]), (&true.into(), &2.into()));
+        assert_eq!(store["entries"], "1.0");
+        assert_eq!(store["schema"], if home.is_jsonl() { Value::Null } else { 2.into() });
+        let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if home.is_jsonl() {
+            let lines: u64 = files(home.place()).iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            assert_eq!((&store["record_bytes"], &store["index_bytes"]), (&lines.into(), &0.into()));
+        } else {
+            let index = size(&home.path("chats.db-index"));
+            assert_eq!(store["record_bytes"], size(home.place()), "nothing is left in the log");
+            assert!(index > 0 && store["index_bytes"] == index, "{store}");
+        }
+        let people = home.out(&["doctor", "--self"]);
+        has(&people, &[&format!("store:    {}", home.store), "2 conversations; record ", "entries 1.0"]);
+        assert_eq!(people.contains("schema 2"), !home.is_jsonl(), "{people}");
+        assert_eq!(files(home.place().parent().unwrap()), before, "asking changes nothing");
+    });
+}
+
+#[test]
+fn trouble_is_told_and_ends_nothing() {
+    Home::each(|home| {
+        // Something else stands where the store should be.
+        if home.is_jsonl() {
+            fs::write(home.place(), "not a folder").unwrap();
+        } else {
+            fs::create_dir_all(home.place()).unwrap();
+        }
+        let config = home.file("home/config.toml", "nonsense\n");
+        let about = told(home);
+        assert_eq!((&about["settings"]["path"], &about["settings"]["there"]), (&config.into(), &true.into()));
+        has(about["settings"]["error"].as_str().unwrap(), &["line 1"]);
+        assert_eq!(about["store"]["location"], home.store, "what the environment says counts all the same");
+        assert_eq!(about["store"]["writable"], false);
+        let people = home.run(&["doctor", "--self"]);
+        assert_eq!(people.code, 0);
+        has(&people.out, &["cannot be read: ", "cannot be written: ", "line 1"]);
+    });
+}
+
+/// A folder that nobody may write to; whoever runs as root may all the same, and then there is nothing to see.
+#[cfg(unix)]
+#[test]
+fn a_store_that_cannot_be_written_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    Home::each(|home| {
+        home.out(&["new"]);
+        let folder = if home.is_jsonl() { home.place() } else { home.place().parent().unwrap() };
+        let mode = |mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o555);
+        let root = fs::write(folder.join("probe"), "").is_ok();
+        let about = told(home);
+        mode(0o755);
+        assert_eq!(about["store"]["writable"], root, "{about}");
+        assert_eq!(about["store"]["conversations"], 1, "reading goes on");
+        if root {
+            println!("the one who runs this may write everywhere");
+        } else {
+            has(about["store"]["unwritable"].as_str().unwrap(), &[&folder.display().to_string()]);
+        }
+    });
+}

@@ -1,0 +1,109 @@
+//! The examples run and print what they promise. `cargo test` builds them beside the tests.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+#![cfg(feature = "store")]
+
+use std::{fs, path::Path, process::Command};
+
+use rejoin::{Dialect, Input, ReadError, sessions};
+
+/// What an example prints, line by line.
+fn run(name: &str, arguments: &[&str]) -> Vec<String> {
+    let beside = std::env::current_exe().unwrap();
+    let folder = beside.parent().and_then(Path::parent).unwrap().join("examples");
+    let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.is_file(), "{} is not there: `cargo test -p rejoin` builds it", program.display());
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The texts of the last line, which is a request body that its provider takes.
+fn body_of(lines: &[String], dialect: Dialect) -> String {
+    let body = lines.last().unwrap();
+    assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+    body.clone()
+}
+
+#[test]
+fn store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    for place in [None, Some(format!("sqlite:{path}/chats.db")), Some(format!("jsonl:{path}/chats"))] {
+        let lines = run("store", place.as_deref().as_slice());
+        println!("{}", lines.join("\n"));
+        assert_eq!(lines[0], "saved: yes");
+        assert!(lines[1].starts_with("unanswered-call: "), "{}", lines[1]);
+        assert_eq!(lines[2], "2 messages are stored, 3 are in the view");
+        let body = body_of(&lines, Dialect::Anthropic);
+        assert!(body.contains("claude-x") && body.contains("no result was recorded"), "{body}");
+    }
+    assert!(folder.path().join("chats.db").is_file() && folder.path().join("chats").is_dir());
+}
+
+#[test]
+fn recover() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("chats");
+    let lines = run("recover", &[&place.display().to_string()]);
+    println!("{}", lines.join("\n"));
+    assert!(
+        lines[0].contains(" is damaged at line 3: ") && lines[0].ends_with("[CORRUPTED_ROLLOUT]"),
+        "{}",
+        lines[0]
+    );
+    let begins = |beginning: &str| lines.iter().filter(|line| line.starts_with(beginning)).count();
+    assert_eq!((begins("damaged-entry: "), begins("torn-tail: "), begins("saved: yes")), (1, 1, 1));
+    let said: Vec<&String> =
+        lines.iter().filter(|line| line.starts_with("user: ") || line.starts_with("assistant: ")).collect();
+    assert_eq!(
+        said,
+        ["user: Who are you?", "user: What is 2 + 2?", "assistant: 4, as ever.", "user: And 3 + 3?"]
+    );
+    assert!(body_of(&lines, Dialect::OpenAiChat).contains("And 3 + 3?"));
+    // Both of them, with the bytes that they had.
+    let kept: Vec<String> = fs::read_dir(place.join("aside"))
+        .unwrap()
+        .map(|file| String::from_utf8(fs::read(file.unwrap().path()).unwrap()).unwrap())
+        .collect();
+    assert_eq!(kept.len(), 2);
+    assert!(kept.iter().any(|text| text.contains("Another one")), "{kept:?}");
+}
+
+#[test]
+fn turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("turns");
+    let lines = run("turns", &[&place.display().to_string()]);
+    println!("{}", lines.join("\n"));
+    assert_eq!(
+        lines[..6],
+        [
+            "demo: openai (gpt-x)",
+            "turn of 2 items",
+            "turn of 2 items",
+            "compacted: Alice said hello.",
+            "turn of 2 items",
+            "Conversation nobody not found. Run: rejoin list [CONVERSATION_NOT_FOUND]",
+        ]
+    );
+    let body = body_of(&lines, Dialect::OpenAiChat);
+    assert!(body.contains("Alice said hello.") && body.contains("You are Alice."), "{body}");
+    assert!(!body.contains("Little."), "what was compacted is not sent: {body}");
+    // The file is in the format that everybody reads.
+    let bytes = fs::read(place.join("demo.jsonl")).unwrap();
+    let input = Input::new("demo.jsonl", &bytes).unwrap();
+    let read: Result<_, ReadError> = sessions::read(&input, None);
+    assert_eq!(read.unwrap()[0].format, "turns");
+}
+
+#[test]
+fn mend_and_sequence() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = folder.path().join("body.json");
+    fs::write(&body, r#"[{"role":"assistant","content":"Where was I?"}]"#).unwrap();
+    let lines = run("mend", &[&body.display().to_string(), "anthropic"]);
+    body_of(&lines, Dialect::Anthropic);
+    let lines = run("sequence", &[]);
+    assert_eq!(lines.last().unwrap(), "after: []");
+}
