@@ -7,6 +7,7 @@ use std::{
     fs::File,
     io,
     ops::{ControlFlow, Range},
+    sync::mpsc,
 };
 
 use rejoin_record::Entry;
@@ -154,27 +155,12 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
     let mut known = Known::default();
     // What was passed over since the last entry.
     let mut pending: Vec<Broken> = Vec::new();
-    let mut lines = Lines::from(file, 0, 1, span.locked)?;
+    let Some((start, number)) = plain(file, span, &mut known, sink)? else { return Ok(()) };
+    let mut lines = Lines::from(file, start, number, span.locked)?;
     let mut bytes = Vec::new();
     while let Some(at) = lines.next(&mut bytes)? {
         if at.too_long {
             pending.push(Broken::too_long(at));
-            continue;
-        }
-        // Nearly every line is what it was, and says so by its hash.
-        let plain = std::str::from_utf8(&bytes).ok().and_then(Entry::from_exact_line);
-        if let Some(entry) = plain.filter(|entry| at.ended && known.goes_on_with(entry)) {
-            let wanted = known.expected() >= span.from;
-            known.add(&entry, true);
-            for broken in pending.drain(..) {
-                if wanted && sink(broken.read(file, true)?).is_break() {
-                    return Ok(());
-                }
-            }
-            let read = Read { line: at.number, item: Item::Entry(entry), newer: false };
-            if wanted && sink(read).is_break() {
-                return Ok(());
-            }
             continue;
         }
         let mut found = pieces::of(&bytes, at.number == 1);
@@ -210,6 +196,96 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// So many lines go from one thread to the other at once.
+const AT_ONCE: usize = 64;
+
+/// A file below this is not worth a thread. In tests both ways are taken.
+const SMALL: u64 = if cfg!(debug_assertions) { 2000 } else { 256 * 1024 };
+
+/// Hands out entries as long as every line is exactly what was written, as nearly every one is: one thread reads the lines, the
+/// other sees by the hashes whether they are what they were. Gives the byte and the number of the first line that is not; none
+/// if the sink wants no more.
+fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Result<Option<(u64, u64)>> {
+    let mut next = (0, 1);
+    let mut take = |at: LineAt, entry: Option<Entry>| {
+        let Some(entry) = entry.filter(|entry| known.goes_on_with(entry)) else { return Plain::Ends };
+        next = (at.start + at.len + 1, at.number + 1);
+        let wanted = known.expected() >= span.from;
+        known.add(&entry, true);
+        let read = Read { line: at.number, item: Item::Entry(entry), newer: false };
+        if wanted && sink(read).is_break() { Plain::Stopped } else { Plain::GoesOn }
+    };
+    let mut lines = Lines::from(file, 0, 1, span.locked)?;
+    if file.metadata()?.len() < SMALL {
+        let mut bytes = Vec::new();
+        while let Some(at) = lines.next(&mut bytes)? {
+            match take(at, exact(at, &bytes)) {
+                Plain::GoesOn => {}
+                Plain::Ends => break,
+                Plain::Stopped => return Ok(None),
+            }
+        }
+        return Ok(Some(next));
+    }
+    let (send, receive) = mpsc::sync_channel::<Vec<(LineAt, Option<Entry>)>>(8);
+    let stopped = std::thread::scope(|scope| -> io::Result<bool> {
+        let reading = scope.spawn(move || -> io::Result<()> {
+            let (mut bytes, mut batch) = (Vec::new(), Vec::with_capacity(AT_ONCE));
+            while let Some(at) = lines.next(&mut bytes)? {
+                let entry = exact(at, &bytes);
+                let ends = entry.is_none();
+                batch.push((at, entry));
+                if ends {
+                    break;
+                }
+                // Nobody listens any more: enough was read.
+                if batch.len() == AT_ONCE
+                    && send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE))).is_err()
+                {
+                    return Ok(());
+                }
+            }
+            let _ = send.send(batch);
+            Ok(())
+        });
+        let mut stopped = false;
+        'all: for batch in &receive {
+            for (at, entry) in batch {
+                match take(at, entry) {
+                    Plain::GoesOn => {}
+                    Plain::Ends => break 'all,
+                    Plain::Stopped => {
+                        stopped = true;
+                        break 'all;
+                    }
+                }
+            }
+        }
+        drop(receive);
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(stopped)
+    })?;
+    Ok(if stopped { None } else { Some(next) })
+}
+
+/// What a line was to the plain reader.
+enum Plain {
+    /// What it should be.
+    GoesOn,
+    /// Something else.
+    Ends,
+    /// The last one that was wanted.
+    Stopped,
+}
+
+/// The entry of a line that is written exactly as we write lines. Whether it is what it was, its hash tells.
+fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
+    if at.too_long || !at.ended {
+        return None;
+    }
+    Entry::from_exact_line(std::str::from_utf8(bytes).ok()?)
 }
 
 /// Reads a piece of a file again, as an entry.

@@ -129,8 +129,8 @@ pub(super) fn rows_from(
     Ok(handed)
 }
 
-/// Rows that are read before a thread of its own is worth it.
-const FEW: usize = 256;
+/// Rows that are read before a thread of its own is worth it. In tests both ways are taken.
+const FEW: usize = if cfg!(debug_assertions) { 5 } else { 256 };
 
 /// Rows that go from one thread to the other at once.
 const AT_ONCE: usize = 64;
