@@ -15,12 +15,15 @@
 //! Some kinds weigh nothing: what counts as the place of an entry is the nearest message (or compaction, or header) before
 //! it. A line of bookkeeping that moved is not worth a copy of everything behind it.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
 
-use rejoin_formats::{Session, sessions::jsonl};
+use rejoin_formats::{Session, session::instant, sessions::jsonl};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Salt, Tail, Text, Timestamp,
-    chain::Stamp, content::Branch, hash,
+    chain::Stamp, content::Branch, hash, json::Doc,
 };
 use rejoin_store::{Item, Store, StoreError};
 
@@ -47,7 +50,12 @@ impl Writer<'_> {
         let tail = self.store.tail(id)?;
         let known = Known::read(self.store, id, tail)?;
         let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new() };
-        import.run(&wanted);
+        let (seen, head) = import.run(&wanted);
+        if import.is_older(&seen, |short| begins(self.store, id, short)) {
+            import.added.clear();
+        } else if let Some(head) = head {
+            import.head(head, wanted.iter().filter_map(time).max());
+        }
         let added = import.added.len() as u64;
         append_in_batches(self.store, id, tail, import.added)?;
         Ok(Imported { id, new: tail.is_none(), added, messages: session.messages.len() as u64 })
@@ -73,6 +81,8 @@ struct Node {
     ground: EntryId,
     /// The same for its parent: its place.
     place: Option<EntryId>,
+    /// Whether it is there for us alone: where the head is, what surrounds the messages.
+    ours: bool,
     /// What surrounds the messages here: a hash of the nearest context before it, itself included.
     context: Option<Hash>,
 }
@@ -87,6 +97,12 @@ struct Known {
     first: Option<EntryId>,
     /// The head, as it was meant: a branch that restored it stands for its target.
     head: Option<EntryId>,
+    /// The newest time that a source had.
+    newest: Option<Timestamp>,
+    /// What stored lines say that are no messages.
+    lines: HashSet<Hash>,
+    /// Everything that is stored already.
+    stored: HashSet<EntryId>,
     /// Whether something was said here since.
     went_on: bool,
     /// Whether something cannot be read: an id that is not there may still be taken.
@@ -114,6 +130,9 @@ impl Known {
         let own = !entry.id().is_derived() && !matches!(kind, Kind::Header | Kind::Meta | Kind::Erased);
         self.went_on |= own;
         self.first = self.first.or(Some(entry.id()));
+        self.stored.insert(entry.id());
+        self.newest = self.newest.max(time(entry));
+        self.lines.extend(entry.body().filter(|_| *kind == Kind::Raw).map(said));
         let restored = *kind == Kind::Branch && entry.id().is_derived();
         self.head = if restored { entry.envelope().parent } else { Some(entry.id()) };
         self.add(entry);
@@ -134,6 +153,7 @@ impl Known {
             hash: entry.hash(),
             inner: entry.inner(),
             erased: entry.content().is_none(),
+            ours: matches!(kind, Kind::Header | Kind::Branch | Kind::Context | Kind::Erased),
             ground: place.filter(|_| is_light(kind)).unwrap_or(id),
             place,
             context: says.or(above.and_then(|above| above.context)),
@@ -143,6 +163,23 @@ impl Known {
 
     fn ground(&self, id: EntryId) -> EntryId {
         self.nodes.get(&id).map_or(id, |node| node.ground)
+    }
+}
+
+/// When the source says that it was said. Lines that are no messages have their times inside.
+fn time(entry: &Entry) -> Option<Timestamp> {
+    let envelope = entry.envelope();
+    if !entry.id().is_derived() {
+        return None;
+    }
+    match (&envelope.source_time, &envelope.kind) {
+        (Some(time), _) => instant(time),
+        (None, Kind::Raw) => {
+            let Content::Raw(raw) = Content::of(entry) else { return None };
+            let doc = Doc::parse(&raw.text).ok()?;
+            doc.root()?.given("timestamp")?.as_str().and_then(|time| instant(&time))
+        }
+        _ => None,
     }
 }
 
@@ -160,7 +197,8 @@ struct Import {
 }
 
 impl Import {
-    fn run(&mut self, wanted: &[Entry]) {
+    /// Finds a place for everything that is wanted. Gives all that it knows, and its own head.
+    fn run(&mut self, wanted: &[Entry]) -> (HashSet<EntryId>, Option<EntryId>) {
         let context = wanted.last().filter(|entry| entry.envelope().kind == Kind::Context);
         let context = context.and_then(Entry::body).map(said);
         let (parents, on_path) = paths(wanted);
@@ -177,9 +215,39 @@ impl Import {
             };
             actual.push(found);
         }
-        if let Some(head) = actual.last() {
-            self.head(*head);
+        let head = actual.last().copied();
+        (actual.into_iter().chain(wanted.iter().map(Entry::id)).collect(), head)
+    }
+
+    /// Whether the source is a copy from before: it says nothing that is not known, and not all that is. Its last message may
+    /// have been cut short. Then nothing of it is taken in: not even where it ends.
+    fn is_older(&self, seen: &HashSet<EntryId>, begins: impl Fn(&Entry) -> bool) -> bool {
+        if self.known.damaged || self.added.is_empty() {
+            return false;
         }
+        // A line that is new and whole was written since; one that was cut off was not.
+        let since = |entry: &Entry| match Content::of(entry) {
+            Content::Raw(raw) => {
+                let known = entry.body().is_some_and(|body| self.known.lines.contains(&said(body)));
+                !known && Doc::parse(&raw.text).is_ok()
+            }
+            content => is_light(&entry.envelope().kind) && !matches!(content, Content::Context(_)),
+        };
+        if self.added.iter().any(since) {
+            return false;
+        }
+        let mut new = self.added.iter().filter(|entry| !is_light(&entry.envelope().kind));
+        let known = match (new.next(), new.next()) {
+            (None, _) => true,
+            (Some(last), None) => self.known.first != Some(last.id()) && begins(last),
+            _ => false,
+        };
+        // What was said here since is no part of any source.
+        let more = |node: &Node| {
+            let of_source = !node.ours && node.id.is_derived() && self.known.stored.contains(&node.id);
+            of_source && !seen.contains(&node.id)
+        };
+        known && self.known.nodes.values().any(more)
     }
 
     /// The header stays what it was.
@@ -244,13 +312,15 @@ impl Import {
         self.entry(entry, parent, true, None)
     }
 
-    /// Sees to it that the head is where it should be, if anything was added.
-    fn head(&mut self, wanted: EntryId) {
+    /// Sees to it that the head is where it should be: where the source has it, unless something was said here since, or the
+    /// source is a copy from before.
+    fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
+        let kept = self.known.head.filter(|_| self.known.went_on || newest < self.known.newest);
         let Some(last) = self.added.last().map(Entry::id) else { return };
-        let target = match self.known.head {
-            Some(head) if self.known.went_on => head,
-            _ if self.known.ground(last) == self.known.ground(wanted) => return,
-            _ => wanted,
+        let target = match kept {
+            Some(head) => head,
+            None if self.known.ground(last) == self.known.ground(wanted) => return,
+            None => wanted,
         };
         let reason =
             self.known.went_on.then(|| Text::new("the source went on, and so did this conversation"));
@@ -302,4 +372,32 @@ fn paths(entries: &[Entry]) -> (Vec<Option<usize>>, Vec<bool>) {
         at = parents[number];
     }
     (parents, on_path)
+}
+
+/// Whether a stored message begins with what this one says, in the same place: then this one is that one, cut short.
+fn begins(store: &dyn Store, id: ConversationId, short: &Entry) -> bool {
+    let native = |entry: &Entry| match Content::of(entry) {
+        Content::Message(message) => message.native.map(|native| native.raw),
+        _ => None,
+    };
+    let (Some(raw), Some(parent)) = (native(short), short.envelope().parent) else { return false };
+    // Entries without a weight may stand between it and its place.
+    let (mut grounds, mut kinds, mut found) = (HashMap::new(), HashMap::new(), false);
+    let read = store.read(id, 0, &mut |item| {
+        let Item::Entry(entry) = item else { return ControlFlow::Continue(()) };
+        let above = entry.envelope().parent.map(|above| *grounds.get(&above).unwrap_or(&above));
+        let ground = above.filter(|_| is_light(&entry.envelope().kind)).unwrap_or(entry.id());
+        grounds.insert(entry.id(), ground);
+        if ground == entry.id()
+            && let Some(long) = native(&entry)
+        {
+            kinds.insert(entry.id(), (above, long.as_str().starts_with(raw.as_str())));
+        }
+        ControlFlow::Continue(())
+    });
+    if read.is_ok() {
+        let place = *grounds.get(&parent).unwrap_or(&parent);
+        found = kinds.values().any(|(above, longer)| *longer && *above == Some(place));
+    }
+    found
 }

@@ -145,6 +145,56 @@ fn a_changed_message_is_a_branch() {
     assert_eq!(writer(&store, &clock).import(&before).unwrap().added, 0);
 }
 
+/// A copy of a file from before, which was never taken in, adds nothing: not where it ends, not what was cut short in it.
+#[test]
+fn an_older_copy_adds_nothing() {
+    let text = |count: usize| {
+        let mut lines = vec![String::from(
+            r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"01999999-0000-7000-8000-000000000001","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","originator":"x","cli_version":"0.1","model_provider":"openai"}}"#,
+        )];
+        let mut item = |payload: String| {
+            let second = lines.len();
+            lines.push(format!(
+                r#"{{"timestamp":"2026-01-01T00:00:{second:02}.000Z","type":"response_item","payload":{payload}}}"#
+            ));
+        };
+        for turn in 0..4 {
+            item(format!(
+                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"q{turn}"}}]}}"#
+            ));
+            item(format!(
+                r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"I look {turn}"}}]}}"#
+            ));
+            for call in 0..2 {
+                item(format!(
+                    r#"{{"type":"function_call","name":"ls","arguments":"{{}}","call_id":"c{turn}{call}"}}"#
+                ));
+            }
+            for call in 0..2 {
+                item(format!(r#"{{"type":"function_call_output","call_id":"c{turn}{call}","output":"x"}}"#));
+            }
+            item(format!(
+                r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"a{turn}"}}]}}"#
+            ));
+        }
+        let mut text = lines[..count].join("\n");
+        text.push('\n');
+        text
+    };
+    let session = |count: usize| {
+        let input = rejoin_formats::Input::new("rollout.jsonl", text(count).as_bytes()).unwrap();
+        rejoin_formats::sessions::read(&input, rejoin_formats::sessions::named("codex")).unwrap().remove(0)
+    };
+    let whole = session(29);
+    for count in 2..29 {
+        let (store, clock) = (memory(), Counting);
+        writer(&store, &clock).import(&whole).unwrap();
+        let older = writer(&store, &clock).import(&session(count)).unwrap();
+        assert_eq!(older.added, 0, "{count} lines");
+        assert_eq!(read_back(&store, &whole), lines(&whole), "{count} lines");
+    }
+}
+
 #[test]
 fn the_head_stays_where_somebody_went_on() {
     let (store, clock) = (memory(), Counting);
@@ -373,6 +423,13 @@ fn grows(states: &[Session]) -> Result<(), TestCaseError> {
         prop_assert_eq!(writer(&grown, &clock).import(state).unwrap().added, 0);
     }
     prop_assert_eq!(read_back(&grown, last), lines(last), "older states leave the head where it is");
+    // The same where the older states were never taken in: what they say is kept, and leads nowhere.
+    for state in states {
+        writer(&whole, &clock).import(state).unwrap();
+        prop_assert_eq!(read_back(&whole, last), lines(last), "older states that were never seen");
+    }
+    let again = writer(&whole, &clock).import(last).unwrap().added;
+    prop_assert_eq!((again, read_back(&whole, last)), (0, lines(last)));
     Ok(())
 }
 
