@@ -92,6 +92,31 @@ fn an_index_is_never_needed() {
     }
 }
 
+/// An older record beside a newer index, as a backup puts it back: what is listed is what is there.
+#[test]
+fn a_record_from_a_backup_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    let location = Location::Sqlite(path.clone());
+    fill(&*at(&location, Access::Write), 1, 3);
+    let backup = fs::read(&path).unwrap();
+    fill(&*at(&location, Access::Write), 3, 8);
+    assert_eq!(listed(&*at(&location, Access::Read)).len(), 7);
+    fs::write(&path, &backup).unwrap();
+    assert_eq!(listed(&*at(&location, Access::Read)).len(), 2);
+    // As many entries as the index had seen, and others.
+    fs::remove_file(folder.path().join("rejoin.db-index")).unwrap();
+    fill(&*at(&location, Access::Write), 3, 8);
+    fs::write(&path, &backup).unwrap();
+    fill(&*at(&location, Access::Write), 20, 30);
+    let model = Memory::new(digest);
+    fill(&model, 1, 3);
+    fill(&model, 20, 30);
+    let store = at(&location, Access::Read);
+    assert_eq!(listed(&*store), listed(&model));
+    assert_eq!(found(&*store, "apple*"), found(&model, "apple*"));
+}
+
 /// What was erased or deleted is not found, and its words are in no file of the store.
 #[test]
 fn what_is_gone_is_not_found() {

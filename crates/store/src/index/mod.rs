@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 1;
+const FORM: i64 = 2;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -66,6 +66,8 @@ pub(crate) trait Source: Send + Sync {
     ) -> Result<(), StoreError>;
     /// The entry with a key.
     fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError>;
+    /// The hash of the entry with a key, if there is one.
+    fn hash_at(&self, key: i64) -> Result<Option<Hash>, StoreError>;
     /// The keys of a conversation's entries.
     fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError>;
     /// Who says what entries are about.
@@ -118,7 +120,10 @@ impl Index {
         connection.execute_batch(SCHEMA).map_err(failed("making the index"))?;
         let removed = source.removed()?;
         connection
-            .execute("INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('removed', ?2)", (&name, removed))
+            .execute(
+                "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2)",
+                (&name, removed),
+            )
             .map_err(failed("making the index"))?;
         connection.pragma_update(None, "user_version", FORM).map_err(failed("making the index"))?;
         Ok(Self { connection })
@@ -153,6 +158,15 @@ impl Index {
         if state("removed")? != source.removed()? {
             return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
         }
+        // The record may have been put back from a copy; then what was seen last is not there, or is something else.
+        let mark: Option<String> = self
+            .connection
+            .prepare_cached("SELECT value FROM state WHERE name = 'mark'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(failed("reading the index"))?;
+        if mark != source.hash_at(state("seen")?)?.map(|hash| hash.to_string()) {
+            return Err(StoreError::ReadOnly(String::from("the record is another one")));
+        }
         let newest = source.newest()?;
         while state("seen")? < newest {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
@@ -185,6 +199,7 @@ impl Index {
             transaction
                 .execute("UPDATE state SET value = ?1 WHERE name = 'seen'", [seen])
                 .map_err(failed("writing the index"))?;
+            put_mark(&transaction, source.hash_at(seen)?).map_err(failed("writing the index"))?;
             transaction.commit().map_err(failed("writing the index"))?;
             if seen == before {
                 break;
@@ -295,6 +310,10 @@ impl Index {
             if known + 1 == removed {
                 work(&transaction)?;
                 transaction.execute("UPDATE state SET value = ?1 WHERE name = 'removed'", [removed])?;
+                let seen: i64 =
+                    transaction
+                        .query_row("SELECT value FROM state WHERE name = 'seen'", [], |row| row.get(0))?;
+                put_mark(&transaction, source.hash_at(seen).unwrap_or_default())?;
                 transaction.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
             }
             transaction.commit()
@@ -399,6 +418,12 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;")
         .map_err(failed("opening the index"))?;
     Ok(connection)
+}
+
+/// Keeps what was seen last.
+fn put_mark(connection: &Connection, hash: Option<Hash>) -> rusqlite::Result<()> {
+    let mark = hash.map(|hash| hash.to_string());
+    connection.execute("UPDATE state SET value = ?1 WHERE name = 'mark'", [mark]).map(drop)
 }
 
 /// Takes what was removed out of the log as well. If somebody reads, the next one does it.

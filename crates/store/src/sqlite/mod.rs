@@ -448,6 +448,16 @@ impl Source for Inner {
         Ok(found)
     }
 
+    fn hash_at(&self, key: i64) -> Result<Option<Hash>, StoreError> {
+        let reader = self.reader()?;
+        let found: Option<[u8; 32]> = reader
+            .connection
+            .prepare_cached("SELECT hash FROM entry WHERE key = ?1")
+            .and_then(|mut statement| statement.query_row([key], |row| row.get(0)).optional())
+            .map_err(failed("reading an entry"))?;
+        Ok(found.map(Hash::from_bytes))
+    }
+
     fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError> {
         let reader = self.reader()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(Vec::new()) };
