@@ -2,6 +2,24 @@
 
 use rejoin::record::json::write;
 
+/// JSON in which nothing steers a terminal: what would is spelled as an escape, and means the same.
+fn steady(text: String) -> String {
+    let steers = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    // Such characters can only stand inside of strings.
+    if !text.contains(steers) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// An object under construction.
 #[derive(Debug)]
 pub struct Object(String);
@@ -55,7 +73,7 @@ impl Object {
     /// The text.
     pub fn finish(mut self) -> String {
         self.0.push('}');
-        self.0
+        steady(self.0)
     }
 }
 

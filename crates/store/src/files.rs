@@ -118,3 +118,8 @@ pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     }
     Ok(bytes)
 }
+
+/// Whether there is something of that name. Not to be allowed to look is no answer.
+pub(crate) fn is_there(path: &Path) -> Result<bool, StoreError> {
+    path.try_exists().map_err(StoreError::io(format!("looking for {}", path.display())))
+}

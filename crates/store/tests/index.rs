@@ -117,6 +117,32 @@ fn a_record_from_a_backup_is_noticed() {
     assert_eq!(found(&*store, "apple*"), found(&model, "apple*"));
 }
 
+/// A file that was emptied, or cut off between two lines, looks whole; the index knows better.
+#[test]
+fn lines_that_are_gone_are_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = Location::Jsonl(folder.path().join("chats"));
+    let store = at(&location, Access::Write);
+    fill(&*store, 1, 4);
+    store.settle().unwrap();
+    drop(store);
+    let file = folder.path().join(format!("chats/{}.jsonl", Talk::new(2).id));
+    let text = fs::read_to_string(&file).unwrap();
+    let problems = || {
+        let mut found = Vec::new();
+        at(&location, Access::Read)
+            .verify(None, &mut |problem| found.push((problem.what, problem.torn)))
+            .unwrap();
+        found
+    };
+    assert_eq!(problems(), []);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    fs::write(&file, lines[..3].concat()).unwrap();
+    assert!(problems().iter().any(|(what, torn)| what == "2 of its 5 entries are missing" && !torn));
+    fs::write(&file, "").unwrap();
+    assert!(problems().iter().any(|(what, torn)| what == "5 of its 5 entries are missing" && !torn));
+}
+
 /// What was erased or deleted is not found, and its words are in no file of the store.
 #[test]
 fn what_is_gone_is_not_found() {

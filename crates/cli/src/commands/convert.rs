@@ -65,7 +65,12 @@ pub fn make(
             let directory = std::env::current_dir().unwrap_or_default();
             let directory = directory.to_string_lossy();
             let writing = Writing { model, now: clock::now(), directory: &directory };
-            sessions::write(session, format, on_broken, &writing)
+            let mut written = sessions::write(session, format, on_broken, &writing)?;
+            if format.name == "markdown" {
+                // It is made to be looked at, also on a terminal.
+                written.body = output::harmless_lines(&written.body);
+            }
+            Ok(written)
         }
     }
 }

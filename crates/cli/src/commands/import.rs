@@ -76,6 +76,8 @@ struct Counts {
     grown: usize,
     /// Files that cannot be read.
     unreadable: usize,
+    /// Files in a folder that are no sessions.
+    others: usize,
     /// Conversations that the store did not take.
     failed: usize,
 }
@@ -92,6 +94,15 @@ impl Counts {
         if self.unreadable > 0 {
             said.push_str(&format!("; {} could not be read", plural(self.unreadable as u64, "file")));
         }
+        if self.others > 0 {
+            said.push_str(&format!(
+                "; {} no sessions (name one to see why)",
+                match self.others {
+                    1 => String::from("1 other file is"),
+                    others => format!("{others} other files are"),
+                }
+            ));
+        }
         said + "."
     }
 }
@@ -107,7 +118,10 @@ impl Import<'_> {
         let sessions = match candidate.read(from) {
             Ok(sessions) => sessions,
             // Some file in a folder that somebody named: it need not be a session.
-            Err(_) if candidate.agent.is_none() && !candidate.named => return Ok(()),
+            Err(_) if candidate.agent.is_none() && !candidate.named => {
+                self.counts.others += 1;
+                return Ok(());
+            }
             Err(failure) => {
                 self.counts.unreadable += 1;
                 failure.say();

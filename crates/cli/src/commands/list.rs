@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use rejoin::{
     ConversationId,
-    record::Timestamp,
+    record::{Timestamp, limits::TITLE_CHARS},
     store::{Page, Query, Store, Summary},
 };
 
@@ -85,7 +85,7 @@ impl Listing {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
-        let title = harmless(summary.title.as_deref().unwrap_or("(untitled)"));
+        let title = short(&harmless(summary.title.as_deref().unwrap_or("(untitled)")));
         let state = paint(&format!("[{}]", summary.state), output::NOTE);
         let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
@@ -139,4 +139,13 @@ fn json(summary: &Summary, active: Option<ConversationId>) -> String {
         .text("updated_at", &summary.updated.to_string())
         .flag("active", active == Some(summary.id))
         .finish()
+}
+
+/// A title that fits on a line.
+fn short(title: &str) -> String {
+    let mut short: String = title.chars().take(TITLE_CHARS).collect();
+    if short.len() < title.len() {
+        short.push('…');
+    }
+    short
 }

@@ -179,7 +179,15 @@ impl Settings {
         let in_file = file::read(path)?;
         for key in KEYS {
             let variable = key.variable();
-            let set = std::env::var(&variable).ok().filter(|value| !value.is_empty());
+            let set = match std::env::var(&variable) {
+                Err(std::env::VarError::NotUnicode(_)) => {
+                    return Err(Failure::Usage {
+                        what: format!("the variable {variable} is not text"),
+                        hint: Some(format!("change it, or take it away: `unset {variable}`")),
+                    });
+                }
+                set => set.ok().filter(|value| !value.is_empty()),
+            };
             if let Some(value) = set {
                 let value = key.check(&value).map_err(|why| Failure::Usage {
                     what: format!("the variable {variable} does not fit: {why}"),

@@ -220,6 +220,17 @@ impl Folder {
         mark.rsplit(' ').next().map(str::to_owned)
     }
 
+    /// How many entries a conversation had when its file was last read. Nothing is read anew.
+    pub(crate) fn entries_of(&self, id: ConversationId) -> Option<u64> {
+        let open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match open.as_ref() {
+            Some(connection) => get(connection, id),
+            None if self.path.is_file() => get(&connect(&self.path).ok()?, id),
+            None => return None,
+        };
+        known.ok().flatten().map(|summary| summary.entries)
+    }
+
     /// A page of conversations, newest first.
     pub(crate) fn list(
         &self,

@@ -85,7 +85,7 @@ impl Jsonl {
     pub fn open(folder: &Path, options: Options) -> Result<Self, StoreError> {
         let mut read_only = None;
         match options.access {
-            Access::Read if !folder.exists() => return Err(StoreError::Missing(folder.to_owned())),
+            Access::Read if !files::is_there(folder)? => return Err(StoreError::Missing(folder.to_owned())),
             Access::Read => read_only = Some(String::from("it was opened to be read")),
             Access::Write => {
                 files::make_folder(folder)?;
@@ -407,7 +407,7 @@ impl Jsonl {
         each: &mut dyn FnMut(Problem),
     ) -> Result<Verified, StoreError> {
         let file = self.file(conversation)?;
-        scan::verify_with(conversation, each, |sink| {
+        let verified = scan::verify_with(conversation, each, |sink| {
             read::read(&file, Span { from: 0, locked: false }, &mut |read| {
                 // Reading has checked the bodies; of a long conversation they need not all be in memory.
                 let item = match read.item {
@@ -418,7 +418,15 @@ impl Jsonl {
                 ControlFlow::Continue(())
             })
             .map_err(self.unreadable(conversation))
-        })
+        })?;
+        // A file that was cut off between two lines, or emptied, looks whole. Whoever listed it before knows better.
+        #[cfg(feature = "sqlite")]
+        if let Some(before) = self.index.entries_of(conversation).filter(|before| *before > verified.entries)
+        {
+            let what = format!("{} of its {before} entries are missing", before - verified.entries);
+            each(Problem { conversation: Some(conversation), place: Place::Store, what, torn: false });
+        }
+        Ok(verified)
     }
 }
 

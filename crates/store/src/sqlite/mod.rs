@@ -37,6 +37,7 @@ use crate::{
     aside::Asides,
     digest::Digester,
     error::StoreError,
+    files,
     index::{Follower, Index, Source},
     location::Location,
     lock::{Holder, Lock, Locks},
@@ -143,7 +144,7 @@ impl Sqlite {
     /// # Errors
     /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
-        if options.access == Access::Read && !path.exists() {
+        if options.access == Access::Read && !files::is_there(path)? {
             return Err(StoreError::Missing(path.to_owned()));
         }
         let beside = |end: &str| {

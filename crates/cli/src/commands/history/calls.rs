@@ -40,7 +40,14 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
     if !path.exists() {
         let mut key = [0; 32];
         SystemClock.random(&mut key);
-        home::write_once(&path, &key).map_err(failed)?;
+        if let Err(why) = home::write_once(&path, &key) {
+            // Reading goes on; only the hashes of another time will be others.
+            output::talk(&format!(
+                "{} the key behind the hashes could not be kept ({why}): they hold for this list only",
+                paint("note:", output::NOTE)
+            ));
+            return Ok(CallKey(key));
+        }
     }
     let bytes = std::fs::read(&path).map_err(failed)?;
     <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
