@@ -540,3 +540,68 @@ fn a_damaged_file_is_an_error_with_its_line_if_checked_strictly() {
         &["line 4 is no entry of a conversation", "hint: what stands before that line was taken in"],
     );
 }
+
+/// What is stored cannot steer a terminal, in whatever form it is printed: JSON spells it as an escape that means the same.
+#[test]
+fn marks_that_steer_a_terminal_are_never_printed() {
+    Home::each(|home| {
+        let said = "plain \u{9b}31m \u{7f} \u{202e}drow \\u001b]0;title\\u0007 end";
+        let id = home.import("chat.json", &SOUND.replace("Two.", said));
+        let steers = |c: char| {
+            (c.is_control() && c != '\n' && c != '\t')
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        for arguments in [
+            &["history", "show", &id][..],
+            &["history", "show", &id, "--json"],
+            &["history", "show", &id, "--raw"],
+            &["history", "show", &id, "--view"],
+            &["history", "search", "plain", "--json"],
+            &["history", "search", "plain"],
+            &["history", "export", &id, "--to", "markdown"],
+            &["list"],
+            &["list", "--json"],
+        ] {
+            let printed = home.out(arguments);
+            let found: Vec<char> = printed.chars().filter(|c| steers(*c)).collect();
+            assert!(found.is_empty(), "{arguments:?} prints {found:?}");
+        }
+        let lines = home.lines(&["history", "show", &id, "--json"]);
+        let text = lines.last().unwrap()["content"].as_str().unwrap().to_owned();
+        assert!(
+            text.contains("\u{202e}drow") && text.contains('\u{9b}'),
+            "the escapes mean what was stored: {text}"
+        );
+    });
+}
+
+/// Files of a folder that are no sessions are counted, and a title that fills pages is cut in a list.
+#[test]
+fn what_is_passed_over_is_said() {
+    Home::each(|home| {
+        home.file("folder/one.json", SOUND);
+        home.file("folder/notes.txt", "no session");
+        home.file("folder/other.json", "{\"no\":\"conversation\"}");
+        let ran = home.run(&["import", &home.path("folder").display().to_string()]);
+        has(&ran.err, &["1 other file is no session (name it to see why)."]);
+        home.out(&["new", "--title", &"long ".repeat(1000)]);
+        assert!(home.out(&["list"]).lines().all(|line| line.chars().count() < 120));
+    });
+}
+
+/// A variable that is no text is not passed over: what was meant to go elsewhere must not go to the usual place.
+#[cfg(unix)]
+#[test]
+fn a_store_that_cannot_be_named_is_an_error() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_rejoin"))
+        .arg("new")
+        .env("REJOIN_HOME", home.path())
+        .env("REJOIN_STORE", std::ffi::OsStr::from_bytes(b"jsonl:/tmp/zz\xff"))
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("REJOIN_STORE is not text"));
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}

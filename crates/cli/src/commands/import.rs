@@ -94,14 +94,10 @@ impl Counts {
         if self.unreadable > 0 {
             said.push_str(&format!("; {} could not be read", plural(self.unreadable as u64, "file")));
         }
-        if self.others > 0 {
-            said.push_str(&format!(
-                "; {} no sessions (name one to see why)",
-                match self.others {
-                    1 => String::from("1 other file is"),
-                    others => format!("{others} other files are"),
-                }
-            ));
+        match self.others {
+            0 => {}
+            1 => said.push_str("; 1 other file is no session (name it to see why)"),
+            others => said.push_str(&format!("; {others} other files are no sessions (name one to see why)")),
         }
         said + "."
     }
