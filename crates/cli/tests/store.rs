@@ -468,7 +468,7 @@ fn control_sequences_are_stripped() {
         // The record has every byte.
         has(
             &home.out(&["history", "show", &id, "--raw"]),
-            &["\\u001b[31mrose\\u001b[0m\\n\\tnext \u{202e}line"],
+            &["\\u001b[31mrose\\u001b[0m\\n\\tnext \\u202eline"],
         );
     });
 }
