@@ -345,7 +345,60 @@ fn search(folder: &Path, count: usize) {
     }
 }
 
+/// How many entries several processes append to one store in a few seconds, each to its own conversation.
+fn writers(folder: &Path) {
+    const SECONDS: u64 = 4;
+    let count = |kind: &str, writers: u64| -> u64 {
+        let location = format!("{kind}:{}", folder.join(format!("writers-{writers}-{kind}")).display());
+        drop(store(&location));
+        let children: Vec<_> = (0..writers)
+            .map(|number| {
+                std::process::Command::new(std::env::current_exe().unwrap())
+                    .env("REJOIN_BENCH_WRITER", format!("{number} {SECONDS} {location}"))
+                    .stdout(std::process::Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let said = children.into_iter().map(|child| child.wait_with_output().unwrap().stdout);
+        said.map(|said| String::from_utf8(said).unwrap().trim().parse::<u64>().unwrap()).sum()
+    };
+    for kind in ["sqlite", "jsonl"] {
+        let (one, eight) = (count(kind, 1), count(kind, 8));
+        let unit = |count: u64| format!("{}/s", count / SECONDS);
+        line(
+            &format!("appends of 8 processes, {kind}"),
+            unit(eight),
+            unit(one),
+            eight as f64 / one as f64,
+            "of one",
+        );
+    }
+}
+
+/// One of the processes.
+fn writer(job: &str) {
+    let mut job = job.splitn(3, ' ');
+    let number: u64 = job.next().unwrap().parse().unwrap();
+    let time = Duration::from_secs(job.next().unwrap().parse().unwrap());
+    let store = store(job.next().unwrap());
+    let mut maker = Maker::new(100 + number);
+    let mut tail = Some(store.append(id(100 + number), None, &[maker.header(id(100 + number))]).unwrap());
+    let begun = Instant::now();
+    let mut count = 0;
+    while begun.elapsed() < time {
+        let text = maker.dice.text(1000);
+        let entry = maker.message(&text);
+        tail = Some(store.append(id(100 + number), tail, &[entry]).unwrap());
+        count += 1;
+    }
+    println!("{count}");
+}
+
 fn main() {
+    if let Ok(job) = std::env::var("REJOIN_BENCH_WRITER") {
+        return writer(&job);
+    }
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |name: &str| filter.as_deref().is_none_or(|filter| name.contains(filter));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -365,6 +418,9 @@ fn main() {
     }
     if wanted("list") {
         lists(folder);
+    }
+    if wanted("writers") {
+        writers(folder);
     }
     if wanted("search") {
         let count = std::env::var("REJOIN_BENCH_MESSAGES").ok().and_then(|count| count.parse().ok());
