@@ -20,8 +20,8 @@ use crate::{
 const ON_TERMINAL: usize = 20;
 /// What a script gets if it does not say: enough for most, and as quick in a store of a hundred thousand.
 const ELSEWHERE: usize = 100;
-/// How many are asked for at a time.
-const AT_A_TIME: usize = 500;
+/// How many are asked for at a time. A folder of files is looked through each time.
+const AT_A_TIME: usize = 5000;
 
 /// Lists conversations.
 pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
