@@ -15,5 +15,5 @@ pub fn wasm() -> Result<()> {
         println!("skipped: the target {TARGET} is not installed");
         return Ok(());
     }
-    run(&mut cargo(&["build", "--package", "rejoin", "--target", TARGET]))
+    run(&mut cargo(&["build", "--package", "rejoin", "--no-default-features", "--target", TARGET]))
 }
