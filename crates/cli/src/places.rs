@@ -94,9 +94,9 @@ impl Candidate {
             return unreadable("it is compressed; unpack it with `zstd -d`");
         }
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
-        let read = source::read(&name, from).or_else(|failure| {
+        let read = source::read(&self.path, from).or_else(|failure| {
             let format = self.agent.and_then(Agent::reads);
-            format.map_or(Err(failure), |format| source::read(&name, Some(format.name)))
+            format.map_or(Err(failure), |format| source::read(&self.path, Some(format.name)))
         });
         read.map(|(_, sessions)| sessions)
     }

@@ -16,11 +16,14 @@ use rejoin::{
 use crate::{beside::Beside, failure::Failure};
 
 /// Reads the conversations of a file, or of standard input for `-`.
-pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
+pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
+    let place = place.as_ref();
+    // A name need not be text to be a name; to a person it is shown as text.
+    let path = &*place.to_string_lossy();
     let (name, source) = if path == "-" {
         (String::from("standard input"), Box::new(io::stdin()) as Box<dyn io::Read>)
     } else {
-        (path.to_owned(), Box::new(file(path)?) as Box<dyn io::Read>)
+        (path.to_owned(), Box::new(file(place)?) as Box<dyn io::Read>)
     };
     let unreadable = |error: ReadError| {
         let hint = hint(&error, from);
@@ -29,7 +32,7 @@ pub fn read(path: &str, from: Option<&str>) -> Result<(Input, Vec<Session>), Fai
     let stopped =
         |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
     let format = from.and_then(sessions::named);
-    let beside = (path != "-").then(|| Beside::new(Path::new(path)));
+    let beside = (path != "-").then(|| Beside::new(place));
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let mut bytes = Vec::new();
     (&mut source).take(LOOK_AT).read_to_end(&mut bytes).map_err(stopped)?;
@@ -86,7 +89,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     })
 }
 
-fn file(path: &str) -> Result<File, Failure> {
+fn file(path: &Path) -> Result<File, Failure> {
     let unreadable = |error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::NotFound => Some(String::from("check the path; `-` reads standard input")),
@@ -96,7 +99,7 @@ fn file(path: &str) -> Result<File, Failure> {
             }
             _ => None,
         };
-        Failure::Unreadable { name: path.to_owned(), why: error.to_string(), hint }
+        Failure::Unreadable { name: path.display().to_string(), why: error.to_string(), hint }
     };
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {

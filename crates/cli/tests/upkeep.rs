@@ -605,3 +605,17 @@ fn a_store_that_cannot_be_named_is_an_error() {
     assert!(String::from_utf8_lossy(&ran.stderr).contains("REJOIN_STORE is not text"));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
+
+/// A file's name need not be text.
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_no_text_is_a_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    Home::each(|home| {
+        let folder = home.path("odd");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(std::ffi::OsStr::from_bytes(b"chat\xff.json")), SOUND).unwrap();
+        let ran = home.run(&["import", "--json", &folder.display().to_string()]);
+        assert_eq!((ran.code, ran.out.lines().count()), (0, 1), "{}", ran.err);
+    });
+}
