@@ -23,6 +23,8 @@ pub mod registry;
 pub(crate) mod render;
 pub(crate) mod said;
 pub(crate) mod tools;
+#[cfg(test)]
+mod trials;
 pub(crate) mod violation;
 
 pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};

@@ -2,12 +2,11 @@
 //! their verdicts, and damaged input of every kind. Must not use the codec.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::*;
+use crate::wire::trials;
 
 /// Every rule this checker can report.
 const RULES: &str = "\
@@ -477,91 +476,18 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
 
 #[test]
 fn every_fixture_has_its_verdict() {
-    let verdicts = fs::read_to_string(fixtures().join("verdicts.tsv")).unwrap();
-    let mut judged = BTreeSet::new();
-    for line in verdicts.lines().skip(1) {
-        let [fixture, dialect, verdict] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
-        if dialect != "bedrock" {
-            continue;
-        }
-        let violations =
-            check(&fs::read(fixtures().join("bedrock").join(format!("{fixture}.json"))).unwrap());
-        if verdict == "ok" {
-            assert_eq!(violations, [], "{fixture}");
-        } else {
-            let refused = violations.iter().any(|violation| violation.rule == verdict);
-            assert!(refused, "{fixture} does not break {verdict}: {violations:#?}");
-        }
-        judged.insert(format!("{fixture}.json"));
-    }
-    let files = fs::read_dir(fixtures().join("bedrock")).unwrap();
-    let files: BTreeSet<String> =
-        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(files, judged);
-    assert_eq!(judged, (1..=24).map(|number| format!("F{number:02}.json")).collect());
+    trials::fixtures_have_their_verdicts("bedrock", check, 1..=24);
 }
 
 #[test]
 fn no_bytes_make_it_panic() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
-    for _ in 0..2000 {
-        let noise: Vec<u8> = (0..random(64)).map(|_| random(256) as u8).collect();
-        check(&noise);
-        let tokens =
-            [r#"{"#, "}", "[", "]", ",", ":", r#""messages""#, r#""\ud83d""#, "1e999", "null", "\"", " "];
-        let soup: String = (0..random(32)).map(|_| tokens[random(tokens.len())]).collect();
-        check(soup.as_bytes());
-    }
-    for file in fs::read_dir(fixtures().join("bedrock")).unwrap() {
-        let whole = fs::read(file.unwrap().path()).unwrap();
-        let whole = whole.trim_ascii_end();
-        for end in (0..whole.len()).step_by(1 + whole.len() / 300) {
-            assert_ne!(check(&whole[..end]), [], "a body cut at {end}");
-            let mut bent = whole.to_vec();
-            bent[end] = random(256) as u8;
-            check(&bent);
-        }
-    }
+    trials::no_bytes_make_it_panic("bedrock", check, r#""messages""#);
 }
 
 #[test]
 fn no_type_in_any_place_makes_it_panic() {
-    let deep = "[".repeat(900) + &"]".repeat(900);
-    let strange =
-        [json!(null), json!(true), json!(7), json!(""), json!([]), json!([[]]), json!({}), json!("DEEP")];
     let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    for body in bodies.filter(|body| places(body).len() < 60) {
-        for place in places(&body) {
-            for value in &strange {
-                let mut bent = body.clone();
-                *bent.pointer_mut(&place).unwrap() = value.clone();
-                check(bent.to_string().replace(r#""DEEP""#, &deep).as_bytes());
-            }
-        }
-    }
-}
-
-/// The JSON pointer of each value in a body.
-fn places(body: &Value) -> Vec<String> {
-    let mut places = vec![(String::new(), body)];
-    let mut next = 0;
-    while let Some((place, value)) = places.get(next).cloned() {
-        next += 1;
-        match value {
-            Value::Object(fields) => {
-                places.extend(fields.iter().map(|(key, v)| (format!("{place}/{key}"), v)));
-            }
-            Value::Array(items) => {
-                places.extend(items.iter().enumerate().map(|(k, v)| (format!("{place}/{k}"), v)));
-            }
-            _ => {}
-        }
-    }
-    places.into_iter().map(|(place, _)| place).collect()
+    trials::no_type_in_any_place_makes_it_panic(check, bodies);
 }
 
 fn rules(body: &[u8]) -> Vec<&'static str> {
@@ -570,10 +496,6 @@ fn rules(body: &[u8]) -> Vec<&'static str> {
 
 fn check_value(body: &Value) -> Vec<Violation> {
     check(body.to_string().as_bytes())
-}
-
-fn fixtures() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
 fn turns(messages: impl IntoIterator<Item = Value>) -> Value {
