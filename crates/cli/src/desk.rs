@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rejoin::{
     ConversationId,
-    engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
+    engine::{self, Clock as _, EngineError, Mode, Recorded, SystemClock, Writer},
     store::{Access, Holder, Location, Store, StoreError},
 };
 
@@ -158,7 +158,7 @@ pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
 
 /// This process, as the holder of a lock.
 pub fn holder(command: &str) -> Holder {
-    Holder::this(command, crate::clock::now())
+    Holder::this(command, SystemClock.now())
 }
 
 /// Brings the index up to date after writing. No entry is lost if that fails, and the next one tries again.

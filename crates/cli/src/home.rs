@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::store::Location;
+use rejoin::{
+    engine::{Clock as _, SystemClock},
+    store::Location,
+};
 
 use crate::failure::Failure;
 
@@ -121,7 +124,7 @@ pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A name beside a file that nobody else uses, nor a process that was killed before.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let now = crate::clock::now().as_microsecond();
+    let now = SystemClock.now().as_microsecond();
     path.with_file_name(format!(".{name}.{}-{now}.new", std::process::id()))
 }
 

@@ -2,9 +2,11 @@
 
 use rejoin::record::json::write;
 
+use crate::output::turns;
+
 /// JSON in which nothing steers a terminal: what would is spelled as an escape, and means the same.
 fn steady(text: String) -> String {
-    let steers = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    let steers = |c: char| matches!(c, '\u{7f}'..='\u{9f}') || turns(c);
     // Such characters can only stand inside of strings.
     if !text.contains(steers) {
         return text;

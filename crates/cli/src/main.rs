@@ -6,7 +6,6 @@
 mod active;
 mod args;
 mod beside;
-mod clock;
 mod commands;
 mod desk;
 mod failure;

@@ -72,13 +72,15 @@ pub fn talk(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
+/// Whether a character turns the direction of writing.
+pub fn turns(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
 /// Text of a model, a tool or a file, made harmless for a terminal: control characters become visible, and the marks that
 /// turn the direction of writing go.
 pub fn harmless(text: &str) -> String {
-    text.chars()
-        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}'))
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().filter(|c| !turns(*c)).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// The same for a text of several lines: line breaks and tabs stay, and whole control sequences go.

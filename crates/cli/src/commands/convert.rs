@@ -2,7 +2,7 @@
 
 use rejoin::{
     ConvertError, Converted, Finding, OnBroken, Session, convert,
-    engine::Mode,
+    engine::{Clock as _, Mode, SystemClock},
     record::Entry,
     sessions::{self, Writing},
 };
@@ -10,7 +10,6 @@ use rejoin::{
 use super::report;
 use crate::{
     args::{ConvertArguments, Destination},
-    clock,
     desk::Flags,
     failure::Failure,
     home::Home,
@@ -64,7 +63,7 @@ pub fn make(
         Destination::Format(format) => {
             let directory = std::env::current_dir().unwrap_or_default();
             let directory = directory.to_string_lossy();
-            let writing = Writing { model, now: clock::now(), directory: &directory };
+            let writing = Writing { model, now: SystemClock.now(), directory: &directory };
             let mut written = sessions::write(session, format, on_broken, &writing)?;
             if format.name == "markdown" {
                 // It is made to be looked at, also on a terminal.

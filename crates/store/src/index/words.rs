@@ -1,6 +1,6 @@
 //! Searching: from what a person types to entries, best first, with the hits marked.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::collections::HashMap;
 
 use rejoin_record::{ConversationId, Entry};
 
@@ -52,16 +52,9 @@ pub(super) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, S
         None => None,
         Some(conversation) => Some(source.keys_of(conversation)?.into_iter().collect()),
     };
-    let found = Index::with(source, |connection| {
+    let keys = Index::with(source, |connection| {
         matching(connection, &query(&parts), within.as_ref(), search.limit).map_err(failed("searching"))
-    });
-    let keys = match found {
-        Ok(keys) => keys,
-        Err(why) => {
-            tracing::debug!("searching without the index: {why}");
-            return by_reading(source, &parts, search);
-        }
-    };
+    })?;
     let mut summaries: HashMap<ConversationId, Option<Summary>> = HashMap::new();
     let mut hits = Vec::new();
     for (key, score) in keys {
@@ -101,44 +94,6 @@ pub(super) fn hit(
         excerpt: excerpt.unwrap_or_else(|| scan::beginning(&words.text)),
         score,
     })
-}
-
-/// Searches by reading everything, where there is no index.
-fn by_reading(
-    source: &dyn Source,
-    parts: &[(Vec<String>, bool)],
-    search: &Search,
-) -> Result<Vec<Hit>, StoreError> {
-    let mut hits: Vec<Hit> = Vec::new();
-    let mut summaries: HashMap<ConversationId, Summary> = HashMap::new();
-    source.behind(0, &mut |_, conversation, entry| {
-        let Ok(entry) = entry else { return ControlFlow::Continue(()) };
-        let mut digest = source.digester()(&entry);
-        let time = digest.time.unwrap_or(entry.envelope().timestamp);
-        let wanted = search.within.is_none_or(|within| within == conversation);
-        if let Some(words) = digest.words.take().filter(|_| wanted)
-            && let Some((excerpt, count)) = scan::excerpt(&words.text, parts)
-        {
-            hits.push(Hit {
-                conversation,
-                title: None,
-                entry: entry.id(),
-                seq: entry.envelope().seq,
-                time,
-                role: words.role,
-                excerpt,
-                score: -(count as f64) / (1.0 + words.text.len() as f64 / 1000.0),
-            });
-        }
-        summaries.entry(conversation).or_insert_with(|| Summary::new(conversation)).add(&entry, digest);
-        ControlFlow::Continue(())
-    })?;
-    hits.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.time.cmp(&a.time)));
-    hits.truncate(search.limit);
-    for hit in &mut hits {
-        hit.title = summaries.get(&hit.conversation).and_then(|summary| summary.title.clone());
-    }
-    Ok(hits)
 }
 
 /// Keys and scores of the entries that match, best first.

@@ -554,7 +554,13 @@ impl Store for Sqlite {
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        Index::search(&*self.inner, search)
+        match Index::search(&*self.inner, search) {
+            Ok(hits) => Ok(hits),
+            Err(why) => {
+                tracing::debug!("searching without the index: {why}");
+                scan::search(self, &self.ids("", usize::MAX)?, self.inner.digester, search)
+            }
+        }
     }
 
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
