@@ -199,3 +199,20 @@ fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     }
     all
 }
+
+/// The index follows by itself, soon after an append: nobody has to list or search first.
+#[test]
+fn the_index_follows_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = at(&Location::Sqlite(folder.path().join("rejoin.db")), Access::Write);
+    fill(&*store, 1, 4);
+    let indexed = || -> Option<i64> {
+        let index = rusqlite::Connection::open(folder.path().join("rejoin.db-index")).ok()?;
+        index.query_row("SELECT count(*) FROM summary", [], |row| row.get(0)).ok()
+    };
+    let begun = std::time::Instant::now();
+    while indexed() != Some(3) {
+        assert!(begun.elapsed().as_secs() < 20, "the index does not follow: {:?}", indexed());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
