@@ -10,10 +10,14 @@ mod copy;
 mod digest;
 mod error;
 mod import;
+#[cfg(feature = "agent")]
+pub mod provider;
 pub mod reading;
 pub mod resolve;
 pub mod rollout;
 pub mod storage;
+#[cfg(feature = "agent")]
+pub mod tools;
 mod writer;
 
 pub use calls::{CallKey, CallRecord, CallStatus};

@@ -31,6 +31,10 @@ pub struct Context {
     pub fields: Vec<Field>,
     /// How many of them stood before the messages.
     pub before_messages: usize,
+    /// Instructions of the conversation's own, of no dialect: they stand before everything else, where the dialect has them.
+    pub instructions: Option<Text>,
+    /// Tools of the conversation's own, of no dialect: declared before those of the fields.
+    pub offered: Vec<ToolDeclaration>,
 }
 
 /// A tool that a model may call.
@@ -48,6 +52,21 @@ pub struct ToolDeclaration {
     pub kind: ToolKind,
     /// Fields that have no counterpart in other dialects.
     pub more: Vec<String>,
+}
+
+impl ToolDeclaration {
+    /// A tool that takes a JSON object.
+    #[must_use]
+    pub fn function(name: impl Into<Text>, description: impl Into<Text>, schema: Raw) -> Self {
+        Self {
+            name: name.into(),
+            description: Some(description.into()),
+            schema: Some(schema),
+            raw: Raw::new("{}"),
+            kind: ToolKind::Function,
+            more: Vec::new(),
+        }
+    }
 }
 
 /// Kinds of tools.
@@ -145,6 +164,7 @@ impl Context {
             whole_body: root.get("whole_body").and_then(Value::as_bool).unwrap_or(false),
             before_messages: usize::try_from(before).unwrap_or(0).min(fields.len()),
             fields,
+            ..Self::default()
         })
     }
 

@@ -10,6 +10,7 @@
 mod chat;
 pub mod context;
 pub mod convert;
+pub mod draft;
 mod gemini;
 pub mod input;
 mod responses;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use context::Context;
 pub use convert::{ConvertError, Converted, Target, convert};
+pub use draft::Draft;
 pub use input::Input;
 pub use session::{ReadError, Session};
 pub use wire::registry::Dialect;

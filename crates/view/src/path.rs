@@ -42,16 +42,39 @@ pub fn path(tree: &Tree<'_>) -> Path {
             let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
             walk.found(entry.id(), finding.about(link.parent.to_string()));
         }
-        match Content::of(entry) {
-            Content::Message(message) => walk.message(entry.id(), message),
+        walk.add(entry.id(), Content::of(entry));
+    }
+    let history = History::with(walk.messages, walk.calls.into_fates(), walk.sent);
+    Path { history, entries: walk.entries, findings: walk.findings, found_at: walk.found_at }
+}
+
+/// A path as it is walked, entry by entry. A running conversation keeps it and goes on.
+#[derive(Debug, Default)]
+pub struct Walk {
+    messages: Vec<Arc<Message>>,
+    entries: Vec<EntryId>,
+    calls: Calls,
+    sent: Vec<usize>,
+    findings: Vec<Finding>,
+    found_at: Vec<EntryId>,
+    /// A turn of ours is under way: a call in it runs only after an entry that says so.
+    in_turn: bool,
+    compactions: usize,
+}
+
+impl Walk {
+    /// Takes the next entry of the path.
+    pub fn add(&mut self, entry: EntryId, content: Content) {
+        match content {
+            Content::Message(message) => self.message(entry, message),
             Content::Compacted(compacted) => {
-                walk.compact(compacted.keep_from);
+                self.compact(compacted.keep_from);
                 if !compacted.summary.is_blank() {
-                    walk.message(entry.id(), Message::user(compacted.summary));
+                    self.message(entry, Message::user(compacted.summary));
                     // It stands before what stays.
-                    walk.messages.rotate_right(1);
-                    walk.entries.rotate_right(1);
-                    walk.calls.shift(1);
+                    self.messages.rotate_right(1);
+                    self.entries.rotate_right(1);
+                    self.calls.shift(1);
                 }
             }
             Content::Closed(closed) => {
@@ -61,50 +84,48 @@ pub fn path(tree: &Tree<'_>) -> Path {
                         Decision::Interrupted => Fate::ClosedInterrupted,
                         Decision::Rerun => Fate::Unknown,
                     };
-                    walk.calls.set(call.entry, call.block, fate);
+                    self.calls.set(call.entry, call.block, fate);
                 }
             }
-            Content::Turn(turn) => match (turn.state, turn.call) {
-                (TurnState::Started, _) => walk.sent.push(walk.messages.len()),
-                (TurnState::CallRunning, Some(call)) => {
-                    walk.calls.set(call.entry, call.block, Fate::Started);
-                }
-                (TurnState::CallAwaitingApproval, Some(call)) => {
-                    walk.calls.set(call.entry, call.block, Fate::AwaitingApproval);
-                }
-                _ => {}
-            },
+            Content::Turn(turn) => self.turn(turn.state, turn.call.map(|call| (call.entry, call.block))),
             Content::Unreadable(_) => {
-                let at = Position::message(walk.messages.len());
+                let at = Position::message(self.messages.len());
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-                walk.found(entry.id(), finding.about(entry.id().to_string()));
+                self.found(entry, finding.about(entry.to_string()));
             }
             _ => {}
         }
     }
-    let history = History::with(walk.messages, walk.calls.into_fates(), walk.sent);
-    Path { history, entries: walk.entries, findings: walk.findings, found_at: walk.found_at }
-}
 
-/// The path, as far as it was walked.
-#[derive(Default)]
-struct Walk {
-    messages: Vec<Arc<Message>>,
-    entries: Vec<EntryId>,
-    calls: Calls,
-    sent: Vec<usize>,
-    findings: Vec<Finding>,
-    found_at: Vec<EntryId>,
-}
+    fn turn(&mut self, state: TurnState, call: Option<(EntryId, u64)>) {
+        match (state, call) {
+            (TurnState::Started, _) => {
+                self.in_turn = true;
+                self.sent.push(self.messages.len());
+            }
+            (TurnState::CallRunning, Some((entry, block))) => self.calls.set(entry, block, Fate::Started),
+            (TurnState::CallAwaitingApproval, Some((entry, block))) => {
+                self.calls.set(entry, block, Fate::AwaitingApproval);
+            }
+            (TurnState::Ended | TurnState::Interrupted, _) => self.in_turn = false,
+            (TurnState::CallRunning | TurnState::CallAwaitingApproval, None) => {}
+        }
+    }
 
-impl Walk {
     fn found(&mut self, entry: EntryId, finding: Finding) {
         self.findings.push(finding);
         self.found_at.push(entry);
     }
 
     fn message(&mut self, entry: EntryId, message: Message) {
-        self.calls.places.insert(entry, self.messages.len());
+        let place = self.messages.len();
+        self.calls.places.insert(entry, place);
+        if self.in_turn {
+            for (block, _) in message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some())
+            {
+                self.calls.fates.insert((place, block), Fate::NotStarted);
+            }
+        }
         self.messages.push(Arc::new(message));
         self.entries.push(entry);
     }
@@ -118,11 +139,45 @@ impl Walk {
         self.calls.cut(from);
         // What was sent before the compaction was another list.
         self.sent.clear();
+        self.compactions += 1;
+    }
+
+    /// The messages so far.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// The entry of each message.
+    #[must_use]
+    pub fn entries(&self) -> &[EntryId] {
+        &self.entries
+    }
+
+    /// Before which messages requests were sent, in order.
+    #[must_use]
+    pub fn sent(&self) -> &[usize] {
+        &self.sent
+    }
+
+    /// How often the list was replaced by another one.
+    #[must_use]
+    pub fn compactions(&self) -> usize {
+        self.compactions
+    }
+
+    /// What is known of the calls of a message, by block.
+    #[must_use]
+    pub fn fates(&self, message: usize) -> Vec<(usize, Fate)> {
+        let Some(blocks) = self.messages.get(message).map(|message| message.blocks.len()) else {
+            return Vec::new();
+        };
+        (0..blocks).filter_map(|block| Some((block, *self.calls.fates.get(&(message, block))?))).collect()
     }
 }
 
 /// What the entries say of calls.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Calls {
     /// Where the message of an entry stands.
     places: HashMap<EntryId, usize>,

@@ -22,6 +22,7 @@ pub mod openai_responses;
 pub mod registry;
 pub(crate) mod render;
 pub(crate) mod said;
+pub mod stream;
 pub(crate) mod tools;
 #[cfg(test)]
 mod trials;

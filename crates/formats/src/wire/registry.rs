@@ -6,7 +6,7 @@ use rejoin_view::{Rule, SoundView};
 
 use super::{
     DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, gemini, mistral, ollama,
-    openai_chat, openai_responses,
+    openai_chat, openai_responses, stream::StreamDecoder,
 };
 use crate::convert::Target;
 
@@ -26,6 +26,10 @@ pub trait Wire: Sync {
     /// # Errors
     /// If the bytes are not a response of this dialect.
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError>;
+    /// Decodes a response as it streams in; none where nobody streams the dialect.
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        None
+    }
     /// What the provider would refuse in a request body.
     fn check(&self, body: &[u8]) -> Vec<Violation>;
     /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.

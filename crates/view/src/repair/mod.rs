@@ -203,6 +203,36 @@ impl Repairer {
         self.base = stretch.end;
     }
 
+    /// The calls since the last seal that have no result, each with what a request that leaves now would say of it:
+    /// [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`].
+    #[must_use]
+    pub fn undecided(&self) -> Vec<KnownCall> {
+        let mut decisions = self.work.pairing.decisions(self.work.policy);
+        let mut undecided = Vec::new();
+        for (place, message) in self.pending.iter().enumerate() {
+            let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+            for (block, _) in calls {
+                // One decision for each call, in the same order.
+                if let Some(Some(fate)) = decisions.next() {
+                    undecided.push(KnownCall { message: self.base + place, block, fate });
+                }
+            }
+        }
+        undecided
+    }
+
+    /// How many messages were added.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.base + self.pending.len()
+    }
+
+    /// Whether none was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The view as it is now. Costs what was added since the last seal, a pointer for each chunk before it, and the findings
     /// so far.
     #[must_use]

@@ -339,6 +339,16 @@ impl Pairing {
         }
     }
 
+    /// What a request that leaves now would decide about the calls since the last one: one for each call, in order; none
+    /// for a call that needs no decision.
+    pub(super) fn decisions(&self, policy: Policy) -> impl Iterator<Item = Option<Fate>> {
+        self.calls[self.epoch_start..].iter().map(move |call| {
+            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
+            let open = !visible && !call.fate.is_closed();
+            open.then(|| decide(policy, call.fate, call.malformed))
+        })
+    }
+
     /// What comes now cannot change what came before.
     pub(super) fn next_epoch(&mut self) {
         self.epoch += 1;

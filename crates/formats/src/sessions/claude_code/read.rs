@@ -313,7 +313,7 @@ fn context(model: Option<&str>) -> Context {
         Field { name: Text::new("model"), value: Raw::new(value) }
     });
     let fields: Vec<Field> = field.into_iter().collect();
-    Context { dialect: Some(Dialect::Anthropic), whole_body: false, before_messages: fields.len(), fields }
+    Context { dialect: Some(Dialect::Anthropic), before_messages: fields.len(), fields, ..Context::default() }
 }
 
 /// The file that a result says its full text was saved to.

@@ -1,0 +1,179 @@
+//! What can go wrong with a provider, typed: whoever reads it knows whether to try again, and a person knows what to do.
+//!
+//! No error holds a secret: whoever makes one takes keys out of what the provider said.
+
+use std::time::Duration;
+
+use rejoin_formats::wire::{TooLarge, stream};
+
+/// What a provider said with an error status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The provider.
+    pub provider: String,
+    /// The HTTP status; none if it failed in the middle of an answer.
+    pub status: Option<u16>,
+    /// The provider's word for the kind of error.
+    pub kind: Option<String>,
+    /// What it says.
+    pub message: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.provider)?;
+        match self.status {
+            Some(status) => write!(f, " answered {status}: {}", self.message),
+            None => write!(f, " stopped: {}", self.message),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// No key, or none that the provider takes.
+    #[error("{0}")]
+    Unauthorized(Fault),
+    /// There is no key to send.
+    #[error("there is no key for {provider}")]
+    NoKey {
+        /// The provider.
+        provider: String,
+        /// Where a key may be put.
+        hint: String,
+    },
+    /// The provider does not know the model, or the address.
+    #[error("{0}")]
+    NotFound(Fault),
+    /// Too many requests, or no money left.
+    #[error("{fault}")]
+    RateLimited {
+        /// What it said.
+        fault: Fault,
+        /// When to come back, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// It has too much to do, or is broken.
+    #[error("{fault}")]
+    Unavailable {
+        /// What it said.
+        fault: Fault,
+        /// When to come back, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The conversation is longer than the model's window.
+    #[error("{0}")]
+    ContextLength(Fault),
+    /// It does not take the request: the sequence of messages, or something else in it.
+    #[error("{0}")]
+    Refused(Fault),
+    /// The request is larger than the provider takes; it was not sent.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// Nobody answers there.
+    #[error("{provider} cannot be reached at {url}: {why}")]
+    Unreachable {
+        /// The provider.
+        provider: String,
+        /// The address.
+        url: String,
+        /// What the system says.
+        why: String,
+    },
+    /// Nothing came for too long.
+    #[error("{provider} sent nothing for {} seconds", .after.as_secs())]
+    TimedOut {
+        /// The provider.
+        provider: String,
+        /// How long that was.
+        after: Duration,
+    },
+    /// What came is not a response.
+    #[error("what came back is not an answer: {0}")]
+    Garbage(String),
+    /// The answer stopped in the middle.
+    #[error("the answer was cut off")]
+    Cut,
+    /// The answer said nothing at all.
+    #[error("the answer was empty")]
+    Empty,
+    /// The script of a scripted provider has come to its end, or another provider's own reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ProviderError {
+    /// A failure in the middle of an answer.
+    #[must_use]
+    pub fn from_fault(fault: stream::Fault) -> Self {
+        let fault = Fault {
+            provider: String::from("the provider"),
+            status: None,
+            kind: fault.kind,
+            message: fault.message,
+        };
+        Self::Unavailable { fault, retry_after: None }
+    }
+
+    /// A name for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized(_) => "UNAUTHORIZED",
+            Self::NoKey { .. } => "NO_KEY",
+            Self::NotFound(_) => "NOT_FOUND",
+            Self::RateLimited { .. } => "RATE_LIMITED",
+            Self::Unavailable { .. } => "UNAVAILABLE",
+            Self::ContextLength(_) => "CONTEXT_LENGTH",
+            Self::Refused(_) => "REFUSED",
+            Self::TooLarge(_) => "TOO_LARGE",
+            Self::Unreachable { .. } => "UNREACHABLE",
+            Self::TimedOut { .. } => "TIMED_OUT",
+            Self::Garbage(_) => "GARBAGE",
+            Self::Cut => "CUT",
+            Self::Empty => "EMPTY_ANSWER",
+            Self::Other(_) => "PROVIDER",
+        }
+    }
+
+    /// Whether the same request may work a little later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited { .. }
+                | Self::Unavailable { .. }
+                | Self::Unreachable { .. }
+                | Self::TimedOut { .. }
+        )
+    }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoKey { hint, .. } => hint.clone(),
+            Self::Unauthorized(fault) => {
+                format!(
+                    "check the key: `rejoin auth status`; a new one: `rejoin auth login {}`",
+                    fault.provider
+                )
+            }
+            Self::NotFound(_) => String::from("see what there is: `rejoin models list`"),
+            Self::RateLimited { .. } => String::from("wait a little, then `rejoin resume`; nothing is lost"),
+            Self::Unavailable { .. } | Self::Cut | Self::TimedOut { .. } | Self::Empty => {
+                String::from("`rejoin resume` continues; nothing is lost")
+            }
+            Self::ContextLength(_) | Self::TooLarge(_) => String::from(
+                "the conversation is too long for this model: choose one with a larger window (`--model`)",
+            ),
+            Self::Refused(_) => {
+                String::from("`rejoin check @ --for DIALECT` says what a provider may dislike")
+            }
+            Self::Unreachable { .. } => String::from("check the network and `--base-url`; nothing is lost"),
+            Self::Garbage(_) => String::from("is `--base-url` the address of this provider's API?"),
+            Self::Other(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Who answers: the trait of every provider, and what goes in and out of it.
+//!
+//! A provider gets a [`Request`], which only a sound view can become, and streams the answer. It never appends anything,
+//! never runs a tool and never repeats a request whose answer has begun.
+
+mod error;
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+pub use error::{Fault, ProviderError};
+use rejoin_formats::{
+    Context, Dialect, Draft,
+    context::ToolDeclaration,
+    draft::Body,
+    wire::stream::{Delta, Received, Stop, Usage},
+};
+use rejoin_record::{Message, block::Origin};
+use rejoin_view::{History, Policy, SoundView, repair};
+
+/// Something that is being done.
+pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a provider is and where it is: what reasoning is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Endpoint {
+    /// The provider's name, such as `anthropic`.
+    pub provider: String,
+    /// The dialect that requests are written in; none for a provider that reads the view itself.
+    pub dialect: Option<Dialect>,
+    /// The model.
+    pub model: String,
+    /// The address that requests go to, without secrets; none without a network.
+    pub url: Option<String>,
+    /// A hash of the account, if there is one.
+    pub account: Option<String>,
+}
+
+impl Endpoint {
+    /// What is noted in reasoning that comes from here.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        let text = |text: &Option<String>| text.as_deref().map(Into::into);
+        Origin {
+            dialect: self.dialect.map(|dialect| dialect.name().into()),
+            provider: Some(self.provider.as_str().into()),
+            endpoint: text(&self.url),
+            account: text(&self.account),
+            model: Some(self.model.as_str().into()),
+            prefix: None,
+            incomplete: false,
+        }
+    }
+}
+
+/// A request: what the model is to see.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The messages, sound.
+    pub view: SoundView,
+    /// Instructions and tools.
+    pub context: Arc<Context>,
+    /// The body in the provider's dialect; none if it has none.
+    pub body: Option<Body>,
+}
+
+impl Request {
+    /// The messages, one after the other.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.view.to_messages()
+    }
+}
+
+/// A model that a provider offers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Model {
+    /// Its name in requests.
+    pub id: String,
+    /// Its name for people, if it has another one.
+    pub name: Option<String>,
+    /// How many tokens it takes, if the provider says.
+    pub window: Option<u64>,
+    /// How many tokens it answers at most, if the provider says.
+    pub max_output: Option<u64>,
+}
+
+/// What is told while a request is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A piece of the answer.
+    Delta(Delta),
+    /// It did not work, and is tried again.
+    Retrying {
+        /// Which attempt comes next, from 2.
+        attempt: u32,
+        /// How long it waits before that.
+        wait: std::time::Duration,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+/// Takes what is told while a request is under way.
+pub type Listener<'a> = &'a mut (dyn FnMut(Progress) + Send);
+
+/// Who answers.
+pub trait Provider: Send + Sync {
+    /// What it is and where it is.
+    fn endpoint(&self) -> &Endpoint;
+
+    /// Fields that its requests have beside messages, instructions, tools and model, such as how long an answer may be. They
+    /// are part of the context, in the provider's dialect.
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Sends a request and listens to the answer. If the future is dropped, the request is given up.
+    ///
+    /// An answer that was cut is no error here: what arrived is in it, and its end says so. An error means that nothing
+    /// arrived.
+    fn send<'a>(
+        &'a self,
+        request: &'a Request,
+        listener: Listener<'a>,
+    ) -> Doing<'a, Result<Received, ProviderError>>;
+
+    /// The models that it offers.
+    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Asks once: any messages in, a whole answer out. Calls without results, and results without calls, do not go out.
+    fn complete<'a>(
+        &'a self,
+        messages: &'a [Message],
+        tools: &'a [ToolDeclaration],
+    ) -> Doing<'a, Result<CompletionResponse, ProviderError>> {
+        Box::pin(async move {
+            let history: History = messages.iter().cloned().collect();
+            let view = repair(&history, Policy::Drop).view;
+            let endpoint = self.endpoint();
+            let context = context_of(self.fields(), endpoint.dialect, None, tools.to_vec());
+            let body = match endpoint.dialect {
+                None => None,
+                Some(dialect) => {
+                    let model = Some(endpoint.model.clone());
+                    let mut draft = Draft::new(dialect, context.clone(), model, endpoint.origin());
+                    Some(draft.request(&view)?.body)
+                }
+            };
+            let request = Request { view, context: Arc::new(context), body };
+            let received = self.send(&request, &mut |_| {}).await?;
+            CompletionResponse::of(received)
+        })
+    }
+}
+
+/// What surrounds the messages of a provider's requests.
+#[must_use]
+pub fn context_of(
+    fields: Vec<(&'static str, String)>,
+    dialect: Option<Dialect>,
+    instructions: Option<&str>,
+    offered: Vec<ToolDeclaration>,
+) -> Context {
+    let instructions = instructions.map(Into::into);
+    let mut context = Context { dialect, whole_body: true, instructions, offered, ..Context::default() };
+    for (name, value) in fields {
+        context.put(name, &value);
+    }
+    context.before_messages = context.fields.len();
+    context
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct CompletionResponse {
+    /// What the model said.
+    pub message: Message,
+    /// Tokens, where they were counted.
+    pub token_usage: Option<Usage>,
+    /// Why it stopped.
+    pub stop: Stop,
+}
+
+impl CompletionResponse {
+    /// A whole answer, or why it is none.
+    ///
+    /// # Errors
+    /// If it was cut, or the provider failed in the middle of it.
+    pub fn of(received: Received) -> Result<Self, ProviderError> {
+        use rejoin_formats::wire::stream::End;
+        let stop = match received.end {
+            End::Complete(stop) => stop,
+            End::Cut => return Err(ProviderError::Cut),
+            End::Failed(fault) => return Err(ProviderError::from_fault(fault)),
+            End::Garbage(why) => return Err(ProviderError::Garbage(why)),
+        };
+        let message = received.message.ok_or(ProviderError::Empty)?;
+        Ok(Self { message, token_usage: received.usage, stop })
+    }
+}

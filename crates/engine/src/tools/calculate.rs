@@ -1,0 +1,178 @@
+//! `calculate`: sums.
+
+use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::{Raw, json::Doc};
+
+use super::{Output, Tool};
+use crate::provider::Doing;
+
+/// Evaluates an arithmetic expression.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calculate;
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"expression":{"type":"string","description":"such as (2+3)*4^2, with + - * / % ^ and parentheses"}},"required":["expression"],"additionalProperties":false}"#;
+
+/// How deep parentheses and signs may be nested.
+const DEPTH: usize = 64;
+
+impl Tool for Calculate {
+    fn declaration(&self) -> ToolDeclaration {
+        ToolDeclaration::function("calculate", "Evaluates an arithmetic expression.", Raw::new(SCHEMA))
+    }
+
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+        Box::pin(async move {
+            let doc = Doc::parse(arguments);
+            let expression = doc.as_ref().ok().and_then(|doc| doc.root()?.get("expression")?.as_str());
+            match expression {
+                None => Output::error("`expression` is missing: it takes a string such as \"2+2\""),
+                Some(expression) => match evaluate(&expression) {
+                    Ok(value) => Output::of(number(value)),
+                    Err(why) => Output::error(format!("`{expression}` cannot be calculated: {why}")),
+                },
+            }
+        })
+    }
+}
+
+/// A number as people write it.
+fn number(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e15 {
+        format!("{value:.0}").replace("-0", if value == 0.0 { "0" } else { "-0" })
+    } else {
+        // Enough digits to be right, few enough to hide how fractions are stored.
+        let text = format!("{value:.12}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        if text.is_empty() || text == "0" || text == "-0" { format!("{value:e}") } else { text.to_owned() }
+    }
+}
+
+/// The value of an expression.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn evaluate(expression: &str) -> Result<f64, String> {
+    let mut parser = Parser { rest: expression.trim(), depth: 0 };
+    let value = parser.sum()?;
+    if !parser.rest.is_empty() {
+        return Err(format!("`{}` was not expected", parser.rest));
+    }
+    if value.is_finite() { Ok(value) } else { Err(String::from("the result is no number")) }
+}
+
+struct Parser<'e> {
+    rest: &'e str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn next(&mut self, of: &[char]) -> Option<char> {
+        let found = self.rest.chars().next().filter(|letter| of.contains(letter))?;
+        self.rest = self.rest[found.len_utf8()..].trim_start();
+        Some(found)
+    }
+
+    fn sum(&mut self) -> Result<f64, String> {
+        let mut value = self.product()?;
+        while let Some(sign) = self.next(&['+', '-', '\u{2212}']) {
+            let other = self.product()?;
+            value = if sign == '+' { value + other } else { value - other };
+        }
+        Ok(value)
+    }
+
+    fn product(&mut self) -> Result<f64, String> {
+        let mut value = self.power()?;
+        while let Some(sign) = self.next(&['*', '/', '%', '\u{d7}', '\u{f7}']) {
+            let other = self.power()?;
+            value = match sign {
+                '*' | '\u{d7}' => value * other,
+                _ if other == 0.0 => return Err(String::from("division by zero")),
+                '%' => value % other,
+                _ => value / other,
+            };
+        }
+        Ok(value)
+    }
+
+    fn power(&mut self) -> Result<f64, String> {
+        let base = self.value()?;
+        if self.next(&['^']).is_none() {
+            return Ok(base);
+        }
+        self.deeper()?;
+        let exponent = self.power()?;
+        self.depth -= 1;
+        Ok(base.powf(exponent))
+    }
+
+    fn value(&mut self) -> Result<f64, String> {
+        self.deeper()?;
+        let value = match self.next(&['-', '+', '(', '\u{2212}']) {
+            Some('(') => {
+                let value = self.sum()?;
+                self.next(&[')']).ok_or("a `)` is missing")?;
+                value
+            }
+            Some('+') => self.value()?,
+            Some(_) => -self.power()?,
+            None => self.literal()?,
+        };
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn literal(&mut self) -> Result<f64, String> {
+        let digit = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '_';
+        let length = self.rest.find(|letter| !digit(letter)).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at(length);
+        let value = text.replace('_', "").parse().map_err(|_| match self.rest.chars().next() {
+            Some(letter) => format!("a number was expected, not `{letter}`"),
+            None => String::from("a number was expected at the end"),
+        })?;
+        self.rest = rest.trim_start();
+        Ok(value)
+    }
+
+    fn deeper(&mut self) -> Result<(), String> {
+        self.depth += 1;
+        if self.depth > DEPTH { Err(String::from("it is nested too deeply")) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_right() {
+        for (expression, value) in [
+            ("2+2", "4"),
+            ("2 + 3 * 4", "14"),
+            ("(2+3)*4^2", "80"),
+            ("-2^2", "-4"),
+            ("2^-1", "0.5"),
+            ("2^3^2", "512"),
+            ("10 / 4", "2.5"),
+            ("7 % 4", "3"),
+            ("0.1+0.2", "0.3"),
+            ("1/3", "0.333333333333"),
+            ("1_000 * 3", "3000"),
+            ("6 \u{d7} 7", "42"),
+            ("0 - 0", "0"),
+            ("1/10^20", "1e-20"),
+        ] {
+            assert_eq!(number(evaluate(expression).unwrap()), value, "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_sum_is_said_to_be_none() {
+        for wrong in ["", "2+", "(2", "2)", "a", "1/0", "1..2", "9^9^9^9", "2 2"] {
+            assert!(evaluate(wrong).is_err(), "{wrong}");
+        }
+        for deep in ["(".repeat(100_000), "-".repeat(100_000), "2^".repeat(100_000)] {
+            assert!(evaluate(&deep).is_err());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Tools: what a model may call, one file each.
+//!
+//! A tool gets the exact text of its arguments and gives back text. It never writes to the record; the turn does.
+
+mod calculate;
+mod files;
+
+use std::{path::PathBuf, sync::Arc};
+
+pub use calculate::Calculate;
+pub use files::{ListDir, ReadFile};
+use rejoin_formats::context::ToolDeclaration;
+
+use crate::provider::Doing;
+
+/// What a tool gave back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// What the model reads.
+    pub text: String,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+impl Output {
+    /// It worked.
+    #[must_use]
+    pub fn of(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: false }
+    }
+
+    /// It failed; the model is told why.
+    #[must_use]
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true }
+    }
+}
+
+/// Something that a model may call.
+pub trait Tool: Send + Sync {
+    /// Its name, what it is for, and what it takes.
+    fn declaration(&self) -> ToolDeclaration;
+    /// Does it. The arguments are a JSON object, as the model wrote it. If the future is dropped, it is given up.
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output>;
+}
+
+/// The tools of an agent.
+#[derive(Clone, Default)]
+pub struct Tools {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl std::fmt::Debug for Tools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.tools.iter().map(|tool| tool.declaration().name)).finish()
+    }
+}
+
+impl Tools {
+    /// The tools that every agent has, for a folder.
+    #[must_use]
+    pub fn builtin(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let mut tools = Self::default();
+        tools.add(Arc::new(Calculate));
+        tools.add(Arc::new(ReadFile::new(folder.clone())));
+        tools.add(Arc::new(ListDir::new(folder)));
+        tools
+    }
+
+    /// Adds a tool. One of the same name is replaced.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) {
+        let name = tool.declaration().name;
+        self.tools.retain(|other| other.declaration().name != name);
+        self.tools.push(tool);
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| &*tool.declaration().name == name)
+    }
+
+    /// What a model is told of them.
+    #[must_use]
+    pub fn declarations(&self) -> Vec<ToolDeclaration> {
+        self.tools.iter().map(|tool| tool.declaration()).collect()
+    }
+}

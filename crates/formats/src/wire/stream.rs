@@ -1,0 +1,92 @@
+//! A response as it arrives: bytes in, deltas out, and in the end the message that the provider would have given at once.
+//!
+//! A decoder takes bytes in any pieces; how they were cut never shows. It never fails: what came before trouble is kept,
+//! and [`End`] says how it ended.
+
+use rejoin_record::Message;
+
+/// A piece of a response, to be shown as it arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// More of what the model thinks, as far as it can be read.
+    Reasoning(String),
+    /// A call begins: its tool. Its arguments come with the message.
+    Call(String),
+}
+
+/// Tokens, as the provider counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the request, those from the cache included.
+    pub input: u64,
+    /// Of the answer, reasoning included.
+    pub output: u64,
+    /// Of the request, those that came from the provider's cache.
+    pub cached: u64,
+    /// Of the answer, those that were reasoning.
+    pub reasoning: u64,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// It is done, or waits for the results of its calls.
+    Done,
+    /// It ran into the limit of its answer: the last block may be cut.
+    Length,
+    /// It, or a filter, would not go on.
+    Refused,
+    /// The provider paused a long turn and wants the same history again.
+    Paused,
+    /// Another reason, in the provider's word.
+    Other(String),
+}
+
+/// What a provider says that failed, in the middle of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The provider's word for its kind, such as `overloaded_error`.
+    pub kind: Option<String>,
+    /// What it says.
+    pub message: String,
+}
+
+/// How a response ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As it should.
+    Complete(Stop),
+    /// The bytes stopped before the end.
+    Cut,
+    /// The provider said that something failed.
+    Failed(Fault),
+    /// What came is not a response: why.
+    Garbage(String),
+}
+
+/// A response, as far as it arrived.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// What the model said; none if it said nothing at all. Read from its native item wherever that is whole; what was cut in
+    /// the middle has none: a half-received call keeps the text of its arguments, and half-received reasoning is marked
+    /// incomplete.
+    pub message: Option<Message>,
+    /// How it ended.
+    pub end: End,
+    /// The model that answered, as the response names it.
+    pub model: Option<String>,
+    /// Tokens, where they were counted.
+    pub usage: Option<Usage>,
+}
+
+/// Decodes one response.
+pub trait StreamDecoder: Send {
+    /// Takes the next bytes, however they were cut, and appends what they say.
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>);
+    /// Whether the end was seen: nothing more needs to be read.
+    fn is_done(&self) -> bool;
+    /// There are no more bytes: the response, as far as it came.
+    fn finish(self: Box<Self>) -> Received;
+}
