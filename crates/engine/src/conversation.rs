@@ -46,6 +46,12 @@ impl Saved {
         Self::InMemory { warning }
     }
 
+    /// Whether it is stored.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        *self == Self::Durable
+    }
+
     /// What to tell a person, if there is something.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {

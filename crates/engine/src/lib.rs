@@ -18,6 +18,8 @@ pub mod rollout;
 pub mod storage;
 #[cfg(feature = "agent")]
 pub mod tools;
+#[cfg(feature = "agent")]
+pub mod turn;
 mod writer;
 
 pub use calls::{CallKey, CallRecord, CallStatus};

@@ -324,6 +324,13 @@ impl SoundView {
         self.chunks.iter().flat_map(|chunk| chunk.items.iter().map(move |item| ItemRef { chunk, item }))
     }
 
+    /// Its last message.
+    #[must_use]
+    pub fn last(&self) -> Option<ItemRef<'_>> {
+        let chunk = self.chunks.iter().rev().find(|chunk| !chunk.items.is_empty())?;
+        Some(ItemRef { chunk, item: chunk.items.last()? })
+    }
+
     /// The same, in the chunks that views of one running conversation share.
     #[must_use]
     pub fn chunks(&self) -> &[Arc<Chunk>] {

@@ -116,6 +116,21 @@ impl ProviderError {
         Self::Unavailable { fault, retry_after: None }
     }
 
+    /// The same, with the name of the provider it comes from.
+    #[must_use]
+    pub fn by(mut self, provider: &str) -> Self {
+        if let Self::Unauthorized(fault)
+        | Self::NotFound(fault)
+        | Self::RateLimited { fault, .. }
+        | Self::Unavailable { fault, .. }
+        | Self::ContextLength(fault)
+        | Self::Refused(fault) = &mut self
+        {
+            provider.clone_into(&mut fault.provider);
+        }
+        self
+    }
+
     /// A name for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -4,6 +4,7 @@
 //! never runs a tool and never repeats a request whose answer has begun.
 
 mod error;
+pub mod offline;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 

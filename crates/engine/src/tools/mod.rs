@@ -7,7 +7,7 @@ mod files;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub use calculate::Calculate;
+pub use calculate::{Calculate, evaluate};
 pub use files::{ListDir, ReadFile};
 use rejoin_formats::context::ToolDeclaration;
 

@@ -1,0 +1,278 @@
+//! What a text asks for.
+
+/// Something that a person told of themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is, such as `name`.
+    pub what: String,
+    /// What it is said to be.
+    pub value: String,
+}
+
+/// Something that a text asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Intent {
+    /// A sum.
+    Sum(String),
+    /// To read a file.
+    Read(String),
+    /// To list a folder.
+    List(String),
+    /// A fact was told.
+    Told(Fact),
+    /// Something to remember.
+    Note(String),
+    /// A fact is asked for.
+    Ask(String),
+    /// What sum was asked.
+    WhatSum,
+    /// What was said before.
+    WhatAsked,
+    /// A summary.
+    Summarise,
+}
+
+impl Intent {
+    /// The tool that does it, and what it is passed.
+    pub fn call(&self) -> Option<(&'static str, (&'static str, String))> {
+        match self {
+            Self::Sum(sum) => Some(("calculate", ("expression", sum.clone()))),
+            Self::Read(path) => Some(("read_file", ("path", path.clone()))),
+            Self::List(path) => Some(("list_dir", ("path", path.clone()))),
+            _ => None,
+        }
+    }
+}
+
+/// How much of a text is looked at.
+const LOOK_AT: usize = 4_000;
+
+/// What a text asks for, in order of importance.
+pub fn of(text: &str) -> Vec<Intent> {
+    let text = &text[..text.floor_char_boundary(LOOK_AT)];
+    let lower = text.to_lowercase();
+    let mut intents: Vec<Intent> = sums(text).into_iter().map(Intent::Sum).collect();
+    if lists(&lower) {
+        intents.push(Intent::List(String::from(".")));
+    }
+    intents.extend(files(text, &lower).into_iter().map(Intent::Read));
+    let asks_before = ["did i just", "did i ask", "did i say", "was my last", "i just ask"];
+    if asks_before.iter().any(|words| lower.contains(words)) {
+        let sum = ["math", "sum", "calculat"].iter().any(|word| lower.contains(word));
+        intents.push(if sum { Intent::WhatSum } else { Intent::WhatAsked });
+    } else if ["summar", "recap"].iter().any(|word| lower.contains(word)) {
+        intents.push(Intent::Summarise);
+    } else {
+        intents.extend(asked(&lower).map(Intent::Ask));
+        intents.extend(facts(text).into_iter().map(Intent::Told));
+        intents.extend(note(text).map(Intent::Note));
+    }
+    intents
+}
+
+/// Whether the names in a folder are wanted.
+fn lists(lower: &str) -> bool {
+    let words: Vec<&str> = words(lower).collect();
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(word));
+    has(&["ls"])
+        || (has(&["list", "what", "which", "show"])
+            && has(&["files", "folder", "directory", "folders", "directories"]))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// The files that are to be read: names behind a word that asks for it.
+fn files(text: &str, lower: &str) -> Vec<String> {
+    let asks = ["read", "open", "cat", "show", "in"];
+    let asked = ["read", "open", "cat", "show me", "what is in", "what's in"];
+    if !asked.iter().any(|words| lower.contains(words)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut behind = false;
+    for word in text.split_whitespace() {
+        let name = word.trim_matches(|letter: char| "\"'`,;:?!()".contains(letter)).trim_end_matches('.');
+        let plain = name.to_lowercase();
+        if asks.contains(&plain.as_str()) {
+            behind = true;
+        } else if behind && is_path(name) && !found.iter().any(|known| known == name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+/// Whether a word looks like the name of a file.
+fn is_path(word: &str) -> bool {
+    let named = word.char_indices().any(|(at, letter)| letter == '.' && at + 1 < word.len());
+    (named || word.contains('/')) && word.chars().any(char::is_alphabetic) && !word.contains("://")
+}
+
+/// The sums in a text.
+fn sums(text: &str) -> Vec<String> {
+    let mut plain = text.to_owned();
+    for (words, sign) in [(" plus ", "+"), (" minus ", "-"), (" times ", "*"), (" divided by ", "/")] {
+        plain = plain.replace(words, sign);
+    }
+    let in_sum = |letter: char| letter.is_ascii_digit() || " .+-*/%^()\u{d7}\u{f7}\u{2212}".contains(letter);
+    let mut found: Vec<String> = Vec::new();
+    let mut rest = plain.as_str();
+    let mut before: Option<char> = None;
+    while let Some(start) = rest.find(in_sum) {
+        before = rest[..start].chars().next_back().or(before);
+        let run = &rest[start..];
+        let end = run.find(|letter| !in_sum(letter)).unwrap_or(run.len());
+        let after = run[end..].chars().next();
+        let (sum, next) = run.split_at(end);
+        // A letter beside it makes it a part of a name, such as a version or a path.
+        let core = sum.trim_start_matches([')', ' ']);
+        let joined =
+            |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+        let begins = core.len() < sum.len() || !joined(before);
+        let ends = core.trim_end_matches(['(', ' ']);
+        let stands_alone = begins && (ends.len() < core.len() || !joined(after));
+        let sum = balanced(ends.trim_end_matches(['.', '-', '+', '*', '/', '%', ' ']));
+        if stands_alone && is_sum(sum) && !found.iter().any(|known| known == sum) {
+            found.push(sum.to_owned());
+        }
+        before = run[..end].chars().next_back();
+        rest = next;
+    }
+    found
+}
+
+/// Without a parenthesis that the sentence around it opened or closed.
+fn balanced(sum: &str) -> &str {
+    let count = |letter| sum.matches(letter).count();
+    match (count('('), count(')')) {
+        (open, closed) if closed > open => sum.trim_end_matches([')', ' ']),
+        (open, closed) if open > closed => sum.trim_start_matches(['(', ' ']),
+        _ => sum,
+    }
+}
+
+/// Whether it is two numbers with a sign between them, and not a date.
+fn is_sum(sum: &str) -> bool {
+    let signs = "+-*/%^\u{d7}\u{f7}\u{2212}";
+    let inner = sum.trim_start_matches(['-', '(', ' ']);
+    let has_sign = inner.contains(|letter| signs.contains(letter));
+    let numbers =
+        sum.split(|letter: char| !letter.is_ascii_digit() && letter != '.').filter(|n| !n.is_empty());
+    let parts: Vec<&str> = sum.split('-').collect();
+    let date = matches!(parts[..], [year, month, day] if [4, 2, 2] == [year.len(), month.len(), day.len()]);
+    has_sign && numbers.count() > 1 && !date && is_calculable(sum)
+}
+
+/// Whether a sum can be calculated, or fails only because of what it says.
+fn is_calculable(sum: &str) -> bool {
+    crate::tools::evaluate(sum)
+        .map_or_else(|why| why.contains("division") || why.contains("no number"), |_| true)
+}
+
+/// The fact that is asked for.
+fn asked(lower: &str) -> Option<String> {
+    if lower.contains("who am i") {
+        return Some(String::from("name"));
+    }
+    let behind = [
+        "what's my ",
+        "what\u{2019}s my ",
+        "what is my ",
+        "whats my ",
+        "remember my ",
+        "know my ",
+        "tell me my ",
+    ];
+    let (_, rest) = behind.iter().find_map(|words| lower.split_once(words))?;
+    let what = rest.split(['?', '.', '!', ',', '\n']).next()?.trim();
+    (!what.is_empty() && what.split(' ').count() <= 5).then(|| what.to_owned())
+}
+
+/// The facts that a text tells.
+pub fn facts(text: &str) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let sentences = text.split(['.', '!', '\n', ';', ',']).flat_map(|sentence| sentence.split(" and "));
+    for sentence in sentences {
+        let sentence = sentence.trim();
+        if sentence.ends_with('?') {
+            continue;
+        }
+        let lower = sentence.to_lowercase();
+        // Lower case may be of another length; then nothing is cut by it.
+        let same = lower.len() == sentence.len();
+        let behind = |words: &str| {
+            let at = lower.find(words).filter(|_| same)?;
+            let before = lower[..at].chars().next_back();
+            let starts = before.is_none_or(|letter| !letter.is_alphanumeric());
+            starts.then(|| sentence[at + words.len()..].trim())
+        };
+        let name = ["call me ", "i am called ", "i'm called "].iter().find_map(|words| behind(words));
+        if let Some(value) = name.filter(|value| !value.is_empty()) {
+            facts.push(Fact { what: String::from("name"), value: value.to_owned() });
+        } else if let Some(rest) = behind("my ")
+            && let Some((what, value)) = rest.split_once(" is ")
+            && what.split(' ').count() <= 4
+            && !value.trim().is_empty()
+            && !["what", "who", "where", "when"].iter().any(|word| lower.starts_with(word))
+        {
+            facts.push(Fact { what: what.trim().to_lowercase(), value: value.trim().to_owned() });
+        }
+    }
+    facts
+}
+
+/// Something that is to be remembered as it is.
+pub fn note(text: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let at = lower.find("remember that ").filter(|_| lower.len() == text.len())?;
+    let note = text[at + "remember that ".len()..].split(['\n', '.']).next()?.trim();
+    (!note.is_empty() && facts(note).is_empty()).then(|| note.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_found_and_nothing_else_is_one() {
+        for (text, sum) in [
+            ("2+2", "2+2"),
+            ("What is 2 + 2?", "2 + 2"),
+            ("calculate (3+4)*2.", "(3+4)*2"),
+            ("what is 6 times 7", "6*7"),
+            ("is it 10/4 (or so)?", "10/4"),
+            ("-3 * 4 please", "-3 * 4"),
+        ] {
+            assert_eq!(sums(text), [sum], "{text}");
+        }
+        for text in
+            ["no numbers", "in 2026-11-16", "v1.2-3x", "a-b", "call 555", "src/1/2.rs", "1. first 2. second"]
+        {
+            assert!(sums(text).is_empty(), "{text}: {:?}", sums(text));
+        }
+    }
+
+    #[test]
+    fn facts_are_found() {
+        let fact = |what: &str, value: &str| Fact { what: what.to_owned(), value: value.to_owned() };
+        assert_eq!(facts("Hi, my name is Alice."), [fact("name", "Alice")]);
+        assert_eq!(
+            facts("My favourite colour is deep blue and call me Al"),
+            [fact("favourite colour", "deep blue"), fact("name", "Al")]
+        );
+        assert!(facts("What is my name?").is_empty());
+        assert!(facts("\u{130}\u{130} my x is y").len() <= 1);
+    }
+
+    #[test]
+    fn files_and_folders_are_found() {
+        assert_eq!(
+            files("read `notes.txt` and src/main.rs.", "read `notes.txt` and src/main.rs."),
+            ["notes.txt", "src/main.rs"]
+        );
+        assert!(files("notes.txt is nice", "notes.txt is nice").is_empty());
+        assert!(lists("list the files") && lists("ls") && !lists("a list of names"));
+    }
+}

@@ -1,0 +1,127 @@
+//! What the conversation says.
+
+use rejoin_record::{Message, Role, json::Doc};
+
+use super::intents::{self, Fact, Intent};
+
+/// What a tool gave back.
+pub struct Looked {
+    pub tool: String,
+    /// What it was asked for.
+    pub asked: String,
+    pub text: String,
+    pub is_error: bool,
+}
+
+/// Something that a person said, and what was looked up for it.
+pub struct Said {
+    pub text: String,
+    pub results: Vec<Looked>,
+}
+
+/// A conversation, as far as the responder understands it.
+pub struct Memory {
+    pub said: Vec<Said>,
+    /// How many calls were made.
+    pub calls: usize,
+    facts: Vec<Fact>,
+    notes: Vec<String>,
+}
+
+impl Memory {
+    pub fn of(messages: &[Message]) -> Self {
+        let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
+        let mut asked: Vec<(String, String, String)> = Vec::new();
+        for message in messages {
+            for call in message.tool_calls() {
+                memory.calls += 1;
+                let doc = Doc::parse(call.arguments.text());
+                let first = doc.as_ref().ok().and_then(|doc| doc.root()?.fields().next()?.1.as_str());
+                let first = first.unwrap_or_default().into_owned();
+                asked.push((call.id.to_string(), call.name.to_string(), first));
+            }
+            for result in message.tool_results() {
+                let id = result.call_id.as_ref().map(ToString::to_string);
+                let known = asked.iter().rev().find(|(call, ..)| Some(call) == id.as_ref());
+                let texts: Vec<String> = result
+                    .content
+                    .iter()
+                    .filter_map(|block| block.as_text())
+                    .map(ToString::to_string)
+                    .collect();
+                if let (Some((_, tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
+                    said.results.push(Looked {
+                        tool: tool.clone(),
+                        asked: argument.clone(),
+                        text: texts.join("\n"),
+                        is_error: result.is_error,
+                    });
+                }
+            }
+            if message.role == Role::User && message.tool_results().next().is_none() {
+                let text = message.content().unwrap_or_default();
+                memory.facts.extend(intents::facts(&text));
+                memory.notes.extend(intents::note(&text));
+                memory.said.push(Said { text, results: Vec::new() });
+            }
+        }
+        memory
+    }
+
+    pub fn last(&self) -> Option<&Said> {
+        self.said.last()
+    }
+
+    /// What was said before the last time.
+    pub fn before_last(&self) -> Option<String> {
+        self.said.iter().rev().nth(1).map(|said| short(&said.text, 200))
+    }
+
+    /// What was last told of something.
+    pub fn fact(&self, what: &str) -> Option<&str> {
+        self.facts.iter().rev().find(|fact| fact.what == what).map(|fact| fact.value.as_str())
+    }
+
+    /// The last thing that was said with a sum in it.
+    pub fn last_sum(&self) -> Option<String> {
+        let is_sum =
+            |said: &&Said| intents::of(&said.text).iter().any(|intent| matches!(intent, Intent::Sum(_)));
+        self.said.iter().rev().skip(1).find(is_sum).map(|said| short(&said.text, 200))
+    }
+
+    /// Everything in a few lines.
+    pub fn summary(&self) -> String {
+        let before = &self.said[..self.said.len().saturating_sub(1)];
+        if before.is_empty() {
+            return String::from("There is nothing to summarise yet.");
+        }
+        let mut lines = vec![format!("So far you said {} things:", before.len())];
+        let skipped = before.len().saturating_sub(20);
+        if skipped > 0 {
+            lines.push(format!("- ({skipped} earlier ones)"));
+        }
+        for said in &before[skipped..] {
+            let found: Vec<String> = said
+                .results
+                .iter()
+                .map(|result| format!("{} gave {}", result.tool, short(&result.text, 40)))
+                .collect();
+            let found = if found.is_empty() { String::new() } else { format!(" ({})", found.join(", ")) };
+            lines.push(format!("- \"{}\"{found}", short(&said.text, 100)));
+        }
+        for fact in &self.facts {
+            lines.push(format!("Your {} is {}.", fact.what, fact.value));
+        }
+        lines.extend(self.notes.iter().map(|note| format!("I was to remember: {note}.")));
+        lines.join("\n")
+    }
+}
+
+/// The beginning of a text, on one line.
+pub fn short(text: &str, limit: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= limit {
+        return line;
+    }
+    line.chars().take(limit).chain(std::iter::once('\u{2026}')).collect()
+}

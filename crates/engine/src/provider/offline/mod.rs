@@ -1,0 +1,256 @@
+//! `offline`: a small responder that is built in. No network, no model, always the same answer to the same conversation.
+//!
+//! It remembers what it was told, does sums and looks at files through tools, tells what was asked before, and summarises.
+//! `intents.rs` finds what a text asks for, `memory.rs` what the conversation says.
+
+mod intents;
+mod memory;
+
+use std::time::Duration;
+
+use intents::Intent;
+use memory::Memory;
+use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
+use rejoin_record::{Block, Message, Role, ToolCall, json::write};
+
+use super::{Doing, Endpoint, Listener, Model, Progress, Provider, ProviderError, Request};
+
+/// The provider's name.
+pub const NAME: &str = "offline";
+/// Its usual model.
+pub const MODEL: &str = "offline";
+/// A model with a small window, so that compaction can be seen.
+pub const TINY: &str = "tiny";
+
+/// What it says of itself.
+const WHAT_IT_IS: &str = "I am rejoin's offline responder: built in, no network, no language model.";
+const WHAT_IT_DOES: &str = "I remember what you tell me (\"my name is …\"), do sums, list and read files here, say what you asked \
+before, and summarise. For a real model: `rejoin auth login`, or `--provider`.";
+
+/// The responder.
+#[derive(Debug, Clone)]
+pub struct Offline {
+    endpoint: Endpoint,
+    /// How long it takes for a word: none, except to be watched.
+    pace: Duration,
+}
+
+impl Default for Offline {
+    fn default() -> Self {
+        Self::new(MODEL)
+    }
+}
+
+impl Offline {
+    /// One of its models.
+    #[must_use]
+    pub fn new(model: &str) -> Self {
+        let endpoint = Endpoint { provider: NAME.to_owned(), model: model.to_owned(), ..Endpoint::default() };
+        Self { endpoint, pace: Duration::ZERO }
+    }
+
+    /// The same, with time between its words.
+    #[must_use]
+    pub fn paced(mut self, pace: Duration) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// What it offers.
+    #[must_use]
+    pub fn known_models() -> Vec<Model> {
+        let model = |id: &str, window| Model { id: id.to_owned(), window: Some(window), ..Model::default() };
+        vec![model(MODEL, 128_000), model(TINY, 4_096)]
+    }
+}
+
+impl Provider for Offline {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    fn send<'a>(
+        &'a self,
+        request: &'a Request,
+        listener: Listener<'a>,
+    ) -> Doing<'a, Result<Received, ProviderError>> {
+        Box::pin(async move {
+            if !Self::known_models().iter().any(|model| model.id == self.endpoint.model) {
+                let fault = super::Fault {
+                    provider: NAME.to_owned(),
+                    status: None,
+                    kind: None,
+                    message: format!(
+                        "there is no model `{}`; there are {MODEL} and {TINY}",
+                        self.endpoint.model
+                    ),
+                };
+                return Err(ProviderError::NotFound(fault));
+            }
+            let messages = request.messages();
+            let can = |tool: &str| request.context.offered.iter().any(|offered| &*offered.name == tool);
+            let message = answer(&messages, &can);
+            let mut output = 0;
+            for block in &message.blocks {
+                if let Some(text) = block.as_text() {
+                    for word in text.split_inclusive(' ') {
+                        if !self.pace.is_zero() {
+                            tokio::time::sleep(self.pace).await;
+                        }
+                        listener(Progress::Delta(Delta::Text(word.to_owned())));
+                        output += 1;
+                    }
+                } else if let Some(call) = block.as_call() {
+                    listener(Progress::Delta(Delta::Call(call.name.to_string())));
+                    output += 8;
+                }
+            }
+            let input =
+                messages.iter().filter_map(Message::content).map(|text| text.len() as u64 / 4 + 4).sum();
+            Ok(Received {
+                message: Some(message),
+                end: End::Complete(Stop::Done),
+                model: Some(self.endpoint.model.clone()),
+                usage: Some(Usage { input, output, ..Usage::default() }),
+            })
+        })
+    }
+
+    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+        Box::pin(async { Ok(Self::known_models()) })
+    }
+}
+
+/// What it says to a conversation.
+fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
+    let memory = Memory::of(messages);
+    let Some(said) = memory.last() else {
+        return Message::assistant(format!("{WHAT_IT_IS} {WHAT_IT_DOES}"));
+    };
+    let intents = intents::of(&said.text);
+    if said.results.is_empty() {
+        let wanted = intents.iter().filter_map(Intent::call).filter(|(tool, _)| can(tool));
+        let calls: Vec<Block> = wanted
+            .enumerate()
+            .map(|(number, (tool, argument))| {
+                let mut arguments = String::from("{");
+                write::key(&mut arguments, argument.0);
+                write::string(&mut arguments, &argument.1);
+                arguments.push('}');
+                let id = format!("offline_{}", memory.calls + number + 1);
+                Block::call(ToolCall::new(id, tool, arguments))
+            })
+            .collect();
+        if !calls.is_empty() {
+            let blocks = std::iter::once(Block::text("Let me see.")).chain(calls).collect();
+            return Message::new(Role::Assistant, blocks);
+        }
+    }
+    Message::assistant(reply(&memory, &intents))
+}
+
+/// Its words, once there is nothing left to look up.
+fn reply(memory: &Memory, intents: &[Intent]) -> String {
+    let Some(said) = memory.last() else { return WHAT_IT_IS.to_owned() };
+    let mut parts: Vec<String> = Vec::new();
+    for result in &said.results {
+        parts.push(match (&*result.tool, result.is_error) {
+            ("calculate", false) => format!("{} = {}", result.asked, result.text),
+            ("list_dir", false) => format!("In this folder:\n{}", result.text),
+            ("read_file", false) => format!("{} says:\n{}", result.asked, result.text),
+            (tool, _) => format!("{tool} did not work: {}", result.text),
+        });
+    }
+    for intent in intents {
+        match intent {
+            Intent::Told(fact) => {
+                parts.push(format!("I will remember that your {} is {}.", fact.what, fact.value));
+            }
+            Intent::Note(note) => parts.push(format!("I will remember: {note}.")),
+            Intent::Ask(what) => parts.push(match memory.fact(what) {
+                Some(value) => format!("Your {what} is {value}."),
+                None => format!("You have not told me your {what}."),
+            }),
+            Intent::WhatSum => parts.push(match memory.last_sum() {
+                Some(sum) => format!("You asked: {sum}"),
+                None => String::from("You have not asked a math question yet."),
+            }),
+            Intent::WhatAsked => parts.push(match memory.before_last() {
+                Some(text) => format!("You said: \"{text}\""),
+                None => String::from("That was the first thing you said."),
+            }),
+            Intent::Summarise => parts.push(memory.summary()),
+            Intent::Sum(sum) if said.results.is_empty() => {
+                parts.push(format!("I cannot calculate {sum} without the calculate tool."));
+            }
+            Intent::Sum(_) | Intent::Read(_) | Intent::List(_) => {}
+        }
+    }
+    if parts.is_empty() {
+        let first = memory.said.len() == 1;
+        let heard = format!("You said: \"{}\".", memory::short(&said.text, 200));
+        return if first {
+            format!("{WHAT_IT_IS} {heard} {WHAT_IT_DOES}")
+        } else {
+            format!("{heard} I have no model to think about it. {WHAT_IT_DOES}")
+        };
+    }
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(_: &str) -> bool {
+        true
+    }
+
+    fn talk(messages: &mut Vec<Message>, text: &str) -> String {
+        messages.push(Message::user(text));
+        loop {
+            let said = answer(messages, &all);
+            messages.push(said.clone());
+            let calls: Vec<ToolCall> = said.tool_calls().cloned().collect();
+            if calls.is_empty() {
+                return said.content().unwrap_or_default();
+            }
+            for call in calls {
+                let doc = rejoin_record::json::Doc::parse(call.arguments.text()).unwrap();
+                let argument = doc.root().unwrap().fields().next().unwrap().1.as_str().unwrap().into_owned();
+                let text = match &*call.name {
+                    "calculate" => crate::tools::evaluate(&argument).map_or_else(|e| e, |v| v.to_string()),
+                    "list_dir" => String::from("notes.txt"),
+                    _ => format!("text of {argument}"),
+                };
+                messages.push(Message::tool(call.id.clone(), text.as_str()));
+            }
+        }
+    }
+
+    /// S3-67: the obvious test: a name, a sum, what was asked, a summary.
+    #[test]
+    fn it_remembers_calculates_and_summarises() {
+        let mut messages = Vec::new();
+        assert!(talk(&mut messages, "my name is Alice").contains("Alice"));
+        assert_eq!(talk(&mut messages, "What's my name?"), "Your name is Alice.");
+        assert_eq!(talk(&mut messages, "What is 2+2?"), "2+2 = 4");
+        assert_eq!(talk(&mut messages, "What math question did I just ask?"), "You asked: What is 2+2?");
+        let summary = talk(&mut messages, "Summarize our conversation");
+        assert!(summary.contains("Alice") && summary.contains("2+2"), "{summary}");
+        assert!(
+            talk(&mut messages, "list the files and read notes.txt, and what is 6*7?").contains("6*7 = 42")
+        );
+        let three = messages.iter().rfind(|message| message.tool_calls().count() == 3);
+        assert!(three.is_some(), "three calls at once");
+        assert!(talk(&mut messages, "what is my shoe size").contains("not told me your shoe size"));
+        assert!(talk(&mut messages, "tell me a joke").contains("no model"));
+    }
+
+    #[test]
+    fn it_says_what_it_is() {
+        let mut messages = Vec::new();
+        assert!(talk(&mut messages, "hello").contains("offline responder"));
+        assert!(answer(&[], &all).content().unwrap().contains("offline responder"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Running tools: each call is recorded as running before it does, and each result as soon as it is there.
+
+use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Instant};
+
+use rejoin_record::{
+    Block, EntryId, Form, Message, Role, ToolCall, ToolResult,
+    content::{CallAt, TurnState},
+};
+
+use super::{Event, Running, Worker};
+use crate::{
+    provider::Doing,
+    tools::{Output, Tools},
+};
+
+/// How running tools ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// Every call has its result.
+    All,
+    /// A person stopped it. Every call has a result that says so, or its own.
+    Stopped,
+}
+
+impl Ran {
+    pub(super) fn is_stopped(self) -> bool {
+        self == Self::Stopped
+    }
+}
+
+/// A call, by the entry of its message and its block.
+type Called = (EntryId, u64, ToolCall);
+
+const STOPPED: &str =
+    "[interrupted: a person stopped the turn while this ran; it may have done a part of its work]";
+const NEVER_RAN: &str = "[not run: a person stopped the turn before it began]";
+
+impl Worker {
+    /// Runs the calls of a message.
+    pub(super) async fn run_calls(
+        &mut self,
+        running: &mut Running<'_>,
+        entry: EntryId,
+        message: &Message,
+    ) -> Ran {
+        let blocks = message.blocks.iter().enumerate();
+        let calls =
+            blocks.filter_map(|(block, content)| Some((entry, block as u64, content.as_call()?.clone())));
+        let calls: Vec<Called> = calls.collect();
+        self.run(running, calls).await
+    }
+
+    /// Runs calls at the same time. Results are recorded as they come; a view has them in the order of the calls.
+    pub(super) async fn run(&mut self, running: &mut Running<'_>, calls: Vec<Called>) -> Ran {
+        if running.stop.is_stopped() {
+            for (_, _, call) in &calls {
+                self.result(running, call, Output::error(NEVER_RAN));
+            }
+            return Ran::Stopped;
+        }
+        // One entry for each that runs, before any of them does.
+        for (entry, block, call) in &calls {
+            if refusal(&self.tools, call).is_none() {
+                let at = CallAt { entry: *entry, block: *block };
+                self.turn_entry(running, TurnState::CallRunning, Some(at));
+            }
+        }
+        let time = self.settings.limits.tool_time;
+        let mut doing: Vec<Option<(Instant, Doing<'static, Output>)>> = Vec::new();
+        for (_, _, call) in &calls {
+            let name = call.name.to_string();
+            running.tell(Event::CallStarted {
+                id: call.id.to_string(),
+                name,
+                arguments: call.arguments.text().to_string(),
+            });
+            doing.push(Some((Instant::now(), run(&self.tools, call.clone(), time))));
+        }
+        let stop = running.stop.clone();
+        while doing.iter().any(Option::is_some) {
+            let done = tokio::select! {
+                biased;
+                done = next(&mut doing) => Some(done),
+                () = stop.asked() => None,
+            };
+            match done {
+                Some((place, began, output)) => {
+                    let call = &calls[place].2;
+                    self.finish(running, call, began, output);
+                }
+                None => {
+                    for (place, slot) in doing.iter_mut().enumerate() {
+                        if let Some((began, _)) = slot.take() {
+                            self.finish(running, &calls[place].2, began, Output::error(STOPPED));
+                        }
+                    }
+                    return Ran::Stopped;
+                }
+            }
+        }
+        Ran::All
+    }
+
+    fn finish(&mut self, running: &mut Running<'_>, call: &ToolCall, began: Instant, output: Output) {
+        let Output { text, is_error } = output.clone();
+        self.result(running, call, output);
+        running.tell(Event::CallEnded {
+            id: call.id.to_string(),
+            name: call.name.to_string(),
+            output: text,
+            is_error,
+            took: began.elapsed(),
+        });
+    }
+
+    fn result(&mut self, running: &mut Running<'_>, call: &ToolCall, output: Output) {
+        let result = ToolResult {
+            name: Some(call.name.clone()),
+            is_error: output.is_error,
+            ..ToolResult::new(call.id.clone(), output.text)
+        };
+        let message = Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) };
+        self.say(running, message);
+    }
+}
+
+/// Why a call is not run at all.
+fn refusal(tools: &Tools, call: &ToolCall) -> Option<String> {
+    if tools.get(&call.name).is_none() {
+        let known: Vec<String> = tools.declarations().iter().map(|tool| tool.name.to_string()).collect();
+        return Some(format!("there is no tool `{}`; there are: {}", call.name, known.join(", ")));
+    }
+    call.arguments.are_no_object().then(|| {
+        String::from(
+            "[the arguments are not a JSON object: the tool was not run; call it again with an object]",
+        )
+    })
+}
+
+/// A call as something that can be waited for, for so long at most.
+fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'static, Output> {
+    if let Some(why) = refusal(tools, &call) {
+        return Box::pin(async { Output::error(why) });
+    }
+    let Some(tool) = tools.get(&call.name).map(Arc::clone) else {
+        return Box::pin(async { Output::error("there is no such tool") });
+    };
+    Box::pin(async move {
+        let text = call.arguments.text().to_string();
+        // A call without arguments is a call with none.
+        let arguments = if text.trim().is_empty() { "{}" } else { text.as_str() };
+        match tokio::time::timeout(time, tool.run(arguments)).await {
+            Ok(output) => output,
+            Err(_) => Output::error(format!(
+                "[stopped after {} seconds, the longest that a tool may take; it may have done a part of its work]",
+                time.as_secs_f32()
+            )),
+        }
+    })
+}
+
+/// The next one that is done, with its place.
+async fn next(doing: &mut [Option<(Instant, Doing<'static, Output>)>]) -> (usize, Instant, Output) {
+    std::future::poll_fn(|context| {
+        for (place, slot) in doing.iter_mut().enumerate() {
+            let Some((began, future)) = slot else { continue };
+            let began = *began;
+            if let Poll::Ready(output) = Pin::new(future).poll(context) {
+                *slot = None;
+                return Poll::Ready((place, began, output));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,176 @@
+//! Closed before sent: what is decided about calls without results, and how it is recorded.
+
+use std::str::FromStr;
+
+use rejoin_formats::{Context, context::ToolDeclaration};
+use rejoin_record::{
+    Content, Kind, Message, Native, Raw, Text,
+    content::{self, Closed, ClosedCall, Decision, TurnState},
+    json::write,
+};
+
+use super::{Event, Running, Worker};
+use crate::{conversation::Appended, provider::context_of};
+
+/// What becomes of broken states when a conversation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnBroken {
+    /// Nothing that was said or that ran is forgotten.
+    #[default]
+    Keep,
+    /// What is incomplete is left out.
+    Drop,
+    /// Calls without a result are run again.
+    Rerun,
+    /// Nothing is sent that is not sound as it stands.
+    Refuse,
+}
+
+impl OnBroken {
+    /// Every setting, with its name.
+    pub const ALL: &[(&'static str, Self)] =
+        &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
+}
+
+impl FromStr for OnBroken {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, on_broken)| *on_broken)
+            .ok_or_else(|| format!("`{name}` is not keep, drop, rerun or refuse"))
+    }
+}
+
+/// What the engine says when a model had the last word and has to go on.
+const GO_ON: &str = "Continue.";
+/// The format of what the engine says by itself.
+pub const SYNTHETIC: &str = "synthetic";
+
+/// Whether a message was put there by the engine, and not by a person or a model.
+#[must_use]
+pub fn is_synthetic(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| &*native.format == SYNTHETIC)
+}
+
+impl Worker {
+    /// Makes sure that the request that leaves next can be read from the record for ever after: decisions about calls, a last
+    /// word that is not the model's, and that it was sent.
+    pub(super) fn close(&mut self, running: &mut Running<'_>) {
+        self.composer.read(&self.conversation);
+        let findings = self.composer.findings();
+        if findings.iter().any(rejoin_view::Finding::is_problem) {
+            running.tell(Event::Mended(findings));
+        }
+        let calls = self.composer.unanswered();
+        if !calls.is_empty() {
+            self.decide(running, calls);
+        }
+        if self.composer.ends_with_assistant() {
+            let raw = format!("{{\"role\":\"user\",\"content\":\"{GO_ON}\"}}");
+            let native = Some(Native::one(SYNTHETIC, Raw::new(raw), false));
+            self.say(running, Message { native, ..Message::user(GO_ON) });
+        }
+        self.turn_entry(running, TurnState::Started, None);
+        self.composer.read(&self.conversation);
+    }
+
+    fn decide(&mut self, running: &mut Running<'_>, calls: Vec<ClosedCall>) {
+        let count = |decision| calls.iter().filter(|call| call.decision == decision).count();
+        running.tell(Event::Closed {
+            interrupted: count(Decision::Interrupted),
+            left_out: count(Decision::LeftOut),
+            rerun: count(Decision::Rerun),
+        });
+        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        self.saved(running, saved);
+        self.composer.read(&self.conversation);
+    }
+
+    /// Runs calls without results again, if that is what is wanted. A call that a request was sent about is decided for good.
+    pub(super) async fn rerun(&mut self, running: &mut Running<'_>) {
+        if self.settings.on_broken != OnBroken::Rerun {
+            return;
+        }
+        // Once is enough: what has no result after that is kept as interrupted.
+        self.settings.on_broken = OnBroken::Keep;
+        self.composer.read(&self.conversation);
+        let open = self.composer.unanswered();
+        let can_run = |call: &ClosedCall| {
+            let message = self.composer.message(call.entry)?;
+            let called = message.blocks.get(usize::try_from(call.block).ok()?)?.as_call()?;
+            (!called.arguments.are_no_object()).then(|| called.clone())
+        };
+        let again: Vec<_> =
+            open.into_iter().filter_map(|call| Some((call.entry, call.block, can_run(&call)?))).collect();
+        if again.is_empty() {
+            return;
+        }
+        let closed = again.iter().map(|(entry, block, _)| ClosedCall {
+            entry: *entry,
+            block: *block,
+            decision: Decision::Rerun,
+        });
+        self.decide(running, closed.collect());
+        self.run(running, again).await;
+    }
+
+    /// Records instructions, tools and target where they are not what was recorded last.
+    pub(super) fn record_context(&mut self, running: &mut Running<'_>) {
+        if self.context.is_some() {
+            return;
+        }
+        let endpoint = self.provider.endpoint();
+        let offered = self.tools.declarations();
+        let mut target = String::from("{");
+        let mut field = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                write::key(&mut target, name);
+                write::string(&mut target, value);
+            }
+        };
+        field("provider", Some(&endpoint.provider));
+        field("dialect", endpoint.dialect.map(rejoin_formats::Dialect::name));
+        field("model", Some(&endpoint.model));
+        field("url", endpoint.url.as_deref());
+        target.push('}');
+        let context = content::Context {
+            system: self.settings.system.as_deref().map(Text::new),
+            tools: (!offered.is_empty()).then(|| Raw::new(tools_json(&offered))),
+            target: Some(Raw::new(target)),
+        };
+        let recorded =
+            self.conversation.entries().iter().rev().find_map(|entry| match entry.envelope().kind {
+                Kind::Context => Some(Content::of(entry)),
+                _ => None,
+            });
+        let context = Content::Context(context);
+        if recorded.as_ref() != Some(&context) {
+            let Appended { saved, .. } = self.conversation.append(&context);
+            self.saved(running, saved);
+        }
+        let system = self.settings.system.as_deref();
+        let context: Context =
+            context_of(self.provider.fields(), self.provider.endpoint().dialect, system, offered);
+        self.context = Some(context.into());
+    }
+}
+
+/// Tools as they are recorded.
+fn tools_json(tools: &[ToolDeclaration]) -> String {
+    let mut out = String::from("[");
+    for (place, tool) in tools.iter().enumerate() {
+        out.push_str(if place > 0 { ",{" } else { "{" });
+        write::key(&mut out, "name");
+        write::string(&mut out, &tool.name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        write::key(&mut out, "input_schema");
+        out.push_str(tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str));
+        out.push('}');
+    }
+    out.push(']');
+    out
+}

@@ -1,0 +1,31 @@
+//! How much a turn may take. Each limit has a reason, and each can be set.
+
+use std::time::Duration;
+
+/// The limits of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How many requests a turn may take. A model that calls tools in circles is stopped here.
+    pub requests: u32,
+    /// How long a turn may take; none for as long as it takes.
+    pub time: Option<Duration>,
+    /// How many tokens a turn may take, requests and answers together; none for as many as it takes.
+    pub tokens: Option<u64>,
+    /// How long one tool may run.
+    pub tool_time: Duration,
+    /// How much of one tool's output a model sees, in bytes. The record keeps all of it.
+    pub tool_output: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            requests: 50,
+            time: None,
+            tokens: None,
+            tool_time: Duration::from_secs(120),
+            // Some twenty thousand words: more fills a window with one result.
+            tool_output: 160 * 1024,
+        }
+    }
+}

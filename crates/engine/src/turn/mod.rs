@@ -1,0 +1,392 @@
+//! A turn: append, view, encode, send, decode, append, run tools, and again, until the model asks for nothing more.
+//!
+//! Record before you act: what a person said is stored before the request leaves, what the model said before a tool runs,
+//! each result before the model sees it. `request.rs` is one request and its answer, `calls.rs` runs tools, `closing.rs`
+//! decides about calls without results, `compose.rs` turns the record into the next request.
+
+mod calls;
+mod closing;
+mod compose;
+mod event;
+mod limits;
+mod request;
+mod stop;
+
+use std::{sync::Arc, time::Duration};
+
+pub use closing::{OnBroken, is_synthetic};
+pub use event::{Ending, Event, Limit};
+pub use limits::Limits;
+use rejoin_formats::{Context, wire::stream::Usage};
+use rejoin_record::{
+    Content, EntryId, Message,
+    content::{CallAt, Turn, TurnState},
+};
+use rejoin_view::{Finding, Policy};
+pub use stop::Stop;
+
+use crate::{
+    conversation::{Appended, Conversation, Saved},
+    provider::{Provider, ProviderError},
+    tools::Tools,
+};
+
+/// What begins a turn.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Somebody says something.
+    Say(Message),
+    /// Nothing new: what was interrupted goes on.
+    GoOn,
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Self {
+        Self::Say(Message::user(text))
+    }
+}
+
+impl From<String> for Input {
+    fn from(text: String) -> Self {
+        Self::Say(Message::user(text))
+    }
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone)]
+pub struct Turned {
+    /// The model's last words; empty if it had none.
+    pub response: String,
+    /// The messages that this turn added, in order: what was said, what the model answered, and every result.
+    pub messages: Vec<Arc<Message>>,
+    /// Tokens of all its requests.
+    pub usage: Usage,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Why a turn did not come to its end. What was said and done until then is recorded.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TurnError {
+    /// The conversation is not sound, and repairing it is turned off.
+    #[error("the conversation is broken, and repairing it is turned off")]
+    Unsound(Vec<Finding>),
+    /// The provider did not answer.
+    #[error("{error}")]
+    Provider {
+        /// Why.
+        error: ProviderError,
+        /// What in the conversation may explain it, where the provider refused the request.
+        explanation: Vec<Finding>,
+    },
+    /// There is nothing to go on with.
+    #[error("there is nothing to go on with: nothing was said yet")]
+    Nothing,
+}
+
+impl TurnError {
+    /// A name for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unsound(_) => "UNSOUND",
+            Self::Provider { error, .. } => error.code(),
+            Self::Nothing => "NOTHING_TO_GO_ON_WITH",
+        }
+    }
+}
+
+/// How an agent works.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Instructions to the model.
+    pub system: Option<String>,
+    /// What becomes of broken states.
+    pub on_broken: OnBroken,
+    /// How much a turn may take.
+    pub limits: Limits,
+}
+
+/// Takes what is told of a turn.
+pub type Sink<'a> = &'a mut (dyn FnMut(Event) + Send);
+
+/// A conversation, who answers in it, and what may be called.
+pub struct Worker {
+    conversation: Conversation,
+    provider: Arc<dyn Provider>,
+    tools: Tools,
+    settings: Settings,
+    composer: compose::Composer,
+    /// What surrounds the messages, as it was recorded last.
+    context: Option<Arc<Context>>,
+    /// Whether somebody was told that saving does not work.
+    unsaved: bool,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("conversation", &self.conversation)
+            .field("endpoint", self.provider.endpoint())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A turn under way.
+struct Running<'t> {
+    sink: Sink<'t>,
+    /// Stops this turn, for whatever reason.
+    stop: Stop,
+    usage: Usage,
+    requests: u32,
+    /// How many messages of the turn were counted, and what they are.
+    messages: Vec<Arc<Message>>,
+    response: String,
+}
+
+impl Running<'_> {
+    fn tell(&mut self, event: Event) {
+        (self.sink)(event);
+    }
+
+    fn ended(&mut self, ending: Ending) -> Turned {
+        self.tell(Event::Ended(ending.clone()));
+        Turned {
+            response: std::mem::take(&mut self.response),
+            messages: std::mem::take(&mut self.messages),
+            usage: self.usage,
+            ending,
+        }
+    }
+}
+
+impl Worker {
+    /// A conversation with somebody who answers.
+    #[must_use]
+    pub fn new(
+        conversation: Conversation,
+        provider: Arc<dyn Provider>,
+        tools: Tools,
+        settings: Settings,
+    ) -> Self {
+        let policy = settings.on_broken.policy();
+        let composer = compose::Composer::new(policy, settings.limits.tool_output);
+        Self { conversation, provider, tools, settings, composer, context: None, unsaved: false }
+    }
+
+    /// The conversation.
+    #[must_use]
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The conversation, to append something that is no turn.
+    pub fn conversation_mut(&mut self) -> &mut Conversation {
+        &mut self.conversation
+    }
+
+    /// Gives the conversation back.
+    #[must_use]
+    pub fn into_conversation(self) -> Conversation {
+        self.conversation
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn provider(&self) -> &Arc<dyn Provider> {
+        &self.provider
+    }
+
+    /// From now on, another one answers.
+    pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
+        self.provider = provider;
+        self.context = None;
+    }
+
+    /// The tools.
+    pub fn tools_mut(&mut self) -> &mut Tools {
+        self.context = None;
+        &mut self.tools
+    }
+
+    /// What becomes of broken states from now on.
+    pub fn set_on_broken(&mut self, on_broken: OnBroken) {
+        if on_broken.policy() != self.settings.on_broken.policy() {
+            self.composer = compose::Composer::new(on_broken.policy(), self.settings.limits.tool_output);
+        }
+        self.settings.on_broken = on_broken;
+    }
+
+    /// One turn: what is said, and everything that comes of it. Stopping it, or an error, loses nothing that arrived.
+    ///
+    /// # Errors
+    /// If the conversation may not be repaired and is broken, or the provider does not answer.
+    pub async fn turn(&mut self, input: Input, sink: Sink<'_>, stop: &Stop) -> Result<Turned, TurnError> {
+        let mut running = Running {
+            sink,
+            stop: Stop::new(),
+            usage: Usage::default(),
+            requests: 0,
+            messages: Vec::new(),
+            response: String::new(),
+        };
+        self.composer.read(&self.conversation);
+        self.refuse_if_unsound()?;
+        self.begin(&mut running, input).await?;
+        let worked = self.work_until(&mut running, stop).await;
+        match worked {
+            Ok(ending) => Ok(running.ended(ending)),
+            Err(error) => {
+                self.turn_entry(&mut running, TurnState::Interrupted, None);
+                running.ended(Ending::Failed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Works until it is done, somebody stops it, or its time is up.
+    async fn work_until(&mut self, running: &mut Running<'_>, asked: &Stop) -> Result<Ending, TurnError> {
+        let stop = running.stop.clone();
+        let limit = self.settings.limits.time;
+        let mut timer = std::pin::pin!(wait(limit));
+        let mut timed_out = false;
+        let mut work = std::pin::pin!(self.work(running));
+        let worked = loop {
+            tokio::select! {
+                biased;
+                worked = &mut work => break worked,
+                () = asked.asked(), if !stop.is_stopped() => stop.stop(),
+                () = &mut timer, if !stop.is_stopped() => {
+                    timed_out = true;
+                    stop.stop();
+                }
+            }
+        };
+        match (worked, limit) {
+            (Ok(Ending::Interrupted), Some(limit)) if timed_out => Ok(Ending::Limit(Limit::Time(limit))),
+            (worked, _) => worked,
+        }
+    }
+
+    /// Records what is said, and what surrounds it.
+    async fn begin(&mut self, running: &mut Running<'_>, input: Input) -> Result<(), TurnError> {
+        let endpoint = self.provider.endpoint().clone();
+        running.tell(Event::Started {
+            conversation: self.conversation.id(),
+            provider: endpoint.provider.clone(),
+            model: endpoint.model.clone(),
+        });
+        if !self.conversation.saved().is_durable() {
+            self.saved(running, self.conversation.saved().clone());
+        }
+        self.record_context(running);
+        // What is still open may be run again before somebody says something new.
+        self.rerun(running).await;
+        match input {
+            Input::Say(message) => {
+                self.say(running, message);
+            }
+            Input::GoOn if self.composer_is_empty() => return Err(TurnError::Nothing),
+            Input::GoOn => {}
+        }
+        Ok(())
+    }
+
+    fn composer_is_empty(&mut self) -> bool {
+        self.composer.read(&self.conversation);
+        self.composer.is_empty()
+    }
+
+    /// Request after request, until the model asks for nothing more.
+    async fn work(&mut self, running: &mut Running<'_>) -> Result<Ending, TurnError> {
+        loop {
+            if running.stop.is_stopped() {
+                self.turn_entry(running, TurnState::Interrupted, None);
+                return Ok(Ending::Interrupted);
+            }
+            if running.requests >= self.settings.limits.requests {
+                self.turn_entry(running, TurnState::Interrupted, None);
+                return Ok(Ending::Limit(Limit::Requests(running.requests)));
+            }
+            let spent = running.usage.input + running.usage.output;
+            if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
+                self.turn_entry(running, TurnState::Interrupted, None);
+                return Ok(Ending::Limit(Limit::Tokens(spent)));
+            }
+            let answer = match self.ask(running).await? {
+                request::Asked::Stopped => return Ok(Ending::Interrupted),
+                request::Asked::Answered(answer) => answer,
+            };
+            match answer {
+                request::Answer::Calls { entry, message } => {
+                    if self.run_calls(running, entry, &message).await.is_stopped() {
+                        self.turn_entry(running, TurnState::Interrupted, None);
+                        return Ok(Ending::Interrupted);
+                    }
+                }
+                request::Answer::Paused => {}
+                request::Answer::Done(ending) => {
+                    self.turn_entry(running, TurnState::Ended, None);
+                    return Ok(ending);
+                }
+            }
+        }
+    }
+
+    /// Appends a message, and counts it to the turn.
+    fn say(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+        let message = Arc::new(message);
+        running.messages.push(Arc::clone(&message));
+        let appended = self.conversation.append(&Content::Message(Message::clone(&message)));
+        let entry = appended.entry.id();
+        self.saved(running, appended.saved);
+        entry
+    }
+
+    /// Appends where the turn stands.
+    fn turn_entry(&mut self, running: &mut Running<'_>, state: TurnState, call: Option<CallAt>) {
+        let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
+        self.saved(running, saved);
+    }
+
+    /// Tells once when saving stops to work, and once when it works again.
+    fn saved(&mut self, running: &mut Running<'_>, saved: Saved) {
+        match saved {
+            Saved::InMemory { warning } => {
+                if !std::mem::replace(&mut self.unsaved, true) {
+                    running.tell(Event::NotSaved(warning));
+                }
+            }
+            Saved::Durable => {
+                if std::mem::take(&mut self.unsaved) {
+                    running.tell(Event::Saved);
+                }
+            }
+        }
+    }
+
+    /// With repairing turned off, a conversation that is not sound goes nowhere.
+    fn refuse_if_unsound(&mut self) -> Result<(), TurnError> {
+        if self.settings.on_broken != OnBroken::Refuse {
+            return Ok(());
+        }
+        let of_storage = self.conversation.findings().iter().cloned();
+        let findings: Vec<Finding> = of_storage.chain(self.composer.all_findings()).collect();
+        if findings.iter().any(Finding::is_problem) { Err(TurnError::Unsound(findings)) } else { Ok(()) }
+    }
+}
+
+async fn wait(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl OnBroken {
+    /// What it means for a view.
+    #[must_use]
+    pub fn policy(self) -> Policy {
+        if self == Self::Drop { Policy::Drop } else { Policy::Keep }
+    }
+}

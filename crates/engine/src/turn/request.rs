@@ -1,0 +1,182 @@
+//! One request of a turn, and its answer.
+
+use std::sync::Arc;
+
+use rejoin_formats::wire::stream::{Delta, End, Received, Stop as StopReason, Usage};
+use rejoin_record::{BlockKind, EntryId, Message, Text, content::TurnState};
+
+use super::{Ending, Event, Limit, Running, TurnError, Worker};
+use crate::provider::{Progress, ProviderError};
+
+/// What came of asking.
+pub(super) enum Asked {
+    /// The model answered.
+    Answered(Answer),
+    /// A person stopped it. That is recorded.
+    Stopped,
+}
+
+/// What the model wants.
+pub(super) enum Answer {
+    /// Tools are to be run.
+    Calls {
+        /// The entry of its message.
+        entry: EntryId,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// To be asked again, with what it said.
+    Paused,
+    /// Nothing more.
+    Done(Ending),
+}
+
+impl Worker {
+    /// Sends what is recorded, and records what comes back.
+    pub(super) async fn ask(&mut self, running: &mut Running<'_>) -> Result<Asked, TurnError> {
+        self.close(running);
+        let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
+        let provider = Arc::clone(&self.provider);
+        let endpoint = provider.endpoint().clone();
+        let composed = self.composer.request(&endpoint, &context).map_err(|error| self.failed(error))?;
+        running.requests += 1;
+        let bytes = composed.request.body.as_ref().map_or(0, rejoin_formats::draft::Body::len);
+        running.tell(Event::Asking { request: running.requests, bytes });
+        for finding in &composed.findings {
+            tracing::debug!("for {}: {finding}", endpoint.provider);
+        }
+        // What arrives is kept here as well: a request that is given up in the middle has said something.
+        let mut heard = Heard::default();
+        let answer = {
+            let (sink, stop) = (&mut running.sink, running.stop.clone());
+            let mut listener = |progress: Progress| {
+                let event = heard.progress(progress);
+                if let Some(event) = event {
+                    sink(event);
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.asked() => None,
+                answer = provider.send(&composed.request, &mut listener) => Some(answer),
+            }
+        };
+        match answer {
+            None => {
+                if let Some(message) = heard.message(&endpoint) {
+                    self.say(running, message);
+                }
+                self.turn_entry(running, TurnState::Interrupted, None);
+                Ok(Asked::Stopped)
+            }
+            Some(Err(error)) => Err(self.failed(error)),
+            Some(Ok(received)) => self.received(running, received, composed.prefix).map(Asked::Answered),
+        }
+    }
+
+    /// Why there is no answer, with what in the conversation may explain it.
+    fn failed(&mut self, error: ProviderError) -> TurnError {
+        let refused = matches!(error, ProviderError::Refused(_) | ProviderError::ContextLength(_));
+        let explanation = if refused { self.composer.all_findings() } else { Vec::new() };
+        TurnError::Provider { error, explanation }
+    }
+
+    /// Records an answer, whole or not.
+    fn received(
+        &mut self,
+        running: &mut Running<'_>,
+        received: Received,
+        prefix: Option<Text>,
+    ) -> Result<Answer, TurnError> {
+        let Received { message, end, usage, .. } = received;
+        add(&mut running.usage, usage);
+        let whole = matches!(end, End::Complete(_));
+        let mut entry = None;
+        if let Some(mut message) = message {
+            let origin = self.provider.endpoint().origin();
+            for block in &mut message.blocks {
+                if let BlockKind::Reasoning(reasoning) = &mut block.kind {
+                    let incomplete = reasoning.origin.incomplete || !whole;
+                    reasoning.origin = origin.clone();
+                    reasoning.origin.prefix.clone_from(&prefix);
+                    reasoning.origin.incomplete = incomplete;
+                }
+            }
+            running.response = message.content().unwrap_or_default();
+            let id = self.say(running, message);
+            entry = Some(id);
+            running.tell(Event::Answered { entry: id, usage });
+        }
+        let stop = match end {
+            End::Complete(stop) => stop,
+            other => {
+                // What arrived is recorded, and that it is not all.
+                let provider = self.provider.endpoint().provider.clone();
+                let error = match other {
+                    End::Failed(fault) => ProviderError::from_fault(fault).by(&provider),
+                    End::Garbage(why) => ProviderError::Garbage(why),
+                    End::Cut | End::Complete(_) => ProviderError::Cut,
+                };
+                return Err(TurnError::Provider { error, explanation: Vec::new() });
+            }
+        };
+        let message = entry.and(running.messages.last().cloned());
+        match (entry, message, stop) {
+            (Some(entry), Some(message), _) if message.tool_calls().next().is_some() => {
+                Ok(Answer::Calls { entry, message })
+            }
+            (_, _, StopReason::Paused) => Ok(Answer::Paused),
+            (_, _, StopReason::Length) => Ok(Answer::Done(Ending::Limit(Limit::AnswerLength))),
+            (None, ..) => Err(TurnError::Provider { error: ProviderError::Empty, explanation: Vec::new() }),
+            _ => Ok(Answer::Done(Ending::Done)),
+        }
+    }
+}
+
+fn add(total: &mut Usage, usage: Option<Usage>) {
+    let Some(usage) = usage else { return };
+    total.input += usage.input;
+    total.output += usage.output;
+    total.cached += usage.cached;
+    total.reasoning += usage.reasoning;
+}
+
+/// What was heard of an answer that nobody waits for any more.
+#[derive(Default)]
+struct Heard {
+    text: String,
+    reasoning: String,
+}
+
+impl Heard {
+    fn progress(&mut self, progress: Progress) -> Option<Event> {
+        Some(match progress {
+            Progress::Delta(Delta::Text(text)) => {
+                self.text.push_str(&text);
+                Event::Text(text)
+            }
+            Progress::Delta(Delta::Reasoning(text)) => {
+                self.reasoning.push_str(&text);
+                Event::Reasoning(text)
+            }
+            Progress::Delta(Delta::Call(_)) => return None,
+            Progress::Retrying { attempt, wait, why } => Event::Retrying { attempt, wait, why },
+        })
+    }
+
+    /// The words of an answer that was given up. Calls in it never ran, and nobody knows all of their arguments.
+    fn message(self, endpoint: &crate::provider::Endpoint) -> Option<Message> {
+        use rejoin_record::{Block, Reasoning, Role};
+        let mut blocks = Vec::new();
+        if !self.reasoning.trim().is_empty() {
+            let mut origin = endpoint.origin();
+            origin.incomplete = true;
+            let reasoning = Reasoning { text: self.reasoning.into(), sealed: false, origin };
+            blocks.push(Block::new(BlockKind::Reasoning(Box::new(reasoning))));
+        }
+        if !self.text.trim().is_empty() {
+            blocks.push(Block::text(self.text));
+        }
+        (!blocks.is_empty()).then(|| Message::new(Role::Assistant, blocks))
+    }
+}
