@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rejoin::{
     ConversationId,
     engine::{self, Clock as _, EngineError, Mode, Recorded, SystemClock, Writer},
-    store::{Access, Holder, Location, Store, StoreError},
+    store::{Access, Holder, Location, Query, Store, StoreError},
 };
 
 use crate::{
@@ -119,6 +119,20 @@ impl Desk {
         let pager = self.settings.value("pager").map(str::to_owned);
         let pager = pager.or_else(|| std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty()));
         pager::show(text, pager.as_deref(), self.pager)
+    }
+}
+
+/// The newest conversation that belongs to a folder.
+pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationId>, StoreError> {
+    let mut after = None;
+    loop {
+        let page = store.list(&Query { limit: Some(100), after })?;
+        let here = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(folder));
+        match (here, page.next) {
+            (Some(summary), _) => return Ok(Some(summary.id)),
+            (None, None) => return Ok(None),
+            (None, next) => after = next,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 use rejoin::{
-    engine::EngineError,
+    engine::{EngineError, turn::TurnError},
     store::{Location, StoreError},
 };
 
@@ -13,6 +13,8 @@ use crate::output;
 pub const FAILED: u8 = 1;
 /// Usage, or nothing that could be read.
 pub const UNREADABLE: u8 = 2;
+/// A person stopped it.
+pub const INTERRUPTED: u8 = 130;
 /// A bug of ours.
 pub const BUG: u8 = 255;
 
@@ -96,6 +98,17 @@ pub enum Failure {
     /// Something could not be done with a conversation.
     #[error(transparent)]
     Engine(Box<EngineError>),
+    /// A conversation cannot be gone on with.
+    #[error("{what}")]
+    NotResumed {
+        /// What is wrong.
+        what: String,
+        /// What else there is to say.
+        then: String,
+    },
+    /// A turn did not come to its end. What was found was said already.
+    #[error("{0}")]
+    Turn(Box<TurnError>),
     /// Read strictly, a file is damaged.
     #[error("{name} is damaged at line {line}: {why}")]
     Damaged {
@@ -155,7 +168,12 @@ impl Failure {
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
             Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
-            Self::Declined | Self::Some { .. } | Self::ClosedPipe => None,
+            Self::Turn(error) => match &**error {
+                TurnError::Provider { error, .. } => error.hint(),
+                TurnError::Unsound(_) => Some(String::from("use `--on-broken keep`; nothing is lost")),
+                TurnError::Nothing => Some(String::from("say something: `rejoin chat \"your message\"`")),
+            },
+            Self::NotResumed { .. } | Self::Declined | Self::Some { .. } | Self::ClosedPipe => None,
         }
     }
 
@@ -173,6 +191,8 @@ impl Failure {
             | Self::Load { .. }
             | Self::Engine(_)
             | Self::Damaged { .. }
+            | Self::NotResumed { .. }
+            | Self::Turn(_)
             | Self::Declined
             | Self::Some { .. } => FAILED,
             Self::ClosedPipe => 0,
@@ -189,6 +209,9 @@ impl Failure {
         if matches!(self, Self::Declined) {
             // Whoever said no knows why.
             output::talk("Nothing was changed.");
+        } else if let Self::NotResumed { what, then } = self {
+            output::talk(&format!("{} {}", output::paint("✗", output::ERROR), output::harmless(what)));
+            output::talk(&format!("  {}", output::harmless(then)));
         } else if !matches!(self, Self::ClosedPipe) {
             output::talk(&format!("{} {self}", output::paint("error:", output::ERROR)));
             if let Some(hint) = self.hint() {

@@ -59,7 +59,8 @@ pub fn raw_data(text: &str) -> Result<(), Failure> {
     written.map_err(|error| closed_or(&error))
 }
 
-fn closed_or(error: &io::Error) -> Failure {
+/// What to say if standard output cannot be written: nothing, if nobody reads it.
+pub fn closed_or(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::ClosedPipe
     } else {

@@ -2,6 +2,7 @@
 
 mod choices;
 mod conversations;
+mod talk;
 mod upkeep;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -13,15 +14,16 @@ pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, RenameArguments, SearchArguments, ShowArguments,
 };
+pub use talk::{Api, ChatArguments, ResumeArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
 
 /// Keep every word of LLM agents' conversations, and make any of them resumable on any provider
 #[derive(Debug, Parser)]
-#[command(name = "rejoin", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "rejoin", version, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to do
+    /// What to do; `chat` if nothing is said
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
     /// Colours: when a terminal is there, always, or never (NO_COLOR is respected)
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
     pub color: Option<Colour>,
@@ -34,6 +36,8 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
+  rejoin chat \"Hello\"                            talk to a model; without one, the built-in responder answers
+  rejoin resume                                  go on where it stopped, whatever stopped it
   rejoin check session.json                      what is wrong with a conversation
   rejoin convert session.json --to anthropic     a request body that Anthropic accepts
   rejoin doctor                                  every session on this machine
@@ -56,6 +60,18 @@ pub enum Colour {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Talk to a model: continue the active conversation of this folder, or start one
+    ///
+    /// The reply goes to standard output and nothing else does. Everything is saved as it happens. Ctrl-C stops the turn,
+    /// twice leaves.
+    #[command(after_help = talk::CHAT_EXAMPLES)]
+    Chat(ChatArguments),
+    /// Go on with a conversation, from whatever state it is in
+    ///
+    /// Makes it the active one of this folder and says what state it is in. The provider and model that it went to are used
+    /// unless a flag says otherwise. On a terminal it asks what to do about calls without a result, and prompts.
+    #[command(after_help = talk::RESUME_EXAMPLES)]
+    Resume(ResumeArguments),
     /// Start a conversation and make it the active one of this folder
     ///
     /// Prints its id. `@` means it from now on, in this folder.

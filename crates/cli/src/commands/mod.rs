@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod asking;
+mod chat;
 mod check;
 mod config;
 mod convert;
@@ -13,13 +14,15 @@ mod installation;
 mod list;
 mod new;
 pub mod report;
+mod resume;
+mod talking;
 mod verify;
 
 use clap::CommandFactory as _;
 pub use history::numbers;
 
 use crate::{
-    args::{Arguments, Command},
+    args::{Arguments, ChatArguments, Command},
     desk::Flags,
     failure::Failure,
 };
@@ -27,7 +30,9 @@ use crate::{
 /// Runs a command and gives its exit code.
 pub fn run(arguments: Arguments) -> Result<u8, Failure> {
     let flags = Flags::of(&arguments);
-    match arguments.command {
+    match arguments.command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
+        Command::Chat(arguments) => chat::run(&arguments, &flags),
+        Command::Resume(arguments) => resume::run(&arguments, &flags),
         Command::New(arguments) => new::run(&arguments, &flags),
         Command::List(arguments) => list::run(&arguments, &flags),
         Command::History(command) => history::run(command, &flags),

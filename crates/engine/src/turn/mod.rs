@@ -217,6 +217,13 @@ impl Worker {
         self.settings.on_broken = on_broken;
     }
 
+    /// The calls that have no result and that no request was sent about.
+    pub fn unanswered(&mut self) -> Vec<CallAt> {
+        self.composer.read(&self.conversation);
+        let open = self.composer.unanswered().into_iter();
+        open.map(|call| CallAt { entry: call.entry, block: call.block }).collect()
+    }
+
     /// One turn: what is said, and everything that comes of it. Stopping it, or an error, loses nothing that arrived.
     ///
     /// # Errors

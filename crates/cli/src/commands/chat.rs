@@ -1,0 +1,57 @@
+//! `rejoin chat`: one turn, or a prompt.
+
+use rejoin::{ConversationId, engine::EngineError, store::Store};
+
+use super::talking::{self, Said, Talking};
+use crate::{
+    args::ChatArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    output,
+};
+
+/// Talks in the conversation that is meant, or a new one.
+pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let said = talking::said(arguments.message.as_deref())?;
+    let store = talking::open_store(&desk);
+    let chosen = choose(arguments, &desk, store.as_deref())?;
+    if let Some(id) = chosen {
+        output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
+    }
+    let talking = match (chosen, &store) {
+        (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
+        _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
+    };
+    talking.make_active(&desk);
+    match said {
+        Said::Text(text) => talking.say_once(text),
+        Said::Prompt => talking.prompt(),
+    }
+}
+
+/// The conversation that is meant; none for a new one.
+fn choose(
+    arguments: &ChatArguments,
+    desk: &Desk,
+    store: Option<&dyn Store>,
+) -> Result<Option<ConversationId>, Failure> {
+    if let Some(given) = &arguments.session {
+        let (_, id) = match store {
+            Some(store) => ((), desk.resolve(store, given)?),
+            None => return desk.find(given).map(|(_, id)| Some(id)),
+        };
+        return Ok(Some(id));
+    }
+    if arguments.new {
+        return Ok(None);
+    }
+    let Some(store) = store else { return Ok(None) };
+    let active = desk.active(store);
+    if active.is_none() && arguments.go_on {
+        let here = desk.folder.to_string_lossy();
+        let newest = desk::newest_of(store, &here).map_err(|why| desk::unusable(&desk.location, why))?;
+        return newest.map(Some).ok_or_else(|| Failure::Engine(Box::new(EngineError::NoActive)));
+    }
+    Ok(active)
+}

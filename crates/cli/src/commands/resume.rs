@@ -1,0 +1,142 @@
+//! `rejoin resume`: go on with a conversation, from whatever state it is in.
+
+use rejoin::{
+    engine::{EngineError, Mode, turn::OnBroken},
+    store::{Store, StoreError},
+};
+
+use super::talking::{self, Said, Talking};
+use crate::{
+    args::ResumeArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    json::Object,
+    output,
+};
+
+/// Makes a conversation the active one, says what state it is in, and goes on.
+pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    // Nothing is touched before it is clear what is to be said.
+    let said = match arguments.message.as_deref() {
+        Some(message) => Some(talking::said(Some(message))?),
+        None => None,
+    };
+    let given = arguments.id.as_deref().unwrap_or("@");
+    let found = (|| {
+        let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
+        let id = match arguments.id.as_deref() {
+            Some(given) => desk.resolve(&*store, given)?,
+            None => match desk.active(&*store) {
+                Some(id) => id,
+                None => desk.resolve(&*store, "@1")?,
+            },
+        };
+        if arguments.strict {
+            desk::read(&*store, id, Mode::Strict)?;
+        }
+        Ok(id)
+    })();
+    let id = found.map_err(|failure| in_words(given, failure))?;
+    let store = talking::open_store(&desk).ok_or_else(|| unknown(given))?;
+    let opened = Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume");
+    let mut talking = opened.map_err(|failure| in_words(given, failure))?;
+    talking.make_active(&desk);
+    let state = talking.state();
+    if let Some(on_broken) = arguments.on_broken {
+        talking.set_on_broken(on_broken.into());
+    }
+    let reruns = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun) && state.unanswered > 0;
+    let goes_on = said.is_some() || reruns;
+    if !goes_on {
+        if arguments.talk.json {
+            let object = Object::new()
+                .text("type", "resumed")
+                .text("id", &id.to_string())
+                .text("state", state.state.name())
+                .number("unanswered_calls", state.unanswered as u64)
+                .number("messages", state.messages as u64)
+                .text("provider", talking.provider_name())
+                .text("model", talking.model_name());
+            output::raw_data(&object.finish())?;
+        } else {
+            output::data(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)))?;
+            output::data("  Continue chatting: rejoin chat \"your message\"")?;
+        }
+    } else {
+        output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
+    }
+    output::talk(&format!("  Provider: {}, model: {}", talking.provider_name(), talking.model_name()));
+    output::talk(&format!("  {}", state.in_words()));
+    match said {
+        Some(Said::Text(text)) => talking.say_once(text),
+        Some(Said::Prompt) | None if reruns => talking.go_on_once(),
+        _ if talking::has_terminal() && !arguments.talk.json => {
+            if state.unanswered > 0 && arguments.on_broken.is_none() {
+                let chosen = talking::ask_what_to_do(state.unanswered)?;
+                talking.set_on_broken(chosen);
+            }
+            talking.prompt()
+        }
+        _ => Ok(0),
+    }
+}
+
+fn unknown(given: &str) -> Failure {
+    Failure::Engine(Box::new(EngineError::Unknown(given.to_owned())))
+}
+
+/// The words that belong to this command.
+fn in_words(given: &str, failure: Failure) -> Failure {
+    let damaged = |id: String, message: String| Failure::NotResumed {
+        what: format!("Conversation '{id}' has corrupted data"),
+        then: message,
+    };
+    match failure {
+        Failure::Engine(error) => match *error {
+            EngineError::Unknown(ref id) => Failure::NotResumed {
+                what: format!("Conversation '{id}' not found"),
+                then: String::from("List available: rejoin list"),
+            },
+            EngineError::Corrupted { id, .. } => damaged(id.to_string(), error.to_string()),
+            EngineError::Empty(id) => damaged(id.to_string(), error.to_string()),
+            EngineError::Load(StoreError::Damaged { .. }) => damaged(given.to_owned(), error.to_string()),
+            _ => Failure::Engine(error),
+        },
+        other => other,
+    }
+}
+
+/// Where a conversation stands, for people.
+pub struct Standing {
+    pub state: rejoin::store::State,
+    /// Calls that have no result and were not decided about.
+    pub unanswered: usize,
+    pub messages: usize,
+}
+
+impl Standing {
+    /// In one line.
+    pub fn in_words(&self) -> String {
+        use rejoin::store::State;
+        let messages = output::plural(self.messages as u64, "message");
+        match self.state {
+            State::New => String::from("State: new, nothing was said yet"),
+            State::Ready => format!("State: ready, {messages}"),
+            State::Waiting => format!("State: waiting for an answer, {messages}"),
+            State::Approval => format!("State: a call waits for approval, {messages}"),
+            State::Interrupted if self.unanswered > 0 => {
+                let calls = output::plural(self.unanswered as u64, "call");
+                let has = if self.unanswered == 1 { "has" } else { "have" };
+                format!("State: interrupted, {messages}; {calls} {has} no result; nothing is lost")
+            }
+            State::Interrupted => format!("State: interrupted, {messages}; nothing is lost"),
+        }
+    }
+}
+
+/// The state of a conversation in its store.
+pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> rejoin::store::State {
+    let summary = store.and_then(|store| store.summary(id).ok());
+    summary.map(|summary| summary.state).unwrap_or_default()
+}

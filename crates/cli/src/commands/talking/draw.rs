@@ -1,0 +1,266 @@
+//! A turn as it is shown: words on standard output, what else happens on standard error, or everything as JSON.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use rejoin::engine::turn::{Ending, Event, TurnError, Turned};
+
+use crate::{
+    commands::report,
+    failure::Failure,
+    json::{self, Object},
+    output::{self, harmless, harmless_lines, paint},
+};
+
+/// How much of arguments and results is shown in passing.
+const GLIMPSE: usize = 80;
+
+/// How a turn is shown.
+enum Style {
+    /// One JSON object a line.
+    Json,
+    /// Words as they come.
+    Live,
+    /// The reply, once it is there.
+    Quiet,
+}
+
+/// Shows one turn.
+pub struct Drawing {
+    style: Style,
+    /// Whether the line on the terminal has something on it.
+    in_line: bool,
+    /// Whether words of a model were shown.
+    spoke: bool,
+    thinking: bool,
+    broken_pipe: Option<Failure>,
+}
+
+impl Drawing {
+    pub fn new(json: bool) -> Self {
+        let style = match json {
+            true => Style::Json,
+            false if io::stdout().is_terminal() => Style::Live,
+            false => Style::Quiet,
+        };
+        Self { style, in_line: false, spoke: false, thinking: false, broken_pipe: None }
+    }
+
+    /// Shows something that happened.
+    pub fn event(&mut self, event: &Event) {
+        if matches!(self.style, Style::Json) {
+            if let Some(line) = as_json(event) {
+                self.print(&format!("{line}\n"));
+            }
+            return;
+        }
+        match event {
+            Event::Text(text) => {
+                self.thought();
+                if matches!(self.style, Style::Live) {
+                    self.print(&harmless_lines(text));
+                    self.in_line = !text.ends_with('\n');
+                    self.spoke = true;
+                }
+            }
+            Event::Reasoning(text) if matches!(self.style, Style::Live) => {
+                self.thinking = true;
+                let _ = write!(anstream::stderr().lock(), "{}", paint(&harmless_lines(text), output::DIM));
+            }
+            Event::CallStarted { name, arguments, .. } => {
+                self.talk(&paint(&format!("→ {} {}", harmless(name), glimpse(arguments)), output::DIM));
+            }
+            Event::CallEnded { name, output, is_error, .. } => {
+                let mark = if *is_error { "✗" } else { "←" };
+                self.talk(&paint(&format!("{mark} {} {}", harmless(name), glimpse(output)), output::DIM));
+            }
+            Event::Mended(findings) => {
+                let problems = findings.iter().filter(|finding| finding.is_problem()).count();
+                let problems = output::plural(problems as u64, "problem");
+                self.note(&format!(
+                    "the history had {problems} that a provider would refuse; the model sees it mended, and the record \
+                     is as it was (`rejoin check @` says what)"
+                ));
+            }
+            Event::Closed { interrupted, left_out, rerun } => {
+                for (count, what) in [
+                    (*interrupted, "shown to the model as interrupted"),
+                    (*left_out, "left out: nothing of it ran, or it was to be left out"),
+                    (*rerun, "run again"),
+                ] {
+                    if count > 0 {
+                        self.note(&format!(
+                            "{} without a result: {what}",
+                            output::plural(count as u64, "call")
+                        ));
+                    }
+                }
+            }
+            Event::Retrying { attempt, wait, why } => {
+                let seconds = wait.as_secs_f32();
+                self.note(&format!("{}; trying again in {seconds:.1} s (attempt {attempt})", harmless(why)));
+            }
+            Event::NotSaved(warning) => {
+                let warning = harmless(warning);
+                self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));
+                self.talk("  The conversation goes on in memory; it is saved as soon as that is possible.");
+            }
+            Event::Saved => self.note("what could not be saved before is saved now"),
+            Event::Ended(Ending::Interrupted) => self.note("stopped; what was said is recorded"),
+            _ => {}
+        }
+    }
+
+    /// Shows what the turn came to, where that was not shown yet.
+    pub fn reply(&mut self, turned: &Turned) {
+        match self.style {
+            Style::Json => {}
+            Style::Live => {
+                if self.in_line {
+                    self.print("\n");
+                    self.in_line = false;
+                }
+                if !self.spoke && !turned.response.is_empty() {
+                    self.print(&format!("{}\n", harmless_lines(&turned.response)));
+                }
+            }
+            Style::Quiet => {
+                let text = turned.response.trim_end_matches('\n');
+                if !text.is_empty() {
+                    self.print(&format!("{text}\n"));
+                }
+            }
+        }
+    }
+
+    /// Shows why there is none.
+    pub fn failed(&mut self, error: &TurnError) {
+        if self.in_line {
+            self.print("\n");
+            self.in_line = false;
+        }
+        let findings = match error {
+            TurnError::Unsound(findings) => findings,
+            TurnError::Provider { explanation, .. } => explanation,
+            TurnError::Nothing => return,
+        };
+        if matches!(self.style, Style::Json) {
+            let hint = match error {
+                TurnError::Provider { error, .. } => error.hint(),
+                _ => None,
+            };
+            let object = Object::new()
+                .text("type", "error")
+                .text("code", error.code())
+                .text("message", &error.to_string())
+                .text_or_null("hint", hint.as_deref())
+                .raw("findings", &json::list(findings.iter().map(report::json)));
+            self.print(&format!("{}\n", object.finish()));
+            return;
+        }
+        for finding in findings.iter().filter(|finding| finding.is_problem()) {
+            self.talk(&harmless(&finding.to_string()));
+        }
+    }
+
+    /// Whether everything could be shown.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.broken_pipe.map_or(Ok(()), Err)
+    }
+
+    fn thought(&mut self) {
+        if std::mem::take(&mut self.thinking) {
+            let _ = writeln!(anstream::stderr().lock());
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.talk(&format!("{} {text}", paint("note:", output::NOTE)));
+    }
+
+    fn talk(&mut self, line: &str) {
+        self.thought();
+        if std::mem::take(&mut self.in_line) {
+            self.print("\n");
+        }
+        output::talk(line);
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.broken_pipe.is_some() {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            self.broken_pipe = Some(output::closed_or(&error));
+        }
+    }
+}
+
+/// The beginning of a text, on one line.
+fn glimpse(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = line.chars().take(GLIMPSE).collect();
+    harmless(&if short.len() < line.len() { format!("{short}…") } else { short })
+}
+
+/// An event as programs read it; none for what they need not know.
+fn as_json(event: &Event) -> Option<String> {
+    let object = |kind: &str| Object::new().text("type", kind);
+    Some(
+        match event {
+            Event::Started { conversation, provider, model } => object("started")
+                .text("conversation", &conversation.to_string())
+                .text("provider", provider)
+                .text("model", model),
+            Event::Mended(findings) => {
+                object("mended").raw("findings", &json::list(findings.iter().map(report::json)))
+            }
+            Event::Closed { interrupted, left_out, rerun } => object("closed")
+                .number("interrupted", *interrupted as u64)
+                .number("left_out", *left_out as u64)
+                .number("rerun", *rerun as u64),
+            Event::Asking { request, bytes } => {
+                object("asking").number("request", u64::from(*request)).number("bytes", *bytes as u64)
+            }
+            Event::Retrying { attempt, wait, why } => object("retrying")
+                .number("attempt", u64::from(*attempt))
+                .number("wait_ms", u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+                .text("why", why),
+            Event::Text(text) => object("text").text("text", text),
+            Event::Reasoning(text) => object("reasoning").text("text", text),
+            Event::Answered { entry, usage } => {
+                let usage = usage.map(|usage| {
+                    Object::new()
+                        .number("input_tokens", usage.input)
+                        .number("output_tokens", usage.output)
+                        .number("cached_tokens", usage.cached)
+                        .number("reasoning_tokens", usage.reasoning)
+                        .finish()
+                });
+                object("answered").text("entry", &entry.to_string()).raw_if("usage", usage.as_deref())
+            }
+            Event::CallStarted { id, name, arguments } => {
+                object("call_started").text("id", id).text("name", name).text("arguments", arguments)
+            }
+            Event::CallEnded { id, name, output, is_error, took } => object("call_ended")
+                .text("id", id)
+                .text("name", name)
+                .text("output", output)
+                .flag("is_error", *is_error)
+                .number("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            Event::NotSaved(warning) => object("not_saved").text("warning", warning),
+            Event::Saved => object("saved"),
+            Event::Ended(ending) => {
+                let (name, why) = match ending {
+                    Ending::Done => ("done", None),
+                    Ending::Interrupted => ("interrupted", None),
+                    Ending::Limit(limit) => ("limit", Some(limit.to_string())),
+                    Ending::Failed => ("failed", None),
+                };
+                object("ended").text("ending", name).text_or_null("why", why.as_deref())
+            }
+            _ => return None,
+        }
+        .finish(),
+    )
+}

@@ -1,0 +1,304 @@
+//! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
+//!
+//! `draw.rs` shows a turn to people or programs, `prompt.rs` reads lines on a terminal.
+
+mod draw;
+mod prompt;
+
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _},
+    sync::Arc,
+    time::Duration,
+};
+
+use rejoin::{
+    Conversation, ConversationId,
+    engine::{
+        New, SystemClock,
+        tools::Tools,
+        turn::{Ending, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+    },
+    store::{Access, Store},
+};
+
+use super::resume::{Standing, state_of};
+use crate::{
+    answering::{self, Recorded},
+    args::Talk,
+    desk::{self, Desk},
+    failure::{FAILED, Failure, INTERRUPTED},
+    output,
+    settings::Settings as Settled,
+};
+use draw::Drawing;
+
+/// What is to be said.
+pub enum Said {
+    /// This.
+    Text(String),
+    /// Whatever somebody says at the prompt.
+    Prompt,
+}
+
+/// Whether somebody sits in front of it.
+pub fn has_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// What is to be said: as it was given, what is piped in, or what somebody says at the prompt.
+pub fn said(message: Option<&str>) -> Result<Said, Failure> {
+    let nothing = || Failure::Usage {
+        what: String::from("there is nothing to say"),
+        hint: Some(String::from(
+            "rejoin chat \"your message\", or pipe something in; see `rejoin chat --help`",
+        )),
+    };
+    match message {
+        Some(text) if text != "-" => {
+            if text.trim().is_empty() {
+                Err(nothing())
+            } else {
+                Ok(Said::Text(text.to_owned()))
+            }
+        }
+        None if has_terminal() => Ok(Said::Prompt),
+        _ => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map_err(|why| Failure::Unreadable {
+                name: String::from("standard input"),
+                why: why.to_string(),
+                hint: None,
+            })?;
+            let text = String::from_utf8_lossy(&bytes);
+            let text = text.trim_end_matches(['\n', '\r']);
+            if text.trim().is_empty() { Err(nothing()) } else { Ok(Said::Text(text.to_owned())) }
+        }
+    }
+}
+
+/// Opens the store as far as that is possible: a conversation goes on without one.
+pub fn open_store(desk: &Desk) -> Option<Arc<dyn Store>> {
+    let opened = rejoin::engine::open_store(&desk.location, Access::Write)
+        .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
+    match opened {
+        Ok(store) => Some(Arc::from(store)),
+        Err(why) => {
+            desk::unusable(&desk.location, why).say();
+            None
+        }
+    }
+}
+
+/// Asks what is to become of calls without a result.
+pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
+    let calls = output::plural(calls as u64, "call");
+    loop {
+        let _ = write!(
+            anstream::stderr().lock(),
+            "{calls} without a result: [k]eep as interrupted, [l]eave out, [r]un again? [k] "
+        );
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer);
+        match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
+            (0, _) | (_, "" | "k" | "keep") => return Ok(OnBroken::Keep),
+            (_, "l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
+            (_, "r" | "run" | "run again" | "rerun") => return Ok(OnBroken::Rerun),
+            _ => output::talk("k, l or r, please."),
+        }
+    }
+}
+
+/// A conversation, and who answers in it.
+pub struct Talking {
+    worker: Worker,
+    store: Option<Arc<dyn Store>>,
+    json: bool,
+    /// Whether the turn that was stopped can go on without a word.
+    unfinished: bool,
+}
+
+impl Talking {
+    /// A new conversation.
+    pub fn begin(desk: &Desk, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
+        let answering = answering::choose(desk, talk, None)?;
+        let endpoint = answering.provider.endpoint();
+        let new = New {
+            title: None,
+            provider: Some(endpoint.provider.clone()),
+            model: Some(endpoint.model.clone()),
+            directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
+        };
+        let clock = Arc::new(SystemClock);
+        let conversation = match store {
+            Some(store) => Conversation::create(Arc::clone(store), clock, &new, "rejoin chat"),
+            None => Conversation::in_memory(clock, &new),
+        };
+        answering.say();
+        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk))
+    }
+
+    /// One that is there.
+    pub fn open(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &str,
+    ) -> Result<Self, Failure> {
+        let opened = if store.read_only().is_some() {
+            Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
+        } else {
+            Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
+        };
+        let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
+        let answering = answering::choose(desk, talk, Some(&Recorded::of(&conversation)))?;
+        answering.say();
+        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk))
+    }
+
+    fn new(
+        desk: &Desk,
+        conversation: Conversation,
+        provider: Arc<dyn rejoin::engine::provider::Provider>,
+        store: Option<Arc<dyn Store>>,
+        talk: &Talk,
+    ) -> Self {
+        let recorded = Recorded::of(&conversation);
+        let set = desk.settings.value("system").map(str::to_owned);
+        let settings = Settings {
+            system: talk.system.clone().or(recorded.system).or(set),
+            on_broken: on_broken(&desk.settings),
+            limits: limits(&desk.settings),
+        };
+        let worker = Worker::new(conversation, provider, Tools::builtin(&desk.folder), settings);
+        Self { worker, store, json: talk.json, unfinished: false }
+    }
+
+    /// Makes it the active conversation of this folder.
+    pub fn make_active(&self, desk: &Desk) {
+        // What is not stored cannot be found again.
+        if self.store.is_some() && self.worker.conversation().tail().is_some() {
+            if let Err(failure) = desk.pointer().set(self.worker.conversation().id()) {
+                failure.say();
+            }
+        }
+    }
+
+    /// What becomes of broken states.
+    pub fn set_on_broken(&mut self, on_broken: OnBroken) {
+        self.worker.set_on_broken(on_broken);
+    }
+
+    /// The name of whoever answers.
+    pub fn provider_name(&self) -> &str {
+        &self.worker.provider().endpoint().provider
+    }
+
+    /// The name of the model.
+    pub fn model_name(&self) -> &str {
+        &self.worker.provider().endpoint().model
+    }
+
+    /// Where the conversation stands.
+    pub fn state(&mut self) -> Standing {
+        let state = state_of(self.store.as_deref(), self.worker.conversation().id());
+        let unanswered = self.worker.unanswered().len();
+        let messages = self.worker.conversation().messages().len();
+        self.unfinished = matches!(state, rejoin::store::State::Interrupted | rejoin::store::State::Waiting);
+        Standing { state, unanswered, messages }
+    }
+
+    /// Says something, shows the reply, and is done.
+    pub fn say_once(mut self, text: String) -> Result<u8, Failure> {
+        let code = self.once(Input::from(text));
+        self.settle();
+        code
+    }
+
+    /// Goes on with what was interrupted, shows the reply, and is done.
+    pub fn go_on_once(mut self) -> Result<u8, Failure> {
+        let code = self.once(Input::GoOn);
+        self.settle();
+        code
+    }
+
+    fn once(&mut self, input: Input) -> Result<u8, Failure> {
+        let runtime = runtime()?;
+        runtime.block_on(async {
+            let stop = Stop::new();
+            let signals = prompt::stop_on_signals(stop.clone());
+            let turned = self.turn(input, &stop).await;
+            signals.abort();
+            turned
+        })
+    }
+
+    /// One turn, drawn as it happens.
+    async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
+        let mut drawing = Drawing::new(self.json);
+        let turned = self.worker.turn(input, &mut |event| drawing.event(&event), stop).await;
+        self.unfinished = !matches!(&turned, Ok(turned) if turned.ending == Ending::Done);
+        let code = match turned {
+            Ok(turned) => {
+                drawing.reply(&turned);
+                match turned.ending {
+                    Ending::Interrupted => INTERRUPTED,
+                    Ending::Limit(limit) => {
+                        output::talk(&format!("{} {limit}", output::paint("warning:", output::WARNING)));
+                        let cut = limit == rejoin::engine::turn::Limit::AnswerLength;
+                        if cut { 0 } else { FAILED }
+                    }
+                    Ending::Done | Ending::Failed => 0,
+                }
+            }
+            Err(error) => {
+                drawing.failed(&error);
+                return Err(failure(error));
+            }
+        };
+        // Whoever closed our output has seen enough; the turn is recorded all the same.
+        drawing.finish()?;
+        Ok(code)
+    }
+
+    fn settle(&self) {
+        if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
+            desk::settle(store);
+        }
+    }
+}
+
+/// A runtime for one conversation. It is made when a turn begins, not before.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| Failure::Usage {
+        what: format!("the system gives no resources for a turn: {why}"),
+        hint: None,
+    })
+}
+
+fn failure(error: TurnError) -> Failure {
+    Failure::Turn(Box::new(error))
+}
+
+/// What becomes of broken states, if nobody says.
+fn on_broken(settings: &Settled) -> OnBroken {
+    match super::convert::policy(settings) {
+        rejoin::OnBroken::Keep => OnBroken::Keep,
+        rejoin::OnBroken::Drop => OnBroken::Drop,
+        rejoin::OnBroken::Refuse => OnBroken::Refuse,
+    }
+}
+
+/// How much a turn may take.
+fn limits(settings: &Settled) -> Limits {
+    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
+    let usual = Limits::default();
+    Limits {
+        requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        time: number("limits.seconds").map(Duration::from_secs),
+        tokens: number("limits.tokens"),
+        tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
+        tool_output: number("limits.tool_output")
+            .map_or(usual.tool_output, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+    }
+}
