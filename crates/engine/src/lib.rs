@@ -33,6 +33,8 @@ pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutReco
 pub use storage::SqliteStorage;
 pub use writer::{Copied, Imported, New, Writer};
 
+#[cfg(feature = "agent")]
+pub use rejoin_formats::context;
 use rejoin_store::{Access, Location, Options, Store, StoreError};
 
 /// Opens a store of rejoin's conversations.

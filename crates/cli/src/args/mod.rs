@@ -14,7 +14,7 @@ pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, RenameArguments, SearchArguments, ShowArguments,
 };
-pub use talk::{Api, ChatArguments, ResumeArguments, Talk};
+pub use talk::{ChatArguments, DemoArguments, ResumeArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
 
 /// Keep every word of LLM agents' conversations, and make any of them resumable on any provider
@@ -122,6 +122,10 @@ pub enum Command {
     /// Read and change settings
     #[command(subcommand, after_help = upkeep::CONFIG_EXAMPLES)]
     Config(Config),
+    /// See it work: a turn of three tools, killed in the middle, and resumed
+    ///
+    /// Takes a few seconds, needs no network, and touches nothing of yours.
+    Demo(DemoArguments),
     /// Explain a finding, or list all of them
     Explain(ExplainArguments),
     /// Print a completion script for a shell

@@ -126,3 +126,11 @@ impl From<Broken> for OnBroken {
         }
     }
 }
+
+/// `rejoin demo`
+#[derive(Debug, Args)]
+pub struct DemoArguments {
+    /// The turn that is killed.
+    #[arg(long, hide = true)]
+    pub turn: bool,
+}

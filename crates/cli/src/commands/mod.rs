@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod convert;
 mod copy;
+mod demo;
 mod doctor;
 mod explain;
 mod history;
@@ -43,6 +44,7 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Copy(arguments) => copy::run(&arguments, &flags),
         Command::Verify(arguments) => verify::run(&arguments, &flags),
         Command::Config(command) => config::run(command, &flags),
+        Command::Demo(arguments) => demo::run(&arguments, &flags),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

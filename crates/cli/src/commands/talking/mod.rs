@@ -30,7 +30,7 @@ use crate::{
     output,
     settings::Settings as Settled,
 };
-use draw::Drawing;
+pub use draw::Drawing;
 
 /// What is to be said.
 pub enum Said {
@@ -269,7 +269,7 @@ impl Talking {
 }
 
 /// A runtime for one conversation. It is made when a turn begins, not before.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| Failure::Usage {
         what: format!("the system gives no resources for a turn: {why}"),
         hint: None,

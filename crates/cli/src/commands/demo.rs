@@ -1,0 +1,194 @@
+//! `rejoin demo`: a turn of three tools, killed in the middle for real, and resumed. Nothing of it touches your own store.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use rejoin::{
+    Conversation,
+    engine::{
+        New, SystemClock,
+        context::ToolDeclaration,
+        provider::{Doing, Provider as _, offline::Offline},
+        tools::{Calculate, ListDir, Output, ReadFile, Tool, Tools},
+        turn::{Input, Settings, Stop, Worker},
+    },
+    record::json::Doc,
+};
+
+use super::talking;
+use crate::{
+    args::DemoArguments,
+    desk::{Desk, Flags},
+    failure::{FAILED, Failure},
+    output::{self, paint},
+};
+
+/// What is asked in the demonstration.
+const QUESTION: &str = "What is 6*7? Also list the files here and read notes.txt";
+
+/// Shows it.
+pub fn run(arguments: &DemoArguments, flags: &Flags) -> Result<u8, Failure> {
+    if arguments.turn { slow_turn(flags) } else { show() }
+}
+
+fn show() -> Result<u8, Failure> {
+    let folder = tempfile::tempdir().map_err(|why| unwritable("a temporary folder", why))?;
+    let here = folder.path().join("work");
+    std::fs::create_dir(&here).map_err(|why| unwritable("a temporary folder", why))?;
+    let notes = here.join("notes.txt");
+    std::fs::write(&notes, "buy milk\ncall Alice\n").map_err(|why| unwritable("notes.txt", why))?;
+    let stage = Stage { home: folder.path(), here: &here };
+
+    say("1. A turn with three tools, on the built-in responder. The tools are slow on purpose.");
+    command(&format!("rejoin chat \"{QUESTION}\""));
+    let mut child = stage.rejoin(&["demo", "--turn"]).stdout(Stdio::piped()).spawn().map_err(starting)?;
+    let done = watch(&mut child);
+    // The real thing: no handler runs, nothing is flushed.
+    let _ = child.kill();
+    let _ = child.wait();
+    output::data(&paint(&format!("   killed (SIGKILL) after {done} of 3 tools"), output::WARNING))?;
+
+    say("2. What is left. Sent as it is, a provider would refuse it, and go on refusing it:");
+    stage.show(&["list"])?;
+    stage.show(&["check", "@", "--for", "anthropic"])?;
+
+    say("3. Resumed: what ran is not run again, what did not is.");
+    stage.show(&["resume", "@", "--on-broken", "rerun"])?;
+
+    say("4. Every word is still there, and proves it.");
+    stage.show(&["verify"])?;
+    stage.show(&["chat", "What did I ask before?"])?;
+    output::data("")?;
+    output::data("Your own: `rejoin doctor` checks the sessions of every agent on this machine.")?;
+    Ok(0)
+}
+
+fn say(text: &str) {
+    // If nobody reads it, the next line says so.
+    let _ = output::data(&format!("\n{}", paint(text, output::STRONG)));
+}
+
+fn command(line: &str) {
+    let _ = output::data(&paint(&format!("   $ {line}"), output::DIM));
+}
+
+fn unwritable(path: &str, why: std::io::Error) -> Failure {
+    Failure::Unwritable { path: path.to_owned(), why }
+}
+
+fn starting(why: std::io::Error) -> Failure {
+    Failure::Unreadable { name: String::from("rejoin itself"), why: why.to_string(), hint: None }
+}
+
+/// A home and a folder that are thrown away afterwards.
+struct Stage<'s> {
+    home: &'s Path,
+    here: &'s Path,
+}
+
+impl Stage<'_> {
+    fn rejoin(&self, arguments: &[&str]) -> Command {
+        let this = std::env::current_exe().unwrap_or_else(|_| "rejoin".into());
+        let mut command = Command::new(this);
+        command.args(arguments).current_dir(self.here).stdin(Stdio::null());
+        // Settings of yours must not show.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REJOIN_"))
+        {
+            command.env_remove(name);
+        }
+        command.env("REJOIN_HOME", self.home.join("home"));
+        command
+    }
+
+    /// Runs a command and shows what it prints, both data and talk.
+    fn show(&self, arguments: &[&str]) -> Result<(), Failure> {
+        let spoken: Vec<String> = arguments
+            .iter()
+            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() })
+            .collect();
+        command(&format!("rejoin {}", spoken.join(" ")));
+        let ran = self.rejoin(arguments).output().map_err(starting)?;
+        for text in [&ran.stderr, &ran.stdout] {
+            for line in String::from_utf8_lossy(text).lines().filter(|line| !line.is_empty()) {
+                output::data(&format!("   {}", output::harmless(line)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows what the turn does until one tool is done and the others run; gives how many are done.
+fn watch(child: &mut Child) -> usize {
+    let (mut started, mut done) = (0, 0);
+    let Some(lines) = child.stdout.take() else { return 0 };
+    for line in BufReader::new(lines).lines().map_while(Result::ok) {
+        let doc = Doc::parse(&line);
+        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { continue };
+        let field =
+            |name: &str| root.given(name).and_then(|value| value.as_str()).unwrap_or_default().into_owned();
+        match field("type").as_str() {
+            "call_started" => {
+                started += 1;
+                let _ = output::data(&format!("   → {} {}", field("name"), field("arguments")));
+            }
+            "call_ended" => {
+                done += 1;
+                let _ = output::data(&format!("   ← {} {}", field("name"), field("output")));
+            }
+            _ => {}
+        }
+        if started >= 3 && done >= 1 {
+            std::thread::sleep(Duration::from_millis(300));
+            break;
+        }
+    }
+    done
+}
+
+/// A tool that takes its time.
+struct Slow<T>(T, Duration);
+
+impl<T: Tool> Tool for Slow<T> {
+    fn declaration(&self) -> ToolDeclaration {
+        self.0.declaration()
+    }
+
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+        Box::pin(async move {
+            tokio::time::sleep(self.1).await;
+            self.0.run(arguments).await
+        })
+    }
+}
+
+/// The turn that is killed: as `chat` does it, with slow tools.
+fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let Some(store) = talking::open_store(&desk) else { return Ok(FAILED) };
+    let provider = Offline::default();
+    let new = New {
+        provider: Some(provider.endpoint().provider.clone()),
+        model: Some(provider.endpoint().model.clone()),
+        ..New::default()
+    };
+    let conversation = Conversation::create(store, Arc::new(SystemClock), &new, "rejoin demo");
+    desk.pointer().set(conversation.id())?;
+    let mut tools = Tools::default();
+    tools.add(Arc::new(Slow(Calculate, Duration::from_millis(700))));
+    tools.add(Arc::new(Slow(ReadFile::new(&desk.folder), Duration::from_secs(20))));
+    tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
+    let mut worker = Worker::new(conversation, Arc::new(provider), tools, Settings::default());
+    let runtime = talking::runtime()?;
+    let stop = Stop::new();
+    let mut drawing = talking::Drawing::new(true);
+    let mut sink = |event| drawing.event(&event);
+    runtime
+        .block_on(worker.turn(Input::from(QUESTION), &mut sink, &stop))
+        .map_err(|error| Failure::Turn(Box::new(error)))?;
+    Ok(0)
+}
