@@ -133,11 +133,13 @@ fn for_people(
             output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.deed()))?;
         }
     }
-    output::data(&format!("  {}", summary(session, findings, speaker)))
+    // What is in the store can simply go on.
+    let stored = name == session.id.to_string();
+    output::data(&format!("  {}", summary(session, findings, speaker, stored)))
 }
 
 /// One line of counts, and what to do.
-fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String {
+fn summary(session: &Session, findings: &[Finding], speaker: Dialect, stored: bool) -> String {
     let (messages, calls, results) = counts(session);
     let mut counted =
         format!("{}, {}, {}", plural(messages, "message"), plural(calls, "call"), plural(results, "result"));
@@ -156,6 +158,8 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect) -> String 
         let rest = if damaged { "everything that can be read is used" } else { "nothing is lost" };
         let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
             String::from("leave out what is no longer needed; the file can keep it")
+        } else if stored {
+            format!("`rejoin resume {}` continues it; {rest}", session.id)
         } else if session.format != "jsonl"
             && sessions::named(session.format).is_some_and(|format| format.write.is_some())
         {

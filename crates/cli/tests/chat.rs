@@ -1,0 +1,192 @@
+//! `chat`, `resume` and `demo` with the built-in responder: the binary as people and scripts use it.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use support::{BROKEN, Home, Ran};
+
+fn offline(home: &Home, message: &str) -> Ran {
+    home.run(&["chat", "--provider", "offline", message])
+}
+
+/// S3-03, S3-10, S3-62, S3-67: the obvious test. A name is remembered, also by a new process after `resume`; sums are done; what
+/// was asked is told; the conversation is summarised.
+#[test]
+fn the_obvious_test() {
+    Home::each(|home| {
+        let first = offline(home, "my name is Alice");
+        assert_eq!((first.code, first.out.as_str()), (0, "I will remember that your name is Alice.\n"));
+        let again = home.run(&["chat", "What's my name?"]);
+        assert_eq!(again.out, "Your name is Alice.\n");
+        let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+        assert!(again.err.contains(&id), "which conversation goes on is said: {}", again.err);
+        assert_eq!(home.out(&["chat", "2+2"]), "2+2 = 4\n");
+        assert_eq!(home.out(&["chat", "What math question did I just ask?"]), "You asked: 2+2\n");
+        let summary = home.out(&["chat", "Summarize our conversation"]);
+        assert!(summary.contains("Alice") && summary.contains("2+2"), "{summary}");
+        // Another conversation comes between.
+        home.out(&["chat", "--new", "--provider", "offline", "my name is Bob"]);
+        assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Bob.\n");
+        let resumed = home.out(&["resume", &id]);
+        assert!(resumed.starts_with(&format!("✓ Resumed conversation: {id}\n")), "{resumed}");
+        assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+        assert_eq!(home.out(&["resume", &id, "What's my name?"]), "Your name is Alice.\n");
+        assert_eq!(home.out(&["chat", "--session", &id[..9], "2*3"]), "2*3 = 6\n");
+        assert_eq!(home.run(&["verify"]).code, 0);
+    });
+}
+
+/// S3-14, S3-16, S3-17, S3-63: what `resume` says, and its exit codes.
+#[test]
+fn resume_says_what_it_found() {
+    Home::each(|home| {
+        let nothing = home.run(&["resume", "nonexistent"]);
+        assert_eq!(nothing.code, 1);
+        assert!(nothing.err.contains("✗ Conversation 'nonexistent' not found\n  List available: rejoin list"), "{}", nothing.err);
+        assert_eq!(home.run(&["resume"]).code, 1, "there is none at all");
+        offline(home, "hello");
+        assert_eq!(home.run(&["resume", "nonexistent"]).code, 1);
+        let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+        let resumed = home.run(&["resume", &id]);
+        assert_eq!(resumed.code, 0, "{}", resumed.err);
+        assert!(resumed.out.contains("  Continue chatting: rejoin chat \"your message\""), "{}", resumed.out);
+        assert!(resumed.err.contains("Provider: offline, model: offline"), "{}", resumed.err);
+        assert!(resumed.err.contains("State: ready, 2 messages"), "{}", resumed.err);
+        let json: Value = serde_json::from_str(&home.out(&["resume", &id, "--json"])).unwrap();
+        assert_eq!((json["state"].as_str(), json["id"].as_str()), (Some("ready"), Some(id.as_str())));
+        if home.is_jsonl() {
+            let path = home.place().join(format!("{id}.jsonl"));
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replacen("hello", "jello", 1)).unwrap();
+            let strict = home.run(&["resume", &id, "--strict"]);
+            assert_eq!(strict.code, 1);
+            assert!(strict.err.contains(&format!("✗ Conversation '{id}' has corrupted data\n  ")), "{}", strict.err);
+            assert_eq!(home.run(&["resume", &id, "--recover"]).code, 0);
+        }
+    });
+}
+
+/// S2-32, S0-20, S0-21: an imported history with calls that were never answered goes on, mended; the record stays as it was.
+#[test]
+fn a_broken_history_goes_on() {
+    Home::each(|home| {
+        let id = home.import("broken.json", BROKEN);
+        let before = home.out(&["history", "export", &id, "--to", "jsonl"]);
+        let refused = home.run(&["resume", &id, "--on-broken", "refuse", "--provider", "offline", "go on"]);
+        assert_eq!(refused.code, 1);
+        assert!(refused.err.contains("repairing it is turned off") && refused.out.is_empty(), "{}", refused.err);
+        assert_eq!(before, home.out(&["history", "export", &id, "--to", "jsonl"]), "nothing was said");
+        let resumed = home.run(&["resume", &id, "--provider", "offline", "go on"]);
+        assert_eq!(resumed.code, 0, "{}", resumed.err);
+        assert!(resumed.err.contains("interrupted") && resumed.err.contains("1 call has no result"), "{}", resumed.err);
+        assert!(resumed.err.contains("shown to the model as interrupted"), "{}", resumed.err);
+        let after = home.out(&["history", "export", &id, "--to", "jsonl"]);
+        assert!(after.starts_with(&before), "what was recorded stays");
+        let again = home.run(&["chat", "and again"]);
+        assert!(!again.err.contains("without a result"), "it was decided once: {}", again.err);
+    });
+}
+
+/// Input from a pipe is what is said; `-` is the same. Without either there is nothing to say.
+#[test]
+fn what_is_piped_in_is_said() {
+    let home = Home::new("sqlite");
+    for arguments in [vec!["chat", "--provider", "offline"], vec!["chat", "-"], vec![]] {
+        let mut command = home.command(&arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"what is\n20+1?\n").unwrap();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (0, "20+1 = 21\n"), "{arguments:?}: {}", ran.err);
+    }
+    let nothing = home.run(&["chat"]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.err.contains("nothing to say") && nothing.err.contains("hint:"), "{}", nothing.err);
+}
+
+/// Events as JSON, one object a line; the text pieces make up the reply.
+#[test]
+fn events_are_json() {
+    let home = Home::new("sqlite");
+    let events = home.lines(&["chat", "--json", "--provider", "offline", "what is 3*3 and list the files"]);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds.first(), Some(&"started"));
+    assert_eq!(kinds.last(), Some(&"ended"));
+    assert_eq!(events.last().unwrap()["ending"], "done");
+    for kind in ["asking", "text", "answered", "call_started", "call_ended"] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    let ended: Vec<&Value> = events.iter().filter(|event| event["type"] == "call_ended").collect();
+    assert_eq!((ended.len(), ended[0]["output"].as_str()), (2, Some("9")));
+}
+
+/// S3-11, S3-42, S3-67: a folder that cannot be written is a warning, and the reply is shown all the same.
+#[test]
+fn a_store_that_cannot_be_written_is_a_warning() {
+    let home = Home::new("jsonl");
+    offline(&home, "my name is Alice");
+    let folder = home.place().to_owned();
+    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for path in files.iter().chain([&folder]) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    if fs::write(folder.join("probe"), "").is_ok() {
+        // Nothing is forbidden to root: a store that is not there and cannot be made will do.
+        let mut command = home.command(&["chat", "--provider", "offline", "2+2"]);
+        command.env("REJOIN_STORE", "jsonl:/proc/nowhere/store");
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (0, "2+2 = 4\n"), "{}", ran.err);
+        assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
+        return;
+    }
+    let ran = home.run(&["chat", "What's my name?"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Your name is Alice.\n"), "{}", ran.err);
+    assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
+}
+
+/// A second process is told who holds the conversation; reading works all the while.
+#[test]
+fn one_writer_at_a_time() {
+    let home = Home::new("sqlite");
+    offline(&home, "hello");
+    let store = home.open();
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().parse().unwrap();
+    let holder = rejoin::store::Holder::this("a test", rejoin::engine::Clock::now(&rejoin::SystemClock));
+    let _lock = store.lock(id, &holder).unwrap();
+    let ran = home.run(&["chat", "hello again"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("a test") && ran.err.contains("hint:"), "{}", ran.err);
+    assert_eq!(home.run(&["history", "show", "@"]).code, 0);
+}
+
+/// S2-38, S2-48: the demonstration kills a turn of three tools for real, resumes it, and is done in 15 seconds.
+#[test]
+fn the_demonstration_works() {
+    let home = Home::new("sqlite");
+    let began = Instant::now();
+    let ran = home.run(&["demo"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(began.elapsed() < Duration::from_secs(15));
+    for words in [
+        "killed (SIGKILL) after 1 of 3 tools",
+        "[interrupted]",
+        "Anthropic would answer 400",
+        "2 calls without a result: run again",
+        "6*7 = 42",
+        "call Alice",
+        "everything is as it was when it was saved",
+    ] {
+        assert!(ran.out.contains(words), "{words}\n{}", ran.out);
+    }
+    assert_eq!(home.lines(&["list", "--json"]).len(), 0, "your own store is not touched");
+}
