@@ -1,0 +1,64 @@
+//! The prompt, on a real pseudo-terminal.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::time::Duration;
+
+use expectrl::{ControlCode, Eof, Expect as _, session::OsSession};
+use support::{BROKEN, Home};
+
+fn on_terminal(home: &Home, arguments: &[&str]) -> OsSession {
+    let mut command = home.command(arguments);
+    command.env("NO_COLOR", "1").env("TERM", "xterm");
+    let mut session = OsSession::spawn(command).unwrap();
+    session.set_expect_timeout(Some(Duration::from_secs(20)));
+    session
+}
+
+/// S3-03: a prompt on a terminal; each line is a turn; Ctrl-D leaves; what was said is there for the next process.
+#[test]
+fn lines_are_turns() {
+    let home = Home::new("sqlite");
+    let mut session = on_terminal(&home, &["chat", "--provider", "offline"]);
+    session.expect("›").unwrap();
+    session.send_line("my name is Alice").unwrap();
+    session.expect("remember that your name is Alice").unwrap();
+    session.expect("›").unwrap();
+    session.send_line("/help").unwrap();
+    session.expect("Ctrl-C stops a turn").unwrap();
+    session.expect("›").unwrap();
+    session.send(ControlCode::EndOfTransmission).unwrap();
+    session.expect(Eof).unwrap();
+    assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+}
+
+/// S2-48: on a terminal, `resume` asks what is to become of calls without a result.
+#[test]
+fn resume_asks_about_calls_without_a_result() {
+    for (answer, noted) in [("k", "shown to the model as interrupted"), ("l", "left out")] {
+        let home = Home::new("sqlite");
+        let id = home.import("broken.json", BROKEN);
+        let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
+        session.expect("[k]eep as interrupted, [l]eave out, [r]un again?").unwrap();
+        session.send_line(answer).unwrap();
+        session.expect("›").unwrap();
+        session.send_line("go on").unwrap();
+        session.expect(noted).unwrap();
+        session.expect("›").unwrap();
+        session.send_line("/exit").unwrap();
+        session.expect(Eof).unwrap();
+        assert_eq!(home.run(&["check", &id]).code, 1, "the record is as it was");
+    }
+}
+
+/// Ctrl-C at the prompt leaves.
+#[test]
+fn control_c_at_the_prompt_leaves() {
+    let home = Home::new("sqlite");
+    let mut session = on_terminal(&home, &["--color", "never", "chat", "--provider", "offline"]);
+    session.expect("›").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect(Eof).unwrap();
+}
