@@ -42,8 +42,14 @@ pub struct ReadMessage {
 pub(crate) const DEEPEST: usize = limits::NESTING + 8;
 
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.
-pub const REASONING_FIELDS: &[(&str, bool)] =
-    &[("reasoning_content", false), ("reasoning", false), ("reasoning_details", true)];
+pub const REASONING_FIELDS: &[(&str, bool)] = &[
+    ("reasoning_content", false),
+    ("reasoning", false),
+    ("reasoning_details", true),
+    // Copilot's names for it.
+    ("reasoning_text", false),
+    ("reasoning_opaque", true),
+];
 
 impl MessageReader {
     /// A reader of one list.
@@ -274,6 +280,8 @@ impl MessageReader {
         for &(field, sealed) in REASONING_FIELDS {
             let Some(value) = item.given(field) else { continue };
             let text = match value.kind() {
+                // What is sealed says nothing to anybody else.
+                Kind::String if sealed => Some(Text::new("")).filter(|_| !value.is_str("")),
                 Kind::String => blocks.text(value),
                 Kind::Array if value.items().next().is_some() => Some(Text::new("")),
                 _ => None,

@@ -8,11 +8,14 @@
 //! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`, and `body.rs` around it all.
 
 pub mod anthropic;
+pub(crate) mod arriving;
 pub(crate) mod base64;
 pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
+pub(crate) mod documents;
 pub mod encoded;
+pub(crate) mod gathered;
 pub mod gemini;
 pub mod mistral;
 pub(crate) mod names;
@@ -22,6 +25,7 @@ pub mod openai_responses;
 pub mod registry;
 pub(crate) mod render;
 pub(crate) mod said;
+pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
 #[cfg(test)]

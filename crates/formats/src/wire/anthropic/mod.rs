@@ -8,9 +8,14 @@ mod encode;
 mod marks;
 mod results;
 
+mod stream;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -28,6 +33,9 @@ impl Wire for Anthropic {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(stream::MessagesAssembly::default())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

@@ -9,9 +9,14 @@ mod encode;
 mod pieces;
 mod results;
 
+mod stream;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -29,6 +34,9 @@ impl Wire for Gemini {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(stream::ContentAssembly::default())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

@@ -2,17 +2,23 @@
 //! its models think.
 
 use rejoin_record::{
-    Block, BlockKind, Origin, Reasoning, Text,
+    Block, BlockKind, Message, Origin, Reasoning, Text,
     json::{Doc, Value},
 };
 
 use super::super::{DecodeError, Decoded, openai_chat};
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
+pub(crate) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
     let mut decoded =
         openai_chat::decode::decode(response).map_err(|error| provider_error(response).unwrap_or(error))?;
-    let model = decoded.model.as_deref().map(Text::new);
-    for block in &mut decoded.message.blocks {
+    name_thoughts(&mut decoded.message, decoded.model.as_deref());
+    Ok(decoded)
+}
+
+/// Thoughts stand among the parts of the content; elsewhere they are reasoning.
+pub(crate) fn name_thoughts(message: &mut Message, model: Option<&str>) {
+    let model = model.map(Text::new);
+    for block in &mut message.blocks {
         if let Some(text) = thought(block) {
             let origin =
                 Origin { dialect: Some("mistral".into()), model: model.clone(), ..Origin::default() };
@@ -20,7 +26,6 @@ pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
             *block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         }
     }
-    Ok(decoded)
 }
 
 /// What went wrong, in the words of the API: it puts them at the top, or in a list of details.

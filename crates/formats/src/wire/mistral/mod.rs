@@ -2,12 +2,15 @@
 
 mod answers;
 pub mod checker;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, openai_chat, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -25,6 +28,9 @@ impl Wire for Mistral {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

@@ -20,37 +20,38 @@ pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
         return Err(error);
     }
     let item = root.given("message").ok_or(DecodeError::Missing("message"))?;
-    let base = item.start();
     let field = |name| root.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     let model = field("model");
+    let message = message(item, &text, model.as_deref(), &short_name(&text, 24));
+    let count = |name| root.given(name).and_then(Value::as_u64);
+    let usage = count("prompt_eval_count").zip(count("eval_count"));
+    Ok(Decoded { message, model, stop_reason: field("done_reason"), usage })
+}
+
+/// Reads a message of the dialect. Its calls have no ids: they get some from the `seed`.
+pub(super) fn message(item: Value<'_>, buffer: &Arc<str>, model: Option<&str>, seed: &str) -> Message {
+    let base = item.start();
     let mut blocks = Vec::new();
     let written = |name| {
         let text = item.given(name).and_then(|value| value.to_text(base));
         text.filter(|text| !text.is_empty())
     };
     if let Some(text) = written("thinking") {
-        let origin = Origin {
-            dialect: Some(FORMAT.into()),
-            model: model.as_deref().map(Text::new),
-            ..Origin::default()
-        };
+        let origin =
+            Origin { dialect: Some(FORMAT.into()), model: model.map(Text::new), ..Origin::default() };
         blocks.push(Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed: false, origin }))));
     }
     blocks.extend(written("content").map(Block::text));
-    let seed = short_name(&text, 24);
     for (place, call) in item.given("tool_calls").into_iter().flat_map(Value::items).enumerate() {
         blocks.push(Block::call(tool_call(call, base, &format!("{place} {seed}"))));
     }
-    let raw = Raw::slice(&text, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
-    let message = Message {
+    let raw = Raw::slice(buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
+    Message {
         role: Role::Assistant,
         blocks,
         form: Form::Text,
         native: Some(Native::one(FORMAT, raw, item.is_clean())),
-    };
-    let count = |name| root.given(name).and_then(Value::as_u64);
-    let usage = count("prompt_eval_count").zip(count("eval_count"));
-    Ok(Decoded { message, model, stop_reason: field("done_reason"), usage })
+    }
 }
 
 /// A call. Where it has no id, it gets one from the `seed`: the same for the same response, another for any other.

@@ -5,9 +5,14 @@ pub mod checker;
 mod decode;
 mod encode;
 
+mod stream;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -25,6 +30,9 @@ impl Wire for Ollama {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(stream::LinesAssembly::default())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

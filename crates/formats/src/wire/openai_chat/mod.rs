@@ -5,10 +5,15 @@ mod around;
 pub mod checker;
 pub(crate) mod decode;
 mod encode;
+pub(crate) mod stream;
+mod stream_calls;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -26,6 +31,9 @@ impl Wire for OpenAiChat {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(stream::ChatAssembly::default())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

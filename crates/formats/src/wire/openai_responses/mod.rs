@@ -6,9 +6,14 @@ pub mod checker;
 mod decode;
 mod encode;
 
+mod stream;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
+use super::{
+    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    stream::StreamDecoder,
+};
 use crate::convert::Target;
 
 /// The dialect.
@@ -26,6 +31,9 @@ impl Wire for OpenAiResponses {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
+    }
+    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
+        Some(Box::new(Decoder::new(stream::ResponseAssembly::default())))
     }
     fn check(&self, body: &[u8]) -> Vec<Violation> {
         checker::check(body)

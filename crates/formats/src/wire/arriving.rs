@@ -1,0 +1,384 @@
+//! What the decoders of all dialects have in common: from bytes to events, and from the last event to what was received.
+//!
+//! A dialect says what an event means ([`Assembly`]) and puts the item together that its provider would have given at once.
+//! Whatever comes, also a whole JSON body where a stream was asked for, is cut into JSON objects here.
+
+use rejoin_record::{
+    Arguments, Block, BlockKind, CallId, Media, MediaSource, Message, Opaque, Raw, Reasoning, Text, ToolCall,
+    hash::short_name,
+    json::{Doc, Kind, Value},
+    limits,
+};
+
+use super::{
+    documents::{Documents, Wrong},
+    sse::{EVENT_BYTES, Sse},
+    stream::{Delta, End, Fault, Received, Stop, StreamDecoder, Usage},
+};
+
+/// What a dialect makes of the events of a response.
+pub(crate) trait Assembly: Send + 'static {
+    /// Takes an event, or a whole response; false if it is neither.
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool;
+    /// The message, read from its item. The item stays beside it only if the response is `complete`.
+    fn message(self, seen: &Seen, complete: bool) -> Option<Message>;
+}
+
+/// What is known of a response beside its message.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Why the model stopped.
+    pub(crate) stop: Option<Stop>,
+    /// What failed.
+    pub(crate) fault: Option<Fault>,
+    /// The model that answers.
+    pub(crate) model: Option<String>,
+    /// Tokens.
+    pub(crate) usage: Option<Usage>,
+    /// Nothing that matters comes after this.
+    pub(crate) done: bool,
+    /// The message of a response that did not stream.
+    pub(crate) whole: Option<Message>,
+    /// Made of everything that came: no other response has it.
+    pub(crate) seed: String,
+}
+
+impl Seen {
+    /// Notes the first name of a model.
+    pub(crate) fn model(&mut self, holder: Value<'_>, field: &str) {
+        if self.model.is_none() {
+            let name = holder.given(field).and_then(Value::as_str);
+            self.model = name.filter(|name| !name.is_empty()).map(|name| name.into_owned());
+        }
+    }
+
+    /// The model, as text.
+    pub(crate) fn model_text(&self) -> Option<Text> {
+        self.model.as_deref().map(Text::new)
+    }
+
+    /// Takes a response that did not stream: it is shown at once.
+    pub(crate) fn whole(&mut self, message: Message, stop: Option<Stop>, out: &mut Vec<Delta>) {
+        out.extend(message.blocks.iter().filter_map(|block| match &block.kind {
+            BlockKind::Text(text) if !text.is_empty() => Some(Delta::Text(text.to_string())),
+            BlockKind::Reasoning(held) if !held.text.is_empty() => {
+                Some(Delta::Reasoning(held.text.to_string()))
+            }
+            BlockKind::ToolCall(call) => Some(Delta::Call(call.name.to_string())),
+            _ => None,
+        }));
+        self.whole = Some(message);
+        self.stop = Some(stop.unwrap_or(Stop::Done));
+        self.done = true;
+    }
+}
+
+/// A decoder of a dialect.
+pub(crate) struct Decoder<A> {
+    /// Bytes that do not tell yet what follows.
+    head: Vec<u8>,
+    framing: Framing,
+    taking: Taking<A>,
+}
+
+enum Framing {
+    Unknown,
+    Events(Sse),
+    Documents(Documents),
+}
+
+struct Taking<A> {
+    assembly: A,
+    seen: Seen,
+    /// Why what came is no response.
+    broken: Option<String>,
+    /// Bytes of all events so far.
+    taken: usize,
+    /// Whether there was an event at all.
+    any: bool,
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+impl<A: Assembly> Decoder<A> {
+    /// A decoder of one response.
+    pub(crate) fn new(assembly: A) -> Self {
+        let taking = Taking { assembly, seen: Seen::default(), broken: None, taken: 0, any: false };
+        Self { head: Vec::new(), framing: Framing::Unknown, taking }
+    }
+
+    /// Finds out what the bytes are; the rest of them, once that is known.
+    fn begin<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        for (at, &byte) in bytes.iter().enumerate() {
+            self.head.push(byte);
+            let blank = matches!(self.head[..], [b' ' | b'\t' | b'\r' | b'\n']);
+            if blank || self.head == BOM {
+                self.head.clear();
+            } else if !BOM.starts_with(&self.head) {
+                self.framing = match self.head[0] {
+                    b'{' | b'[' => Framing::Documents(Documents::default()),
+                    _ => Framing::Events(Sse::default()),
+                };
+                return &bytes[at + 1..];
+            }
+        }
+        &[]
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
+        let taking = &mut self.taking;
+        match &mut self.framing {
+            Framing::Unknown => {}
+            Framing::Events(sse) => {
+                if sse.feed(bytes, &mut |name, data| taking.event(name, data, out)).is_err() {
+                    taking.breaks(too_long());
+                }
+            }
+            Framing::Documents(documents) => {
+                match documents.feed(bytes, &mut |text| taking.document(text, out)) {
+                    Ok(()) => {}
+                    Err(Wrong::TooLong) => taking.breaks(too_long()),
+                    Err(Wrong::NoObject) => {
+                        taking.breaks(String::from("it began as JSON and went on as something else"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<A: Assembly> StreamDecoder for Decoder<A> {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
+        if self.is_done() {
+            return;
+        }
+        let rest = match self.framing {
+            Framing::Unknown => self.begin(bytes),
+            _ => bytes,
+        };
+        if !matches!(self.framing, Framing::Unknown) {
+            let head = std::mem::take(&mut self.head);
+            self.take(&head, out);
+            self.take(rest, out);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.taking.is_over()
+    }
+
+    fn finish(self: Box<Self>) -> Received {
+        let Self { framing, mut taking, .. } = *self;
+        if let Framing::Events(mut sse) = framing {
+            let strangely = sse.ends_strangely();
+            sse.finish(&mut |name, data| taking.last_event(name, data));
+            if !taking.any && (strangely || sse.strange().is_some()) {
+                let what = sse.strange().unwrap_or_default();
+                taking.breaks(format!("it is no stream of events: `{}`", beginning(&what)));
+            }
+        }
+        taking.finish()
+    }
+}
+
+impl<A: Assembly> Taking<A> {
+    fn is_over(&self) -> bool {
+        self.broken.is_some() || self.seen.done
+    }
+
+    fn breaks(&mut self, why: String) {
+        if !self.is_over() {
+            self.broken = Some(why);
+        }
+    }
+
+    /// An event that a blank line ended.
+    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) {
+        let data = data.trim();
+        if self.is_over() || data.is_empty() {
+            return;
+        }
+        if data == LAST {
+            self.any = true;
+            self.seen.stop.get_or_insert(Stop::Done);
+            self.seen.done = true;
+            return;
+        }
+        match Doc::parse(data) {
+            Ok(doc) => {
+                if let Some(event) = doc.root().filter(|root| root.kind() == Kind::Object) {
+                    self.object(name, event, data, out);
+                    return;
+                }
+            }
+            Err(_) => {}
+        }
+        self.breaks(format!("an event in it is no JSON object: `{}`", beginning(data)));
+    }
+
+    /// What was left when the bytes ended: an event, unless it was cut.
+    fn last_event(&mut self, name: &str, data: &str) {
+        let whole = data.trim() == LAST || Doc::parse(data).is_ok();
+        if whole {
+            self.event(name, data, &mut Vec::new());
+        }
+    }
+
+    /// An object that stands by itself.
+    fn document(&mut self, text: &str, out: &mut Vec<Delta>) {
+        if self.is_over() {
+            return;
+        }
+        let doc = Doc::parse(text);
+        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
+            self.breaks(format!("it is no JSON: `{}`", beginning(text)));
+            return;
+        };
+        if !self.object("", root, text, out) && self.seen.fault.is_none() {
+            // Servers that are not the provider's own say in many ways that something is wrong.
+            let words = ["message", "Message", "detail", "error_description", "errors"];
+            match words.iter().find_map(|name| root.given(name)) {
+                Some(words) => {
+                    let message = words.as_str().unwrap_or_else(|| words.raw().into()).into_owned();
+                    self.fails(Fault { kind: kind_of(root), message });
+                }
+                None => self.breaks(format!("it is JSON, but no response: `{}`", beginning(text))),
+            }
+        }
+    }
+
+    fn object(&mut self, name: &str, event: Value<'_>, text: &str, out: &mut Vec<Delta>) -> bool {
+        self.any = true;
+        self.taken += text.len();
+        if self.taken > limits::BODY_BYTES {
+            self.breaks(format!("it has no end: more than {} MiB came", limits::BODY_BYTES >> 20));
+            return true;
+        }
+        self.seen.seed = short_name(&format!("{} {text}", self.seen.seed), 24);
+        let says = |field| event.get(field).is_some_and(|value| value.is_str("error"));
+        let known = self.assembly.event(name, event, &mut self.seen, out);
+        if let Some(error) = event.given("error") {
+            self.fails(fault_in(error));
+        } else if name == "error" || says("type") || says("object") {
+            self.fails(fault_in(event));
+        }
+        known
+    }
+
+    fn fails(&mut self, fault: Fault) {
+        self.seen.fault.get_or_insert(fault);
+        self.seen.done = true;
+    }
+
+    fn finish(self) -> Received {
+        let Self { assembly, mut seen, broken, .. } = self;
+        let complete = seen.fault.is_none() && seen.stop.is_some();
+        let message = match seen.whole.take() {
+            Some(message) => Some(message),
+            None => assembly.message(&seen, complete),
+        };
+        let end = match (seen.fault, seen.stop, broken) {
+            (Some(fault), ..) => End::Failed(fault),
+            (None, Some(stop), _) => End::Complete(stop),
+            (None, None, Some(why)) => End::Garbage(why),
+            (None, None, None) => End::Cut,
+        };
+        let message = message.filter(says_something);
+        Received { message, end, model: seen.model, usage: seen.usage }
+    }
+}
+
+/// Some servers end a stream of events with this.
+const LAST: &str = "[DONE]";
+
+fn too_long() -> String {
+    format!("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)
+}
+
+/// The beginning of what came, to be shown.
+fn beginning(text: &str) -> String {
+    const SHOWN: usize = 120;
+    let mut characters = text.chars();
+    let shown: String = characters.by_ref().take(SHOWN).collect();
+    if characters.next().is_some() { shown + "…" } else { shown }
+}
+
+/// What a provider says of an error: a text, or an object with a message.
+pub(crate) fn fault_in(error: Value<'_>) -> Fault {
+    let said = error.as_str().or_else(|| error.given("message")?.as_str());
+    let mut message = said.unwrap_or_else(|| error.raw().into()).into_owned();
+    // A service that passes requests on quotes who refused it.
+    let quoted = error.given("metadata").and_then(|more| more.given("raw")).and_then(Value::as_str);
+    if let Some(quoted) = quoted.filter(|quoted| !quoted.is_empty()) {
+        message = format!("{message}: {quoted}");
+    }
+    Fault { kind: kind_of(error), message }
+}
+
+/// The most telling word for the kind of an error.
+fn kind_of(error: Value<'_>) -> Option<String> {
+    let word = |name| {
+        let word = error.given(name)?.as_str()?;
+        (!word.is_empty() && word != "error").then(|| word.into_owned())
+    };
+    let number =
+        || error.given("code").filter(|code| code.kind() == Kind::Number).map(|code| code.raw().into());
+    word("code").or_else(|| word("type")).or_else(|| word("status")).or_else(number)
+}
+
+/// Whether there is more in a message than empty texts.
+fn says_something(message: &Message) -> bool {
+    message.blocks.iter().any(|block| block.as_text().is_none_or(|text| !text.is_empty()))
+}
+
+/// A message that did not arrive whole: it has no item of its own. `halted` says that its last block is cut, too.
+pub(crate) fn without_item(message: Message, halted: bool) -> Message {
+    let own = |text: &Text| Text::new(text.as_str());
+    let mut blocks: Vec<Block> = Vec::with_capacity(message.blocks.len());
+    for block in message.blocks {
+        let kind = match block.kind {
+            BlockKind::Text(text) if text.is_empty() => continue,
+            BlockKind::Text(text) => BlockKind::Text(own(&text)),
+            BlockKind::Reasoning(held) => {
+                let held = Reasoning { text: own(&held.text), ..*held };
+                BlockKind::Reasoning(Box::new(held))
+            }
+            BlockKind::ToolCall(call) => BlockKind::ToolCall(ToolCall {
+                id: CallId::new(own(call.id.text())),
+                name: own(&call.name),
+                arguments: Arguments::new(own(call.arguments.text())),
+                ..call
+            }),
+            BlockKind::Image(media) => BlockKind::Image(Box::new(own_media(&media))),
+            BlockKind::Document(media) => BlockKind::Document(Box::new(own_media(&media))),
+            BlockKind::Opaque(opaque) => BlockKind::Opaque(Box::new(Opaque {
+                kind: own(&opaque.kind),
+                raw: Raw::new(opaque.raw.as_str()),
+                fits: false,
+            })),
+            // No model answers with a result.
+            BlockKind::ToolResult(result) => BlockKind::ToolResult(result),
+        };
+        blocks.push(Block::new(kind));
+    }
+    if halted {
+        // Several pieces of reasoning at the end are one that came in several dresses.
+        for block in blocks.iter_mut().rev() {
+            let BlockKind::Reasoning(held) = &mut block.kind else { break };
+            held.origin.incomplete = true;
+        }
+    }
+    Message { blocks, native: None, ..message }
+}
+
+fn own_media(media: &Media) -> Media {
+    let own = |text: &Text| Text::new(text.as_str());
+    let source = match &media.source {
+        MediaSource::Base64(data) => MediaSource::Base64(own(data)),
+        MediaSource::Url(url) => MediaSource::Url(own(url)),
+        MediaSource::ProviderFile(id) => MediaSource::ProviderFile(own(id)),
+        MediaSource::Plain(text) => MediaSource::Plain(own(text)),
+        MediaSource::Unusable => MediaSource::Unusable,
+    };
+    Media { media_type: media.media_type.as_ref().map(own), source, name: media.name.as_ref().map(own) }
+}

@@ -1,0 +1,118 @@
+//! JSON objects one behind the other: lines of them, a list of them, or just one, which is a response that did not stream.
+//! Only brackets and quotes are looked at; whoever gets an object reads it.
+
+use super::sse::EVENT_BYTES;
+
+/// Why bytes are no objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// One is longer than [`EVENT_BYTES`].
+    TooLong,
+    /// Something else stands between them.
+    NoObject,
+}
+
+/// Cuts bytes into objects.
+#[derive(Default)]
+pub(crate) struct Documents {
+    /// The object that is still open.
+    text: Vec<u8>,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    begun: bool,
+    /// They stand in a list.
+    listed: bool,
+}
+
+impl Documents {
+    /// Takes the next bytes and hands out each object that they end.
+    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str)) -> Result<(), Wrong> {
+        let mut begin = 0;
+        for (at, &byte) in bytes.iter().enumerate() {
+            if self.depth == 0 {
+                self.between(byte)?;
+                begin = at;
+                continue;
+            }
+            if self.in_string {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        self.keep(&bytes[begin..=at])?;
+                        each(&String::from_utf8_lossy(&self.text));
+                        self.text.clear();
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.depth > 0 { self.keep(&bytes[begin..]) } else { Ok(()) }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+        if self.text.len() + bytes.len() > EVENT_BYTES {
+            return Err(Wrong::TooLong);
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn between(&mut self, byte: u8) -> Result<(), Wrong> {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => return Ok(()),
+            b'{' => self.depth = 1,
+            b'[' if !self.begun => self.listed = true,
+            b',' | b']' if self.listed => {}
+            _ => return Err(Wrong::NoObject),
+        }
+        self.begun = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(pieces: &[&[u8]]) -> Result<Vec<String>, Wrong> {
+        let mut documents = Documents::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            documents.feed(piece, &mut |text| found.push(text.to_owned()))?;
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn objects_are_found_however_they_are_cut() {
+        let list = [r#"{"a":"}\"{ü"}"#, "{\n \"b\" : [ {} ]\n}", "{}"];
+        for text in [list.join("\n"), list.concat(), format!("[{}\n]", list.join(",\r\n"))] {
+            let bytes = text.as_bytes();
+            assert_eq!(objects(&[bytes]).unwrap(), list, "{text}");
+            for at in 0..bytes.len() {
+                assert_eq!(objects(&[&bytes[..at], &bytes[at..]]).unwrap(), list, "{text} cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in ["{} x", "[1]", "{},{}", "\"x\"", "{}]"] {
+            assert_eq!(objects(&[text.as_bytes()]), Err(Wrong::NoObject), "{text}");
+        }
+        let endless = vec![b'['; EVENT_BYTES];
+        assert_eq!(objects(&[b"{\"a\":", &endless]), Err(Wrong::TooLong));
+    }
+}

@@ -1,0 +1,215 @@
+//! Texts and objects that come in pieces, and are put together again.
+
+use std::collections::HashMap;
+
+use rejoin_record::json::{Kind, Value, literal, write};
+
+/// A text that comes as many string literals. Half of a surrogate pair at the end of one waits for the other half.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Streamed {
+    text: String,
+    half: Option<String>,
+}
+
+impl Streamed {
+    /// Adds a literal; what it adds to the text. Anything but a string adds nothing.
+    pub(crate) fn push(&mut self, value: Value<'_>) -> String {
+        if value.kind() != Kind::String {
+            return String::new();
+        }
+        let raw = value.raw();
+        let body = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+        let (body, half) = split_half(body);
+        if body.is_empty() && half.is_none() {
+            return String::new();
+        }
+        let before = std::mem::replace(&mut self.half, half.map(str::to_owned)).unwrap_or_default();
+        let joined = format!("\"{before}{body}\"");
+        let text = literal::decode(&joined).0.into_owned();
+        self.text.push_str(&text);
+        text
+    }
+
+    /// Adds a text of our own.
+    pub(crate) fn push_str(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// The text so far.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether there is no text yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.half.is_none()
+    }
+
+    /// Nothing more comes: half of a pair that is left alone cannot be text.
+    pub(crate) fn end(&mut self) {
+        if self.half.take().is_some() {
+            self.text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+}
+
+/// Cuts the first half of a surrogate pair off the end of what stands between quotes.
+fn split_half(body: &str) -> (&str, Option<&str>) {
+    let Some(at) = body.len().checked_sub(6).filter(|at| body.is_char_boundary(*at)) else {
+        return (body, None);
+    };
+    let (rest, end) = body.split_at(at);
+    let escape = end.strip_prefix("\\u").unwrap_or_default();
+    let high = escape.len() == 4
+        && u32::from_str_radix(escape, 16).is_ok_and(|code| (0xd800..0xdc00).contains(&code));
+    // A backslash before it makes it plain text, unless that is itself one.
+    let slashes = rest.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    if high && slashes % 2 == 0 { (rest, Some(end)) } else { (body, None) }
+}
+
+/// An object whose strings grow. What does not grow stays as it was written.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    fields: Vec<(String, Held)>,
+    places: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+enum Held {
+    Raw(String),
+    Text(Streamed),
+}
+
+impl Growing {
+    /// An object as it begins.
+    pub(crate) fn of(object: Value<'_>) -> Self {
+        let mut growing = Self::default();
+        for (key, value) in object.fields() {
+            growing.put(&key.as_str().unwrap_or_default(), value.raw());
+        }
+        growing
+    }
+
+    /// Sets a field.
+    pub(crate) fn put(&mut self, name: &str, raw: &str) {
+        let held = Held::Raw(raw.to_owned());
+        match self.places.get(name) {
+            Some(place) => self.fields[*place].1 = held,
+            None => {
+                self.places.insert(name.to_owned(), self.fields.len());
+                self.fields.push((name.to_owned(), held));
+            }
+        }
+    }
+
+    /// Adds to a field: a string grows, anything else is set. What was added, where it is text.
+    pub(crate) fn add(&mut self, name: &str, value: Value<'_>) -> String {
+        if value.kind() != Kind::String {
+            if !value.is_null() || !self.places.contains_key(name) {
+                self.put(name, value.raw());
+            }
+            return String::new();
+        }
+        let place = match self.places.get(name) {
+            Some(place) => *place,
+            None => {
+                // The first piece may be all there is: then it stays as it was written.
+                self.put(name, value.raw());
+                let mut text = Streamed::default();
+                return text.push(value);
+            }
+        };
+        let held = &mut self.fields[place].1;
+        if let Held::Raw(raw) = held {
+            let mut text = Streamed::default();
+            if let Ok(doc) = rejoin_record::json::Doc::parse(raw) {
+                doc.root().map(|begun| text.push(begun));
+            }
+            *held = Held::Text(text);
+        }
+        match held {
+            Held::Text(text) => text.push(value),
+            Held::Raw(_) => String::new(),
+        }
+    }
+
+    /// Whether a field is exactly this text.
+    pub(crate) fn is(&self, name: &str, expected: &str) -> bool {
+        self.places.get(name).is_some_and(|place| match &self.fields[*place].1 {
+            Held::Text(text) => text.as_str() == expected,
+            Held::Raw(raw) => raw.starts_with('"') && literal::equals(raw, expected),
+        })
+    }
+
+    /// Whether there is such a field.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// The object as JSON.
+    pub(crate) fn write(&self, out: &mut String) {
+        out.push('{');
+        self.write_fields(out);
+        out.push('}');
+    }
+
+    /// Its fields, behind whatever stands there.
+    pub(crate) fn write_fields(&self, out: &mut String) {
+        for (name, held) in &self.fields {
+            write::key(out, name);
+            match held {
+                Held::Raw(raw) => out.push_str(raw),
+                Held::Text(text) => write::string(out, text.as_str()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoin_record::json::Doc;
+
+    use super::*;
+
+    fn streamed(literals: &[&str]) -> (String, Vec<String>) {
+        let mut text = Streamed::default();
+        let pieces = literals.iter().map(|literal| text.push(Doc::parse(literal).unwrap().root().unwrap()));
+        let pieces = pieces.collect();
+        text.end();
+        (text.text, pieces)
+    }
+
+    #[test]
+    fn a_pair_may_be_cut() {
+        let cases: &[(&[&str], &str)] = &[
+            (&[r#""a\ud83d""#, r#""\ude00b""#], "a😀b"),
+            (&[r#""a\ud83d""#, r#""""#, r#""\ude00b""#], "a😀b"),
+            (&[r#""a\ud83d""#, r#""b""#], "a\u{fffd}b"),
+            (&[r#""a\ud83d""#], "a\u{fffd}"),
+            (&[r#""\ud83d""#, r#""\ud83d""#, r#""\ude00""#], "\u{fffd}😀"),
+            (&[r#""\\ud83d""#, r#""x""#], "\\ud83dx"),
+            (&[r#""\\\ud83d""#, r#""\ude00""#], "\\😀"),
+            (&[r#""ü😀""#, "null", r#""\n""#], "ü😀\n"),
+        ];
+        for (literals, expected) in cases {
+            let (text, pieces) = streamed(literals);
+            assert_eq!(text, *expected);
+            // What was shown is what there is, but for half a pair that nothing followed.
+            assert!(text.starts_with(&pieces.concat()), "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_grow_stays_as_it_was_written() {
+        let start = Doc::parse(r#"{"type":"x","a":"\u0041\/","n":1e2,"t":"b","z":null}"#).unwrap();
+        let more = Doc::parse(r#"{"t":"\u0041","n":null,"z":"y","new":"\u0042"}"#).unwrap();
+        let mut growing = Growing::of(start.root().unwrap());
+        for (key, value) in more.root().unwrap().fields() {
+            growing.add(&key.as_str().unwrap(), value);
+        }
+        let mut out = String::new();
+        growing.write(&mut out);
+        assert_eq!(out, r#"{"type":"x","a":"\u0041\/","n":1e2,"t":"bA","z":"y","new":"\u0042"}"#);
+        assert!(growing.is("t", "bA") && growing.is("new", "B") && !growing.is("n", "1e2"));
+    }
+}

@@ -1,0 +1,161 @@
+//! Calls of a streamed response. By the book each has a number, its first piece has id and name, the others have arguments.
+//! Services leave the number out, send whole calls, give every call the number 0, or say id and name again and again.
+
+use std::collections::HashMap;
+
+use rejoin_record::{
+    hash::short_name,
+    json::{Kind, Value, write},
+};
+
+use super::stream::shown;
+use crate::wire::{
+    gathered::{Growing, Streamed},
+    stream::Delta,
+};
+
+/// The calls of one response, in the order in which they began.
+#[derive(Default)]
+pub(super) struct Calls {
+    list: Vec<Call>,
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
+    legacy: Option<usize>,
+}
+
+#[derive(Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: Streamed,
+    /// Called with free text.
+    custom: bool,
+    /// What else stands in it, such as a signature of another API.
+    more: Growing,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Adds a piece of a call, or a whole one.
+    pub(super) fn add(&mut self, piece: Value<'_>, out: &mut Vec<Delta>) {
+        if piece.kind() != Kind::Object {
+            return;
+        }
+        let custom = piece.given("custom");
+        let function = custom.or_else(|| piece.given("function"));
+        let id = piece.given("id").and_then(Value::as_str).unwrap_or_default();
+        let name = function.and_then(|function| function.given("name")?.as_str()).unwrap_or_default();
+        let place = self.place(piece.given("index").and_then(Value::as_u64), &id, &name);
+        if self.list[place].id.is_empty() && !id.is_empty() {
+            self.list[place].id = id.into_owned();
+        }
+        let call = &mut self.list[place];
+        call.custom |= custom.is_some();
+        call.name(&name, out);
+        if let Some(function) = function {
+            call.arguments(function.given(if custom.is_some() { "input" } else { "arguments" }));
+        }
+        for (key, value) in piece.fields() {
+            let field = key.as_str().unwrap_or_default();
+            if !matches!(&*field, "index" | "id" | "type" | "function" | "custom") && !value.is_null() {
+                call.more.put(&field, value.raw());
+            }
+        }
+    }
+
+    /// Adds a piece of a call in the way that came before calls had ids.
+    pub(super) fn add_legacy(&mut self, piece: Value<'_>, out: &mut Vec<Delta>) {
+        let place = *self.legacy.get_or_insert(self.list.len());
+        if place == self.list.len() {
+            self.list.push(Call::default());
+        }
+        let call = &mut self.list[place];
+        call.name(&piece.given("name").and_then(Value::as_str).unwrap_or_default(), out);
+        call.arguments(piece.given("arguments"));
+    }
+
+    /// The call that a piece belongs to; a new one if it begins one.
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied().filter(|place| {
+                let own = &self.list[*place].id;
+                // Another id and a name under a known number is another call; another id alone is a whim of the server.
+                id.is_empty() || own.is_empty() || own == id || name.is_empty()
+            }),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
+            None if name.is_empty() => self.list.len().checked_sub(1),
+            None => None,
+        };
+        let place = known.unwrap_or(self.list.len());
+        if place == self.list.len() {
+            self.list.push(Call::default());
+        }
+        if let Some(index) = index {
+            self.by_index.insert(index, place);
+        }
+        if !id.is_empty() {
+            self.by_id.entry(id.to_owned()).or_insert(place);
+        }
+        place
+    }
+
+    pub(super) fn end(&mut self) {
+        self.list.iter_mut().for_each(|call| call.arguments.end());
+    }
+
+    /// The calls as the API would have given them at once. One without an id gets one: results could not name it otherwise.
+    pub(super) fn write(&self, out: &mut String, seed: &str) {
+        for (place, call) in self.list.iter().enumerate() {
+            out.push_str(if place == 0 { "[{" } else { ",{" });
+            write::key(out, "id");
+            if call.id.is_empty() {
+                write::string(out, &format!("call_{}", short_name(&format!("{place} {seed}"), 16)));
+            } else {
+                write::string(out, &call.id);
+            }
+            let (kind, input) = if call.custom { ("custom", "input") } else { ("function", "arguments") };
+            write::key(out, "type");
+            write::string(out, kind);
+            write::key(out, kind);
+            out.push('{');
+            write::key(out, "name");
+            write::string(out, &call.name);
+            write::key(out, input);
+            write::string(out, call.arguments.as_str());
+            out.push('}');
+            call.more.write_fields(out);
+            out.push('}');
+        }
+        out.push(']');
+    }
+}
+
+impl Call {
+    /// Names come whole, again, or (rarely) in pieces.
+    fn name(&mut self, name: &str, out: &mut Vec<Delta>) {
+        if self.name.is_empty() {
+            shown(name.to_owned(), Delta::Call, out);
+        }
+        if name.starts_with(&self.name) {
+            self.name = name.to_owned();
+        } else {
+            self.name.push_str(name);
+        }
+    }
+
+    fn arguments(&mut self, value: Option<Value<'_>>) {
+        match value {
+            Some(text) if text.kind() == Kind::String => {
+                self.arguments.push(text);
+            }
+            // Some servers forget that arguments are text.
+            Some(value) if matches!(value.kind(), Kind::Object | Kind::Array) => {
+                self.arguments.push_str(value.raw());
+            }
+            _ => {}
+        }
+    }
+}

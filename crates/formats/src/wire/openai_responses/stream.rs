@@ -1,0 +1,313 @@
+//! A streamed response of the Responses API.
+//!
+//! Items are complete when `response.output_item.done` says so, and only then: those bytes are the truth, encrypted reasoning
+//! included. Deltas are there to be shown, and for what is cut.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use rejoin_record::{
+    Block, Message,
+    json::{Doc, Value, write},
+};
+
+use crate::{
+    responses::{Assembler, FORMAT, Source},
+    session::Place,
+    wire::{
+        arriving::{Assembly, Seen, fault_in, without_item},
+        gathered::Streamed,
+        stream::{Delta, Stop, Usage},
+    },
+};
+
+/// A response, as far as it came.
+#[derive(Default)]
+pub(super) struct ResponseAssembly {
+    /// By their number in the output.
+    items: BTreeMap<u64, Growth>,
+    /// The item that the last event was about.
+    current: u64,
+    refused: bool,
+}
+
+/// An item, as far as it came.
+#[derive(Default)]
+struct Growth {
+    /// Its bytes, once it is complete.
+    done: Option<String>,
+    kind: String,
+    call_id: String,
+    name: String,
+    /// Texts by their number, and whether each is a refusal.
+    texts: Vec<(u64, Streamed, bool)>,
+    /// What was thought, or what a tool is called with.
+    input: Streamed,
+    /// Something of it was shown.
+    shown: bool,
+}
+
+impl ResponseAssembly {
+    /// The item that an event is about.
+    fn item(&mut self, event: Value<'_>) -> &mut Growth {
+        if let Some(index) = event.given("output_index").and_then(Value::as_u64) {
+            self.current = index;
+        }
+        self.items.entry(self.current).or_default()
+    }
+
+    fn begin(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let Some(item) = event.given("item") else { return };
+        if event.given("output_index").is_none() {
+            self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        }
+        let growth = self.item(event);
+        growth.kind = word(item, "type");
+        growth.call_id = word(item, "call_id");
+        growth.name = word(item, "name");
+        if is_call(&growth.kind) && !growth.name.is_empty() {
+            growth.shown = true;
+            out.push(Delta::Call(growth.name.clone()));
+        }
+    }
+
+    fn done(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let Some(item) = event.given("item") else { return };
+        let refuses = refuses(item);
+        let growth = self.item(event);
+        growth.complete(item, out);
+        self.refused |= refuses;
+    }
+
+    fn text(&mut self, event: Value<'_>, refusal: bool, out: &mut Vec<Delta>) {
+        self.refused |= refusal;
+        let growth = self.item(event);
+        let part = event.given("content_index").and_then(Value::as_u64).unwrap_or(0);
+        if growth.texts.last().is_none_or(|(last, ..)| *last != part) {
+            growth.texts.push((part, Streamed::default(), refusal));
+        }
+        let Some(((_, text, _), delta)) = growth.texts.last_mut().zip(event.given("delta")) else { return };
+        let piece = text.push(delta);
+        if !piece.is_empty() {
+            growth.shown = true;
+            out.push(Delta::Text(piece));
+        }
+    }
+
+    /// Another piece of what was thought begins.
+    fn next_thought(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let growth = self.item(event);
+        if !growth.input.is_empty() {
+            growth.input.push_str("\n\n");
+            out.push(Delta::Reasoning(String::from("\n\n")));
+        }
+    }
+
+    fn thought(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let growth = self.item(event);
+        let piece = event.given("delta").map(|delta| growth.input.push(delta)).unwrap_or_default();
+        if growth.kind.is_empty() {
+            growth.kind = String::from("reasoning");
+        }
+        if !piece.is_empty() {
+            growth.shown = true;
+            out.push(Delta::Reasoning(piece));
+        }
+    }
+
+    /// The response as a whole: at the end of a stream, or where there was none.
+    fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Seen, out: &mut Vec<Delta>) {
+        seen.model(response, "model");
+        seen.usage = response.given("usage").and_then(usage).or(seen.usage);
+        for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
+            self.refused |= refuses(item);
+            let growth = self.items.entry(index as u64).or_default();
+            // What was said to be done is the truth; some servers say it only here.
+            if growth.done.is_none() {
+                growth.complete(item, out);
+            }
+        }
+        let status = word(response, "status");
+        let status = if status.is_empty() { ended_as } else { &status };
+        let reason = response.given("incomplete_details").map(|details| word(details, "reason"));
+        seen.stop = match (status, reason.as_deref()) {
+            ("completed", _) if self.refused => Some(Stop::Refused),
+            ("completed", _) => Some(Stop::Done),
+            ("incomplete", Some("max_output_tokens" | "max_tokens")) => Some(Stop::Length),
+            ("incomplete", Some("content_filter")) => Some(Stop::Refused),
+            ("incomplete", Some(other)) if !other.is_empty() => Some(Stop::Other(other.to_owned())),
+            // It runs on at the provider's: nobody waits for it here.
+            ("in_progress" | "queued" | "failed", _) => None,
+            (other, _) => Some(Stop::Other(other.to_owned())),
+        };
+        if let Some(error) = response.given("error") {
+            seen.fault.get_or_insert_with(|| fault_in(error));
+        } else if status == "failed" {
+            seen.fault.get_or_insert_with(|| fault_in(response));
+        }
+        seen.done = true;
+    }
+}
+
+impl Assembly for ResponseAssembly {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let kind = event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into());
+        if event
+            .given("output")
+            .is_some_and(|output| event.get("type").is_none() && output.raw().starts_with('['))
+        {
+            self.response(event, "completed", seen, out);
+            return true;
+        }
+        match &*kind {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                event.given("response").inspect(|response| seen.model(*response, "model"));
+            }
+            "response.output_item.added" => self.begin(event, out),
+            "response.output_item.done" => self.done(event, out),
+            "response.output_text.delta" => self.text(event, false, out),
+            "response.refusal.delta" => self.text(event, true, out),
+            "response.reasoning_summary_part.added" => self.next_thought(event, out),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.thought(event, out);
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                let growth = self.item(event);
+                event.given("delta").map(|delta| growth.input.push(delta));
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => {
+                let ended_as = kind.strip_prefix("response.").filter(|word| *word != "done");
+                let response = event.given("response").unwrap_or(event);
+                self.response(response, ended_as.unwrap_or("completed"), seen, out);
+            }
+            other => return other.starts_with("response."),
+        }
+        true
+    }
+
+    fn message(self, seen: &Seen, complete: bool) -> Option<Message> {
+        let whole = complete && self.items.values().all(|growth| growth.done.is_some());
+        let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
+        let mut list = String::from("[");
+        for growth in self.items.values() {
+            if list.len() > 1 {
+                list.push(',');
+            }
+            match &growth.done {
+                Some(raw) => list.push_str(raw),
+                None => growth.write(&mut list),
+            }
+        }
+        list.push(']');
+        let list: Arc<str> = list.into();
+        let doc = Doc::parse(&list).ok()?;
+        let mut assembler = Assembler::new(FORMAT);
+        assembler.set_model(seen.model_text());
+        for (index, item) in doc.root()?.items().enumerate() {
+            let place = Place { index, offset: item.start(), line: None };
+            let source = Source { buffer: &list, start: item.start(), end: item.end(), place, time: None };
+            assembler.add(item, &source);
+        }
+        assembler.flush();
+        let mut messages = assembler.messages.into_iter().map(Arc::unwrap_or_clone);
+        let first = messages.next()?;
+        let rest: Vec<Block> = messages.flat_map(|message| message.blocks).collect();
+        if rest.is_empty() {
+            return Some(if whole { first } else { without_item(first, halted) });
+        }
+        // Something among the items is not the model's own: the answer stays one, without its items.
+        let mut message = first;
+        message.blocks.extend(rest);
+        Some(without_item(message, halted))
+    }
+}
+
+impl Growth {
+    /// The item is complete. What was not shown as it came is shown now.
+    fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
+        self.done = Some(item.raw().to_owned());
+        if std::mem::replace(&mut self.shown, true) {
+            return;
+        }
+        let kind = word(item, "type");
+        let texts = |list: &str, field: &'static str| -> Vec<String> {
+            let parts = item.given(list).into_iter().flat_map(Value::items);
+            parts.map(|part| word(part, field)).filter(|text| !text.is_empty()).collect()
+        };
+        match &*kind {
+            "message" => {
+                let said = texts("content", "text").into_iter().chain(texts("content", "refusal"));
+                out.extend(said.map(Delta::Text));
+            }
+            "reasoning" => {
+                let thought = [texts("summary", "text"), texts("content", "text")].concat().join("\n\n");
+                out.extend((!thought.is_empty()).then_some(Delta::Reasoning(thought)));
+            }
+            call if is_call(call) => out.push(Delta::Call(word(item, "name"))),
+            _ => {}
+        }
+    }
+
+    /// An item that was cut, as far as it came.
+    fn write(&self, out: &mut String) {
+        let text = |out: &mut String, name: &str, text: &str| {
+            write::key(out, name);
+            write::string(out, text);
+        };
+        match &*self.kind {
+            "reasoning" => {
+                out.push_str("{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\"");
+                text(out, "text", self.input.as_str());
+                out.push_str("}]}");
+            }
+            kind if is_call(kind) => {
+                out.push('{');
+                text(out, "type", kind);
+                text(out, "call_id", &self.call_id);
+                text(out, "name", &self.name);
+                let input = if kind == "custom_tool_call" { "input" } else { "arguments" };
+                text(out, input, self.input.as_str());
+                out.push('}');
+            }
+            _ => {
+                out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
+                for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
+                    out.push_str(if place == 0 { "{" } else { ",{" });
+                    let (kind, field) =
+                        if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+                    text(out, "type", kind);
+                    text(out, field, said.as_str());
+                    out.push('}');
+                }
+                out.push_str("]}");
+            }
+        }
+    }
+}
+
+/// Whether an item asks for a tool by its name.
+fn is_call(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+}
+
+fn refuses(item: Value<'_>) -> bool {
+    let mut parts = item.given("content").into_iter().flat_map(Value::items);
+    parts.any(|part| part.get("type").is_some_and(|kind| kind.is_str("refusal")))
+}
+
+fn word(holder: Value<'_>, name: &str) -> String {
+    holder.given(name).and_then(Value::as_str).unwrap_or_default().into_owned()
+}
+
+fn usage(counted: Value<'_>) -> Option<Usage> {
+    let detail = |list, name| counted.given(list).and_then(|list: Value<'_>| list.given(name)?.as_u64());
+    Some(Usage {
+        input: counted.given("input_tokens")?.as_u64()?,
+        output: counted.given("output_tokens").and_then(Value::as_u64).unwrap_or(0),
+        cached: detail("input_tokens_details", "cached_tokens").unwrap_or(0),
+        reasoning: detail("output_tokens_details", "reasoning_tokens").unwrap_or(0),
+    })
+}

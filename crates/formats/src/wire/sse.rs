@@ -1,0 +1,187 @@
+//! Server-sent events, byte by byte: lines end with CR, LF or both, `data:` lines of one event are joined, comments and
+//! unknown fields say nothing. How the bytes were cut never shows, since text is made of them only when an event is whole.
+
+use std::borrow::Cow;
+
+/// One event or one JSON document of a stream. The largest that occur repeat a whole answer at its end, with a few pictures
+/// of some MiB each; reading JSON takes up to ten times its length in memory, so much more would be a danger of its own.
+pub(crate) const EVENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// What is longer than [`EVENT_BYTES`] is no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+/// The fields that a line may begin with.
+const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
+/// Cuts bytes into events.
+#[derive(Default)]
+pub(crate) struct Sse {
+    /// The line that is still open.
+    line: Vec<u8>,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    /// A line ended with CR: an LF that follows belongs to it.
+    after_cr: bool,
+    /// The first line that is nothing of the kind.
+    strange: Option<Vec<u8>>,
+}
+
+/// How much of a strange line is kept, to be shown.
+const SHOWN: usize = 200;
+
+impl Sse {
+    /// Takes the next bytes and hands out name and data of each event that they end.
+    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str, &str)) -> Result<(), TooLong> {
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            if self.line.len() + self.data.len() + piece.len() > EVENT_BYTES {
+                return Err(TooLong);
+            }
+            self.line.extend_from_slice(piece);
+            let Some(end) = end else { return Ok(()) };
+            self.after_cr = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            self.end_line(each);
+        }
+        Ok(())
+    }
+
+    /// There are no more bytes: what is left of an event goes out as if a blank line had ended it. It may be cut.
+    pub(crate) fn finish(&mut self, each: &mut impl FnMut(&str, &str)) {
+        if !self.line.is_empty() {
+            self.end_line(each);
+        }
+        self.dispatch(each);
+    }
+
+    /// The first line that no server of events would send, if there was one.
+    pub(crate) fn strange(&self) -> Option<Cow<'_, str>> {
+        self.strange.as_deref().map(String::from_utf8_lossy)
+    }
+
+    /// Whether the line that is still open could not become one of an event.
+    pub(crate) fn ends_strangely(&self) -> bool {
+        !self.line.is_empty() && !could_be_a_line(&self.line)
+    }
+
+    fn end_line(&mut self, each: &mut impl FnMut(&str, &str)) {
+        let mut line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            self.dispatch(each);
+        } else {
+            self.field(&line);
+        }
+        line.clear();
+        self.line = line;
+    }
+
+    fn field(&mut self, line: &[u8]) {
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, value) = colon.map_or((line, &[][..]), |colon| (&line[..colon], &line[colon + 1..]));
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                self.has_data = true;
+            }
+            b"event" => self.name = value.to_vec(),
+            _ if could_be_a_line(line) => {}
+            _ => {
+                self.strange.get_or_insert_with(|| line[..line.len().min(SHOWN)].to_vec());
+            }
+        }
+    }
+
+    fn dispatch(&mut self, each: &mut impl FnMut(&str, &str)) {
+        if std::mem::take(&mut self.has_data) {
+            each(&String::from_utf8_lossy(&self.name), &String::from_utf8_lossy(&self.data));
+        }
+        self.name.clear();
+        self.data.clear();
+    }
+}
+
+/// Whether a line is a comment or has a known field, as far as it goes.
+fn could_be_a_line(line: &[u8]) -> bool {
+    let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+    let open = name.len() == line.len();
+    name.is_empty() || FIELDS.iter().any(|field| *field == name || (open && field.starts_with(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
+        let mut sse = Sse::default();
+        let mut found = Vec::new();
+        let mut each = |name: &str, data: &str| found.push((name.to_owned(), data.to_owned()));
+        for piece in pieces {
+            sse.feed(piece, &mut each).unwrap();
+        }
+        sse.finish(&mut each);
+        found
+    }
+
+    fn pair(name: &str, data: &str) -> (String, String) {
+        (name.into(), data.into())
+    }
+
+    #[test]
+    fn lines_end_in_any_way_and_data_is_joined() {
+        let text = ": hello\r\nevent: a\rdata: 1\rdata:2\r\n\r\nid: 7\nretry: 3\n\n\ndata\ndata:  x\n\nunknown: y\ndata:z";
+        let expected = vec![pair("a", "1\n2"), pair("", "\n x"), pair("", "z")];
+        assert_eq!(events(&[text.as_bytes()]), expected);
+        let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(events(&single), expected);
+    }
+
+    #[test]
+    fn a_character_may_be_cut() {
+        let bytes = "data: grüße 😀\n\n".as_bytes();
+        for at in 0..bytes.len() {
+            assert_eq!(events(&[&bytes[..at], &bytes[at..]]), vec![pair("", "grüße 😀")], "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let mut sse = Sse::default();
+        let piece = vec![b'x'; 1024 * 1024];
+        let mut fed = 0;
+        while sse.feed(&piece, &mut |_, _| {}).is_ok() {
+            fed += piece.len();
+            assert!(fed <= EVENT_BYTES, "it goes on for ever");
+        }
+        // Many lines of one event are no way around that.
+        let mut sse = Sse::default();
+        let line = [b"data: ", &piece[..], b"\n"].concat();
+        let taken = (0..=EVENT_BYTES / piece.len()).take_while(|_| sse.feed(&line, &mut |_, _| {}).is_ok());
+        assert!(taken.count() <= EVENT_BYTES / piece.len());
+    }
+
+    #[test]
+    fn strange_lines_are_noticed() {
+        let mut sse = Sse::default();
+        sse.feed(b"<html>\n", &mut |_, _| {}).unwrap();
+        assert_eq!(sse.strange().as_deref(), Some("<html>"));
+        for (open, strange) in
+            [("dat", false), ("data: <", false), (":x", false), ("<ht", true), ("dates", true)]
+        {
+            let mut sse = Sse::default();
+            sse.feed(open.as_bytes(), &mut |_, _| {}).unwrap();
+            assert_eq!(sse.ends_strangely(), strange, "{open}");
+        }
+    }
+}
