@@ -3,6 +3,8 @@
 //! Clock and randomness live here and nowhere below. Nothing here prints, and nothing reads the environment or the home
 //! folder by itself: whoever calls says where things are.
 
+#[cfg(feature = "network")]
+pub mod auth;
 pub mod calls;
 pub mod clock;
 pub mod conversation;

@@ -43,6 +43,12 @@ pub enum ProviderError {
         /// Where a key may be put.
         hint: String,
     },
+    /// No model was named, and the provider has none that everybody has.
+    #[error("no model is named for {provider}")]
+    NoModel {
+        /// The provider.
+        provider: String,
+    },
     /// The provider does not know the model, or the address.
     #[error("{0}")]
     NotFound(Fault),
@@ -131,12 +137,22 @@ impl ProviderError {
         self
     }
 
+    /// How long the provider asked to be left alone.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// A name for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unauthorized(_) => "UNAUTHORIZED",
             Self::NoKey { .. } => "NO_KEY",
+            Self::NoModel { .. } => "NO_MODEL",
             Self::NotFound(_) => "NOT_FOUND",
             Self::RateLimited { .. } => "RATE_LIMITED",
             Self::Unavailable { .. } => "UNAVAILABLE",
@@ -173,6 +189,11 @@ impl ProviderError {
                 format!(
                     "check the key: `rejoin auth status`; a new one: `rejoin auth login {}`",
                     fault.provider
+                )
+            }
+            Self::NoModel { provider } => {
+                format!(
+                    "name one with `--model`; `rejoin models list --provider {provider}` says what there is"
                 )
             }
             Self::NotFound(_) => String::from("see what there is: `rejoin models list`"),

@@ -3,8 +3,18 @@
 //! A provider gets a [`Request`], which only a sound view can become, and streams the answer. It never appends anything,
 //! never runs a tool and never repeats a request whose answer has begun.
 
+#[cfg(feature = "network")]
+pub mod catalogue;
+#[cfg(feature = "network")]
+pub mod choose;
+#[cfg(feature = "network")]
+pub(crate) mod connect;
 mod error;
+#[cfg(feature = "network")]
+pub mod http;
 pub mod offline;
+#[cfg(feature = "network")]
+pub mod registry;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -113,6 +123,11 @@ pub trait Provider: Send + Sync {
     /// are part of the context, in the provider's dialect.
     fn fields(&self) -> Vec<(&'static str, String)> {
         Vec::new()
+    }
+
+    /// Whether reasoning of its own may be sent back to it. Some services refuse the fields that they issue themselves.
+    fn replays_reasoning(&self) -> bool {
+        true
     }
 
     /// Sends a request and listens to the answer. If the future is dropped, the request is given up.

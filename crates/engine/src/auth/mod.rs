@@ -1,0 +1,293 @@
+//! Keys: where they come from, and what may be said about them.
+//!
+//! Nothing here reads the environment or looks for a home folder: whoever calls says where things are. A key is never
+//! printed: its `Debug` names where it comes from, and everything that a provider says goes through [`redact::redact`].
+
+pub mod copilot;
+pub mod file;
+pub mod others;
+pub mod redact;
+
+use std::{fmt, path::PathBuf};
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest as _, Sha256};
+
+pub use file::{AuthError, KeyFile};
+
+use crate::provider::registry::{self, KeyUse, Login, Service};
+
+/// Where a key was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// It was given for this run.
+    Given,
+    /// A variable of the environment.
+    Variable(String),
+    /// A setting.
+    Setting(String),
+    /// rejoin's own file of keys.
+    Stored(PathBuf),
+    /// The login of another tool, in its own file.
+    OtherTool(PathBuf),
+    /// The system's keyring, or another place that keeps keys.
+    Keyring(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given => f.write_str("given for this run"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Setting(name) => write!(f, "the setting {name}"),
+            Self::Stored(path) | Self::OtherTool(path) => write!(f, "{}", path.display()),
+            Self::Keyring(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What a key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A key of the service's API.
+    Api,
+    /// The token of a ChatGPT login: it is answered elsewhere, for this account.
+    ChatGpt {
+        /// The account, if the login names one.
+        account: Option<String>,
+    },
+    /// The token of a Claude login.
+    Claude,
+}
+
+/// A key, and what is known about it.
+#[derive(Clone)]
+pub struct Key {
+    /// The key itself.
+    pub secret: SecretString,
+    /// What it is.
+    pub kind: KeyKind,
+    /// Where it was found.
+    pub origin: Origin,
+    /// Until when it is good, if that is known.
+    pub expires: Option<Timestamp>,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Key");
+        out.field("kind", &self.kind).field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+impl Key {
+    /// A key of the service's API. Blanks around it come from files and clipboards, and belong to no key.
+    #[must_use]
+    pub fn api(secret: &str, origin: Origin) -> Option<Self> {
+        let secret = secret.trim();
+        let key = || Self { secret: SecretString::from(secret), kind: KeyKind::Api, origin, expires: None };
+        (!secret.is_empty()).then(key)
+    }
+
+    /// A short hash that tells accounts apart and tells nothing about the key.
+    #[must_use]
+    pub fn account(&self) -> String {
+        // A login's token changes every hour; what reasoning is bound to must not.
+        let what = match &self.kind {
+            KeyKind::ChatGpt { account: Some(account) } => account.as_str(),
+            KeyKind::Claude => "claude login",
+            KeyKind::Api | KeyKind::ChatGpt { account: None } => self.secret.expose_secret(),
+        };
+        let hash = Sha256::new().chain_update(b"rejoin account\0").chain_update(what).finalize();
+        hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The last characters, for a person to recognise it by; none of a key that is too short to spare them.
+    #[must_use]
+    pub fn ending(&self) -> Option<String> {
+        let secret = self.secret.expose_secret();
+        let shown = secret.len() >= 20 && secret.is_ascii();
+        shown.then(|| secret[secret.len() - 4..].to_owned())
+    }
+
+    /// Whether it is of no more use.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+}
+
+/// Whoever knows keys.
+pub trait KeySource: Send + Sync {
+    /// Every key for a service, the one to use first.
+    fn keys(&self, service: &Service, name: &str) -> Vec<Key>;
+
+    /// The key to use.
+    fn find(&self, service: &Service, name: &str) -> Option<Key> {
+        self.keys(service, name).into_iter().next()
+    }
+}
+
+/// Looks something up by its name.
+pub type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Keys from the places that are named to it, in this order: given, variables, settings, stored, whoever else knows some, and
+/// last the logins of other tools.
+#[derive(Default)]
+pub struct Keys {
+    given: Option<SecretString>,
+    variables: Option<Lookup>,
+    settings: Option<Lookup>,
+    stored: Option<KeyFile>,
+    other: Option<Box<dyn KeySource>>,
+    codex: Option<PathBuf>,
+    claude: Option<PathBuf>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("stored", &self.stored).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    /// No keys.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A key for this run, whatever the service.
+    #[must_use]
+    pub fn given(mut self, key: Option<SecretString>) -> Self {
+        self.given = key;
+        self
+    }
+
+    /// Variables of the environment, by name.
+    #[must_use]
+    pub fn variables(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.variables = Some(Box::new(lookup));
+        self
+    }
+
+    /// Settings, by the name of the provider.
+    #[must_use]
+    pub fn settings(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.settings = Some(Box::new(lookup));
+        self
+    }
+
+    /// rejoin's own file of keys.
+    #[must_use]
+    pub fn stored(mut self, file: KeyFile) -> Self {
+        self.stored = Some(file);
+        self
+    }
+
+    /// Somebody else who knows keys, such as the system's keyring.
+    #[must_use]
+    pub fn other(mut self, source: Box<dyn KeySource>) -> Self {
+        self.other = Some(source);
+        self
+    }
+
+    /// The folder of Codex, which keeps ChatGPT logins. It is only read.
+    #[must_use]
+    pub fn codex(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.codex = Some(folder.into());
+        self
+    }
+
+    /// The folder of Claude Code, which keeps Claude logins. It is only read.
+    #[must_use]
+    pub fn claude(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.claude = Some(folder.into());
+        self
+    }
+}
+
+impl KeySource for Keys {
+    fn keys(&self, service: &Service, name: &str) -> Vec<Key> {
+        let mut out = Vec::new();
+        if let Some(given) = &self.given {
+            out.extend(Key::api(given.expose_secret(), Origin::Given));
+        }
+        if let Some(variables) = &self.variables {
+            for variable in service.variables(name) {
+                let found = variables(&variable);
+                out.extend(found.and_then(|text| Key::api(&text, Origin::Variable(variable))));
+            }
+        }
+        if let Some(found) = self.settings.as_ref().and_then(|settings| settings(name)) {
+            out.extend(Key::api(&found, Origin::Setting(format!("of {name}"))));
+        }
+        if let Some(file) = &self.stored {
+            match file.get(name) {
+                Ok(found) => out.extend(found),
+                // A file that cannot be read does not keep anybody from using another key.
+                Err(error) => tracing::warn!("{error}"),
+            }
+        }
+        out.extend(self.other.iter().flat_map(|other| other.keys(service, name)));
+        out.extend(match service.login {
+            Some(Login::ChatGpt) => self.codex.as_deref().and_then(others::codex),
+            Some(Login::Claude) => self.claude.as_deref().and_then(others::claude),
+            Some(Login::Copilot) | None => None,
+        });
+        out
+    }
+}
+
+/// What is known about the key of one provider. It holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The provider.
+    pub provider: &'static str,
+    /// Whether it works without a key.
+    pub needs_key: bool,
+    /// The key that would be used.
+    pub key: Option<KeyStatus>,
+    /// Where a key can be had.
+    pub get_a_key: &'static str,
+    /// The variables that may hold one.
+    pub variables: &'static [&'static str],
+}
+
+/// What may be said about a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyStatus {
+    /// Where it was found: the name of a variable, or a file.
+    pub origin: Origin,
+    /// What it is.
+    pub kind: KeyKind,
+    /// Its last four characters.
+    pub ending: Option<String>,
+    /// Until when it is good.
+    pub expires: Option<Timestamp>,
+    /// Whether that is past.
+    pub has_expired: bool,
+}
+
+/// What is known about every provider's key.
+#[must_use]
+pub fn status(keys: &dyn KeySource, now: Timestamp) -> Vec<Status> {
+    let of = |service: &'static Service| Status {
+        provider: service.name,
+        needs_key: service.key_use == KeyUse::Needed,
+        key: keys.find(service, service.name).map(|key| KeyStatus {
+            ending: key.ending(),
+            has_expired: key.has_expired(now),
+            origin: key.origin,
+            kind: key.kind,
+            expires: key.expires,
+        }),
+        get_a_key: service.get_a_key,
+        variables: service.key_variables,
+    };
+    registry::all().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;

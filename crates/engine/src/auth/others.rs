@@ -1,0 +1,102 @@
+//! Logins that other tools keep in files of their own. They are read and never written: who logged in renews the login.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rejoin_record::json::{Doc, Value};
+use secrecy::SecretString;
+
+use super::{Key, KeyKind, Origin, file::read};
+
+/// What Codex keeps in its folder: a key of the API, or the token of a ChatGPT login.
+#[must_use]
+pub fn codex(folder: &Path) -> Option<Key> {
+    let path = folder.join("auth.json");
+    let text = read(&path).ok()?;
+    let doc = Doc::parse(text.trim()).ok()?;
+    let root = doc.root()?;
+    if let Some(key) = root.given("OPENAI_API_KEY").and_then(Value::as_str)
+        && let Some(key) = Key::api(&key, Origin::OtherTool(path.clone()))
+    {
+        return Some(key);
+    }
+    let tokens = root.given("tokens")?;
+    let token = tokens.given("access_token")?.as_str()?;
+    let claims = claims(&token);
+    let account = text_of(tokens, "account_id").or_else(|| claims.as_ref()?.account.clone());
+    Some(Key {
+        secret: secret(&token)?,
+        kind: KeyKind::ChatGpt { account },
+        origin: Origin::OtherTool(path),
+        expires: claims.and_then(|claims| claims.expires),
+    })
+}
+
+/// What Claude Code keeps in its folder: the token of a Claude login.
+#[must_use]
+pub fn claude(folder: &Path) -> Option<Key> {
+    let path = folder.join(".credentials.json");
+    let text = read(&path).ok()?;
+    let doc = Doc::parse(text.trim()).ok()?;
+    let login = doc.root()?.given("claudeAiOauth")?;
+    let token = login.given("accessToken")?.as_str()?;
+    let expires = login.given("expiresAt").and_then(Value::as_u64);
+    Some(Key {
+        secret: secret(&token)?,
+        kind: KeyKind::Claude,
+        origin: Origin::OtherTool(path),
+        expires: expires.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
+    })
+}
+
+fn secret(token: &str) -> Option<SecretString> {
+    let token = token.trim();
+    (!token.is_empty()).then(|| SecretString::from(token))
+}
+
+fn text_of(value: Value<'_>, name: &str) -> Option<String> {
+    value.given(name)?.as_str().map(std::borrow::Cow::into_owned).filter(|text| !text.trim().is_empty())
+}
+
+/// What a token says about itself. It is believed only where being wrong does no harm.
+struct Claims {
+    expires: Option<Timestamp>,
+    account: Option<String>,
+}
+
+fn claims(token: &str) -> Option<Claims> {
+    let payload = token.split('.').nth(1)?;
+    let json = String::from_utf8(base64url(payload)?).ok()?;
+    let doc = Doc::parse(&json).ok()?;
+    let root = doc.root()?;
+    let expires = root.given("exp").and_then(Value::as_u64);
+    Some(Claims {
+        expires: expires.and_then(|at| Timestamp::from_second(i64::try_from(at).ok()?).ok()),
+        account: root
+            .given("https://api.openai.com/auth")
+            .and_then(|auth| text_of(auth, "chatgpt_account_id")),
+    })
+}
+
+/// Base64 as it stands in addresses and tokens.
+fn base64url(text: &str) -> Option<Vec<u8>> {
+    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'-' | b'+' => 62,
+            b'_' | b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,87 @@
+//! Taking secrets out of text, and making foreign text harmless and short.
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[key]";
+
+/// What is shorter than this is no secret, and would tear holes into ordinary words.
+const SHORTEST_SECRET: usize = 6;
+
+/// The text without any of the secrets.
+#[must_use]
+pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
+    let mut secrets: Vec<&str> = secrets
+        .iter()
+        .map(|secret| secret.expose_secret().trim())
+        .filter(|secret| secret.len() >= SHORTEST_SECRET)
+        .collect();
+    // A secret may hold another one: the longer goes first, so that nothing of it stays.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut text = text.to_owned();
+    for secret in secrets {
+        if text.contains(secret) {
+            text = text.replace(secret, REDACTED);
+        }
+    }
+    text
+}
+
+/// One line that steers no terminal, at most this many characters long.
+#[must_use]
+pub fn harmless(text: &str, characters: usize) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    let mut blank = true;
+    for character in text.chars() {
+        let character = if steers(character) || character.is_whitespace() { ' ' } else { character };
+        if character == ' ' && blank {
+            continue;
+        }
+        if length == characters {
+            out.truncate(out.trim_end().len());
+            out.push('…');
+            return out;
+        }
+        blank = character == ' ';
+        out.push(character);
+        length += 1;
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Controls, and marks that turn the direction of writing or cannot be seen.
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{061c}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> SecretString {
+        SecretString::from(text)
+    }
+
+    #[test]
+    fn no_part_of_a_longer_secret_stays() {
+        let (short, long) = (secret("sk-abcdef"), secret("sk-abcdef-ghijkl"));
+        let text = redact("keys: sk-abcdef-ghijkl, sk-abcdef.", &[&short, &long]);
+        assert_eq!(text, "keys: [key], [key].");
+    }
+
+    #[test]
+    fn short_words_are_no_secrets() {
+        assert_eq!(redact("a key", &[&secret("a"), &secret("")]), "a key");
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_blank_and_long_text_is_short() {
+        assert_eq!(harmless("a\x1b[31m\n\n b\u{202e}c", 40), "a [31m b c");
+        assert_eq!(harmless(&"x".repeat(1000), 4), "xxxx…");
+        assert_eq!(harmless("  ", 4), "");
+        assert_eq!(harmless("four", 4), "four");
+    }
+}

@@ -1,0 +1,137 @@
+//! Which provider, when nobody said which: a key that is there, a model on this machine, or nobody at all.
+
+use std::{fmt, time::Duration};
+
+use super::{
+    connect::{Choice, wire},
+    http::HttpOptions,
+    registry,
+};
+use crate::{
+    auth::{KeySource, Origin},
+    clock::{Clock as _, SystemClock},
+    provider::Provider as _,
+};
+
+/// How long a server on this machine has to answer. Whoever has none must not wait for it.
+const LOCAL_ANSWER: Duration = Duration::from_millis(300);
+
+/// The provider that needs nothing and nobody.
+pub const OFFLINE: &str = "offline";
+
+/// The provider that runs on this machine.
+const LOCAL: &str = "ollama";
+
+/// A choice, and why it is this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The choice.
+    pub choice: Choice,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a provider was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// Somebody said so.
+    Configured,
+    /// There is a key for it.
+    Key {
+        /// The provider.
+        provider: String,
+        /// Where the key was found.
+        origin: Origin,
+    },
+    /// It answers on this machine.
+    Local {
+        /// Where.
+        url: String,
+        /// The model: the first of its list.
+        model: String,
+    },
+    /// There is no key, and nothing answers on this machine.
+    Nothing,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("as configured"),
+            Self::Key { provider, origin } => write!(f, "using {provider}: there is a key in {origin}"),
+            Self::Local { url, model } => write!(f, "using {model} of Ollama, which answers at {url}"),
+            Self::Nothing => f.write_str(
+                "no key and no local model was found: using the offline responder, which is no model; \
+                 set a key (`rejoin auth status` says which) or start Ollama",
+            ),
+        }
+    }
+}
+
+/// Chooses. What `asked` says stands; an empty provider means that nobody said which. `ollama` says where Ollama may be, if not
+/// at its usual place.
+pub async fn choose(
+    asked: &Choice,
+    ollama: Option<&str>,
+    keys: &dyn KeySource,
+    options: &HttpOptions,
+) -> Chosen {
+    if !asked.provider.trim().is_empty() {
+        return Chosen { choice: asked.clone(), reason: Reason::Configured };
+    }
+    if asked.base_url.is_some() {
+        // Whoever gives an address and no name means something that speaks as most do.
+        let choice = Choice { provider: String::from("custom"), ..asked.clone() };
+        return Chosen { choice, reason: Reason::Configured };
+    }
+    let with = |provider: &str| Choice { provider: provider.to_owned(), ..asked.clone() };
+    if let Some((provider, origin)) = keyed(keys) {
+        return Chosen {
+            choice: with(provider),
+            reason: Reason::Key { provider: provider.to_owned(), origin },
+        };
+    }
+    let here = Choice { base_url: ollama.map(String::from), ..with(LOCAL) };
+    match local(&here, keys, options).await {
+        Some((url, model)) => {
+            let model = asked.model.clone().unwrap_or(model);
+            let choice = Choice { model: Some(model.clone()), ..here };
+            Chosen { choice, reason: Reason::Local { url, model } }
+        }
+        None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
+    }
+}
+
+/// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
+/// asks for it: it was not made for rejoin.
+fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
+    let now = SystemClock.now();
+    let mut stored = None;
+    for service in registry::all() {
+        for key in keys.keys(service, service.name) {
+            if key.has_expired(now) {
+                continue;
+            }
+            match key.origin {
+                Origin::Variable(_) => return Some((service.name, key.origin)),
+                Origin::Stored(_) | Origin::Setting(_) | Origin::Keyring(_) => {
+                    stored = stored.or(Some((service.name, key.origin)));
+                }
+                Origin::Given | Origin::OtherTool(_) => {}
+            }
+        }
+    }
+    stored
+}
+
+/// Where a server on this machine answers, and the first of its models.
+async fn local(choice: &Choice, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+    let options = HttpOptions { retries: 0, connect_timeout: LOCAL_ANSWER, ..options.clone() };
+    let provider = wire(choice, keys, &options).ok()?;
+    let models = tokio::time::timeout(LOCAL_ANSWER, provider.models()).await.ok()?.ok()?;
+    let url = provider.endpoint().url.as_deref()?.trim_end_matches("/api/chat").to_owned();
+    Some((url, models.into_iter().next()?.id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! From a choice to a provider: the row, the address, the key and the fields of its requests.
+
+use std::sync::Arc;
+
+use rejoin_formats::Dialect;
+use rejoin_record::json::write;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
+
+use super::{
+    Endpoint, Provider, ProviderError,
+    catalogue::{self, Thinking},
+    http::{HttpOptions, HttpProvider, Wiring},
+    registry::{self, Api, AuthStyle, KeyUse, Login, Service},
+};
+use crate::{
+    auth::{Key, KeyKind, KeySource, copilot},
+    clock::{Clock as _, SystemClock},
+};
+
+/// How hard a model is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// A little.
+    Low,
+    /// As usual.
+    Medium,
+    /// As hard as it can.
+    High,
+}
+
+impl Effort {
+    /// The word that services use for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The tokens that it stands for, where thinking is counted.
+    fn budget(self) -> u64 {
+        match self {
+            Self::Low => 4_096,
+            Self::Medium => 12_288,
+            Self::High => 24_576,
+        }
+    }
+}
+
+/// Which provider, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// The provider: the name of a row, or any name together with an address.
+    pub provider: String,
+    /// Which of its APIs.
+    pub api: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Where it is, if not where it usually is.
+    pub base_url: Option<String>,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// How hard the model is to think; none leaves it to the provider.
+    pub effort: Option<Effort>,
+}
+
+/// Anthropic wants to be told how long an answer may be. A model that nobody here knows takes at least this.
+const MAX_TOKENS: u64 = 8_192;
+
+/// Known models may say more, but not without end: it counts against the window.
+const MOST_TOKENS: u64 = 32_000;
+
+/// The provider of a choice. Nothing is sent yet.
+///
+/// # Errors
+/// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why the choice means nothing.
+pub fn connect(
+    choice: &Choice,
+    keys: &dyn KeySource,
+    options: &HttpOptions,
+) -> Result<Arc<dyn Provider>, ProviderError> {
+    Ok(Arc::new(wire(choice, keys, options)?))
+}
+
+pub(super) fn wire(
+    choice: &Choice,
+    keys: &dyn KeySource,
+    options: &HttpOptions,
+) -> Result<HttpProvider, ProviderError> {
+    let given = choice.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
+    let (service, name) = named(&choice.provider, given.is_some())?;
+    if given.is_none() && service.base_url.is_empty() {
+        return Err(ProviderError::Other(format!("where is {name}? give its address with `--base-url`")));
+    }
+    let key = usable(keys.keys(service, &name), choice, given.is_some());
+    let key = match key {
+        Ok(None) if service.key_use == KeyUse::Needed && given.is_none() => Err(no_key(service, &name)),
+        Err(expired) if service.key_use == KeyUse::Needed => Err(ProviderError::NoKey {
+            provider: name.clone(),
+            hint: format!("the login in {} has expired: log in again where it comes from", expired.origin),
+        }),
+        found => Ok(found.unwrap_or(None)),
+    }?;
+    let login = key.as_ref().map(|key| &key.kind);
+    let api = api_of(service, choice, given.is_some())?;
+    let base = match (given, login) {
+        (Some(url), _) => url,
+        (None, Some(KeyKind::ChatGpt { .. })) => &options.addresses.chatgpt,
+        (None, Some(KeyKind::Claude)) => &options.addresses.claude,
+        (None, _) => service.base_url,
+    };
+    let base = address(base, &name)?;
+    let model = choice.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
+    let model = model.unwrap_or(service.default_model).to_owned();
+    let headers = headers(service, key.as_ref(), &name)?;
+    let path = api.path.replace("{model}", &in_path(&model));
+    let account = key.as_ref().map(Key::account);
+    let url = format!("{base}{path}");
+    let endpoint = Endpoint {
+        provider: name,
+        dialect: Some(api.dialect),
+        model,
+        url: Some(super::http::public(&url)),
+        account,
+    };
+    let fields = fields(service, api, choice, &endpoint.model, login);
+    let copilot = (service.login == Some(Login::Copilot))
+        .then(|| key.as_ref().map(|key| copilot::Session::new(key.secret.clone(), given.is_none(), options)))
+        .flatten();
+    let models_url = format!("{base}{}", service.models_path);
+    let replays_reasoning = service.quirks.replays_reasoning;
+    let secret = key.map(|key| key.secret);
+    Ok(HttpProvider::new(
+        Wiring { endpoint, url, models_url, headers, fields, secret, copilot, replays_reasoning },
+        options,
+    ))
+}
+
+/// The row of a name, and the name to use for it.
+fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), ProviderError> {
+    if let Some(service) = registry::find(name) {
+        return Ok((service, service.name.to_owned()));
+    }
+    let name = name.trim();
+    if has_address && !name.is_empty() {
+        return Ok((registry::custom(), name.to_owned()));
+    }
+    let names: Vec<&str> = registry::all().map(|service| service.name).collect();
+    Err(ProviderError::Other(format!(
+        "no provider is called `{name}`; there are {}, and any other with `--base-url`",
+        names.join(", ")
+    )))
+}
+
+/// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
+fn usable(keys: Vec<Key>, choice: &Choice, has_address: bool) -> Result<Option<Key>, Key> {
+    let chat = choice.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
+    let now = SystemClock.now();
+    let mut expired = None;
+    for key in keys {
+        let fits = match key.kind {
+            KeyKind::Api => true,
+            KeyKind::ChatGpt { .. } => !has_address && !chat,
+            KeyKind::Claude => !has_address,
+        };
+        match (fits, key.has_expired(now)) {
+            (true, false) => return Ok(Some(key)),
+            (true, true) => expired = expired.or(Some(key)),
+            (false, _) => {}
+        }
+    }
+    expired.map_or(Ok(None), Err)
+}
+
+fn no_key(service: &Service, name: &str) -> ProviderError {
+    let variable = service.variables(name).into_iter().next().unwrap_or_default();
+    let hint = match service.login {
+        Some(Login::Copilot) => format!("`rejoin auth login {name}`"),
+        _ => format!("set {variable} or `rejoin auth login {name}`; a key: {}", service.get_a_key),
+    };
+    ProviderError::NoKey { provider: name.to_owned(), hint }
+}
+
+/// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
+fn api_of(
+    service: &'static Service,
+    choice: &Choice,
+    has_address: bool,
+) -> Result<&'static Api, ProviderError> {
+    let usual = if has_address && service.apis.len() > 1 { Some("chat") } else { None };
+    let named = choice.api.as_deref().or(usual);
+    service.api(named).ok_or_else(|| {
+        let names: Vec<&str> = service.apis.iter().map(|api| api.name).collect();
+        let asked = named.unwrap_or_default();
+        let provider = service.name;
+        ProviderError::Other(format!("{provider} has no API `{asked}`; it has {}", names.join(", ")))
+    })
+}
+
+/// An address without its last slash.
+fn address(url: &str, name: &str) -> Result<String, ProviderError> {
+    let url = url.trim().trim_end_matches('/');
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !url.contains(char::is_whitespace) => Ok(url.to_owned()),
+        _ => Err(ProviderError::Other(format!(
+            "the address of {name} must begin with http:// or https://: {}",
+            crate::auth::redact::harmless(&super::http::public(url), 120)
+        ))),
+    }
+}
+
+/// A model's name in an address. A slash stays: names of tuned models have one.
+fn in_path(model: &str) -> String {
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    let mut out = String::new();
+    for byte in model.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                out.push(char::from(byte))
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    // Two dots would climb out of the path.
+    out.replace("..", "%2E%2E")
+}
+
+fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in service.headers {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    let Some(key) = key else { return Ok(headers) };
+    // Copilot's key is exchanged before each use.
+    if service.login == Some(Login::Copilot) {
+        return Ok(headers);
+    }
+    let unusable = || ProviderError::NoKey {
+        provider: name.to_owned(),
+        hint: format!("the key from {} has characters in it that no key has: copy it again", key.origin),
+    };
+    let (header, value) = match (&key.kind, service.auth) {
+        (KeyKind::Api, AuthStyle::Header(header)) => (header, secret_value(key.secret.expose_secret())),
+        _ => ("authorization", secret_value(&format!("Bearer {}", key.secret.expose_secret()))),
+    };
+    headers.insert(HeaderName::from_static(header), value.ok_or_else(unusable)?);
+    match &key.kind {
+        KeyKind::Api => {}
+        KeyKind::Claude => {
+            headers.insert("anthropic-beta", HeaderValue::from_static("oauth-2025-04-20"));
+        }
+        KeyKind::ChatGpt { account } => {
+            headers.insert("openai-beta", HeaderValue::from_static("responses=experimental"));
+            headers.insert("originator", HeaderValue::from_static("rejoin"));
+            if let Some(account) = account {
+                headers.insert("chatgpt-account-id", secret_value(account).ok_or_else(unusable)?);
+            }
+        }
+    }
+    Ok(headers)
+}
+
+/// A header that no log shows.
+pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The fields of requests beside messages, instructions, tools and model.
+fn fields(
+    service: &Service,
+    api: &Api,
+    choice: &Choice,
+    model: &str,
+    login: Option<&KeyKind>,
+) -> Vec<(&'static str, String)> {
+    let known = catalogue::known(model);
+    let thinking = known.map(|family| family.thinking);
+    let effort = choice.effort.filter(|_| thinking != Some(Thinking::None));
+    let quoted = |text: &str| {
+        let mut out = String::new();
+        write::string(&mut out, text);
+        out
+    };
+    let mut out: Vec<(&'static str, String)> = Vec::new();
+    let mut put = |name, value: String| out.push((name, value));
+    match api.dialect {
+        Dialect::OpenAiChat | Dialect::Mistral => {
+            put("stream", String::from("true"));
+            if service.quirks.stream_options {
+                put("stream_options", String::from(r#"{"include_usage":true}"#));
+            }
+            if let Some(max) = choice.max_tokens {
+                put(service.quirks.max_tokens, max.to_string());
+            }
+            if let Some(effort) = effort.filter(|_| service.quirks.effort) {
+                put("reasoning_effort", quoted(effort.word()));
+            }
+        }
+        Dialect::OpenAiResponses => {
+            put("store", String::from("false"));
+            put("stream", String::from("true"));
+            // Models that do not think refuse to be asked for what they thought.
+            if thinking != Some(Thinking::None) {
+                put("include", String::from(r#"["reasoning.encrypted_content"]"#));
+            }
+            // A ChatGPT login sets no limits: they are refused.
+            if let Some(max) = choice.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
+                put("max_output_tokens", max.to_string());
+            }
+            if let Some(effort) = effort {
+                put("reasoning", format!(r#"{{"effort":{},"summary":"auto"}}"#, quoted(effort.word())));
+            }
+        }
+        Dialect::Anthropic => {
+            let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
+            let max = choice.max_tokens.unwrap_or(usual).max(1);
+            put("max_tokens", max.to_string());
+            put("stream", String::from("true"));
+            match (effort, thinking) {
+                (None, _) => {}
+                // It must be smaller than the answer, and not smaller than 1,024.
+                (Some(effort), Some(Thinking::Budget)) => {
+                    let budget = effort.budget().min(max.saturating_sub(1_024));
+                    if budget >= 1_024 {
+                        put("thinking", format!(r#"{{"type":"enabled","budget_tokens":{budget}}}"#));
+                    }
+                }
+                (Some(effort), _) => {
+                    put("thinking", String::from(r#"{"type":"adaptive"}"#));
+                    put("output_config", format!(r#"{{"effort":{}}}"#, quoted(effort.word())));
+                }
+            }
+        }
+        Dialect::Gemini => {
+            let mut config = Vec::new();
+            if let Some(max) = choice.max_tokens {
+                config.push(format!(r#""maxOutputTokens":{max}"#));
+            }
+            if let Some(effort) = effort {
+                let how = match thinking {
+                    Some(Thinking::Budget) => format!(r#""thinkingBudget":{}"#, effort.budget()),
+                    _ => format!(
+                        r#""thinkingLevel":{}"#,
+                        quoted(if effort == Effort::Low { "low" } else { "high" })
+                    ),
+                };
+                config.push(format!(r#""thinkingConfig":{{"includeThoughts":true,{how}}}"#));
+            }
+            if !config.is_empty() {
+                put("generationConfig", format!("{{{}}}", config.join(",")));
+            }
+        }
+        Dialect::Ollama => {
+            put("stream", String::from("true"));
+            if effort.is_some() {
+                put("think", String::from("true"));
+            }
+            if let Some(max) = choice.max_tokens {
+                put("options", format!(r#"{{"num_predict":{max}}}"#));
+            }
+        }
+        // No row speaks it: its requests are signed.
+        Dialect::Bedrock => {}
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! One attempt: send, look at the status, listen to the answer.
+
+use std::time::Duration;
+
+use rejoin_formats::{
+    Dialect,
+    wire::{
+        DecodeError,
+        stream::{Delta, End, Received, Stop, StreamDecoder, Usage},
+    },
+};
+use rejoin_record::json::write;
+use reqwest::{
+    RequestBuilder, Response,
+    header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION},
+};
+use secrecy::SecretString;
+
+use super::{
+    Client,
+    refusal::{self, EXCERPT_CHARACTERS, Failure, Refusal},
+};
+use crate::{
+    auth::redact::{harmless, redact},
+    clock::{Clock, SystemClock},
+    provider::{Listener, Progress, ProviderError},
+};
+
+/// Of an answer that is an error, as much as anybody reads.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// Of an answer that is none, as much as an excerpt needs.
+const HEAD_BYTES: usize = 1024;
+
+/// What one attempt needs to know.
+pub struct Attempt<'a> {
+    /// Who sends.
+    pub client: &'a Client,
+    /// The address, for people.
+    pub shown: &'a str,
+    /// What must be in no error.
+    pub secrets: &'a [&'a SecretString],
+}
+
+impl Attempt<'_> {
+    /// Sends, and gives back the answer if its status is good.
+    pub async fn begin(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let request = request.header(ACCEPT_ENCODING, "identity");
+        let mut response = request.send().await.map_err(|error| self.lost(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            let to = text_of(response.headers(), LOCATION.as_str()).unwrap_or_default();
+            let to = super::client::public(&to);
+            return Err(self.garbage(&format!("{} sends elsewhere: {to}", self.shown)));
+        }
+        let headers = response.headers().clone();
+        let retry_after = refusal::retry_after(|name| text_of(&headers, name), SystemClock.now());
+        let is_final = text_of(&headers, "x-should-retry").as_deref() == Some("false");
+        // An error of which only a part arrives is still an error.
+        let body = read(&mut response, ERROR_BYTES).await.0;
+        Err(Refusal {
+            provider: self.client.provider(),
+            status: Some(status.as_u16()),
+            body: &String::from_utf8_lossy(&body),
+            secrets: self.secrets,
+            retry_after,
+            is_final,
+        }
+        .failure())
+    }
+
+    /// Listens to an answer. From its first byte on, what goes wrong is told as its end.
+    pub async fn listen(
+        &self,
+        mut response: Response,
+        dialect: Dialect,
+        decoder: Option<Box<dyn StreamDecoder>>,
+        listener: Listener<'_>,
+    ) -> Result<Received, Failure> {
+        let content_type = text_of(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
+        let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        if media == "text/html" || media == "application/xhtml+xml" {
+            let head = read(&mut response, HEAD_BYTES).await.0;
+            return Err(self.not_an_answer("a web page", &head));
+        }
+        let whole = media == "application/json" && dialect != Dialect::Ollama;
+        let Some(mut decoder) = decoder.filter(|_| !whole) else {
+            return self.whole(response, dialect, listener).await;
+        };
+
+        let options = self.client.options();
+        let (mut head, mut deltas) = (Vec::new(), Vec::new());
+        let (mut total, mut line) = (0, 0);
+        let mut too_long = None;
+        while !decoder.is_done() {
+            let bytes = match response.chunk().await {
+                Ok(None) => break,
+                Ok(Some(bytes)) if bytes.is_empty() => continue,
+                Ok(Some(bytes)) => bytes,
+                Err(error) if total == 0 => return Err(self.lost(error)),
+                Err(error) => {
+                    let why = self.lost(error).error;
+                    tracing::warn!(provider = self.client.provider(), %why, "the answer was cut off");
+                    break;
+                }
+            };
+            total += bytes.len();
+            if head.len() < HEAD_BYTES {
+                head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES - head.len())]);
+            }
+            line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(at) => bytes.len() - at - 1,
+                None => line + bytes.len(),
+            };
+            decoder.feed(&bytes, &mut deltas);
+            deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
+            if line > options.longest_line {
+                too_long = Some(format!("a line of more than {} bytes", options.longest_line));
+            } else if total > options.longest_answer {
+                too_long = Some(format!("more than {} bytes", options.longest_answer));
+            }
+            if too_long.is_some() {
+                break;
+            }
+        }
+        if total == 0 {
+            return Err(Failure::last(ProviderError::Empty));
+        }
+        let mut received = decoder.finish();
+        if let Some(why) = too_long {
+            received.end = End::Garbage(why);
+        }
+        self.judge(received, &head)
+    }
+
+    /// An answer that said nothing at all and did not end well is no answer.
+    fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, Failure> {
+        match &mut received.end {
+            End::Failed(fault) => {
+                if received.message.is_none() {
+                    return Err(self.in_stream(fault.kind.as_deref(), &fault.message));
+                }
+                fault.message = redact(&fault.message, self.secrets);
+            }
+            End::Garbage(why) => {
+                if received.message.is_none() {
+                    let why = why.clone();
+                    return Err(self.not_an_answer(&why, head));
+                }
+                *why = harmless(&redact(why, self.secrets), EXCERPT_CHARACTERS);
+            }
+            End::Complete(_) | End::Cut => {}
+        }
+        Ok(received)
+    }
+
+    /// An answer that comes in one piece: from a service that does not stream, or an error with a good status.
+    async fn whole(
+        &self,
+        mut response: Response,
+        dialect: Dialect,
+        listener: Listener<'_>,
+    ) -> Result<Received, Failure> {
+        let (bytes, ended) = read(&mut response, self.client.options().longest_answer).await;
+        if bytes.is_empty() {
+            return Err(match ended {
+                Err(error) => self.lost(error),
+                Ok(_) => Failure::last(ProviderError::Empty),
+            });
+        }
+        let decoded = match dialect.wire().decode(&bytes) {
+            Ok(decoded) => decoded,
+            Err(DecodeError::Provider(_)) => return Err(self.refusal(None, &String::from_utf8_lossy(&bytes))),
+            Err(error) => return Err(self.not_an_answer(&error.to_string(), &bytes)),
+        };
+        for block in &decoded.message.blocks {
+            if let rejoin_record::BlockKind::Text(text) = &block.kind {
+                listener(Progress::Delta(Delta::Text(text.to_string())));
+            }
+        }
+        let end = match ended {
+            Ok(true) => End::Complete(stop(decoded.stop_reason)),
+            _ => End::Cut,
+        };
+        let usage = decoded.usage.map(|(input, output)| Usage { input, output, ..Usage::default() });
+        Ok(Received { message: Some(decoded.message), end, model: decoded.model, usage })
+    }
+
+    /// An error that came in the middle of a stream, before anything was said.
+    fn in_stream(&self, kind: Option<&str>, message: &str) -> Failure {
+        let mut body = String::from("{");
+        if let Some(kind) = kind {
+            write::key(&mut body, "type");
+            write::string(&mut body, kind);
+        }
+        write::key(&mut body, "message");
+        write::string(&mut body, message);
+        body.push('}');
+        // Bytes of an answer have arrived: it is not sent again, whatever it says.
+        self.refusal(None, &body)
+    }
+
+    fn refusal(&self, status: Option<u16>, body: &str) -> Failure {
+        let refusal = Refusal {
+            provider: self.client.provider(),
+            status,
+            body,
+            secrets: self.secrets,
+            retry_after: None,
+            is_final: true,
+        };
+        refusal.failure()
+    }
+
+    /// Something that is no answer, with the beginning of it.
+    pub fn not_an_answer(&self, why: &str, head: &[u8]) -> Failure {
+        let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]);
+        self.garbage(&format!("{why}, beginning with: {head}"))
+    }
+
+    fn garbage(&self, why: &str) -> Failure {
+        let why = harmless(&redact(why, self.secrets), 2 * EXCERPT_CHARACTERS);
+        Failure::last(ProviderError::Garbage(why))
+    }
+
+    fn lost(&self, error: reqwest::Error) -> Failure {
+        self.client.failure(error, self.shown, self.client.options().read_timeout)
+    }
+
+    /// Asks for something that is not streamed, up to a limit.
+    pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, Failure> {
+        let mut response = self.begin(request).await?;
+        let (bytes, ended) = read(&mut response, limit).await;
+        match ended {
+            Err(error) => Err(self.lost(error)),
+            Ok(false) => Err(self.garbage(&format!("more than {limit} bytes"))),
+            Ok(true) => {
+                String::from_utf8(bytes).map_err(|error| self.not_an_answer("no text", error.as_bytes()))
+            }
+        }
+    }
+}
+
+/// Reads up to a limit; whether the end was reached.
+async fn read(response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, reqwest::Error>) {
+    let mut out = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return (out, Ok(true)),
+            Err(error) => return (out, Err(error)),
+            Ok(Some(bytes)) => {
+                let room = limit - out.len();
+                out.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                if bytes.len() > room {
+                    return (out, Ok(false));
+                }
+            }
+        }
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The words of the dialects for why a model stopped.
+fn stop(reason: Option<String>) -> Stop {
+    match reason.as_deref().unwrap_or("stop") {
+        "stop" | "end_turn" | "stop_sequence" | "tool_use" | "tool_calls" | "function_call" | "completed"
+        | "STOP" => Stop::Done,
+        "length" | "max_tokens" | "MAX_TOKENS" | "max_output_tokens" | "incomplete" | "model_length" => {
+            Stop::Length
+        }
+        "content_filter" | "refusal" | "SAFETY" => Stop::Refused,
+        "pause_turn" => Stop::Paused,
+        other => Stop::Other(other.to_owned()),
+    }
+}
+
+/// How long to wait before the next attempt, and whether there is one.
+pub struct Patience {
+    waits: backon::ExponentialBackoff,
+    longest: Duration,
+    attempt: u32,
+}
+
+impl Patience {
+    /// As the options say.
+    pub fn new(client: &Client) -> Self {
+        use backon::BackoffBuilder as _;
+        let options = client.options();
+        let waits = backon::ExponentialBuilder::new()
+            .with_min_delay(options.first_wait)
+            .with_factor(2.0)
+            .with_max_delay(options.longest_wait)
+            .with_max_times(usize::try_from(options.retries).unwrap_or(usize::MAX))
+            .build();
+        Self { waits, longest: options.longest_retry_after, attempt: 1 }
+    }
+
+    /// Waits for the next attempt and tells about it.
+    ///
+    /// # Errors
+    /// The failure, if there is none.
+    pub async fn wait(&mut self, failure: Failure, listener: Listener<'_>) -> Result<(), ProviderError> {
+        let Failure { error, again } = failure;
+        let Some(backoff) = self.waits.next().filter(|_| again) else { return Err(error) };
+        let wait = match error.retry_after() {
+            // Coming back before that would be refused again.
+            Some(asked) if asked > self.longest => return Err(error),
+            Some(asked) if !asked.is_zero() => asked,
+            _ => backoff,
+        };
+        self.attempt += 1;
+        let why = error.to_string();
+        tracing::info!(attempt = self.attempt, ?wait, why, "trying again");
+        listener(Progress::Retrying { attempt: self.attempt, wait, why });
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+}

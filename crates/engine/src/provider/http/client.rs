@@ -1,0 +1,149 @@
+//! The HTTP client: built when it is first needed, because reading the system's certificates takes a while.
+
+use std::{
+    error::Error as _,
+    fmt,
+    sync::{Arc, Once, OnceLock},
+    time::Duration,
+};
+
+use super::{HttpOptions, refusal::Failure};
+use crate::{auth::redact::harmless, provider::ProviderError};
+
+/// Installs the cryptography that TLS uses, once for the process. Whoever installed one before keeps it.
+pub fn install_tls() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // It fails only if there is one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+/// What every request and answer of one provider goes through.
+#[derive(Clone)]
+pub struct Client {
+    provider: Arc<str>,
+    options: Arc<HttpOptions>,
+    plain: bool,
+    local: bool,
+    built: Arc<OnceLock<Result<reqwest::Client, String>>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client for this address; nothing is opened yet.
+    #[must_use]
+    pub fn new(provider: &str, url: &str, options: &HttpOptions) -> Self {
+        Self {
+            provider: provider.into(),
+            options: Arc::new(options.clone()),
+            plain: url.starts_with("http://"),
+            local: is_local(url),
+            built: Arc::default(),
+        }
+    }
+
+    /// How it sends.
+    #[must_use]
+    pub fn options(&self) -> &HttpOptions {
+        &self.options
+    }
+
+    /// The provider, for people.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// The client itself.
+    ///
+    /// # Errors
+    /// If the system has nothing to check certificates with.
+    pub fn get(&self) -> Result<&reqwest::Client, ProviderError> {
+        let built = self.built.get_or_init(|| self.build());
+        built.as_ref().map_err(|why| {
+            ProviderError::Other(format!("no request can be sent to {}: {why}", self.provider))
+        })
+    }
+
+    fn build(&self) -> Result<reqwest::Client, String> {
+        install_tls();
+        let builder = || {
+            let builder = reqwest::Client::builder()
+                .user_agent(concat!("rejoin/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(self.options.connect_timeout)
+                .read_timeout(self.options.read_timeout)
+                // A redirected POST would be sent again, somewhere else, with the key.
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never());
+            if self.options.proxy && !self.local { builder } else { builder.no_proxy() }
+        };
+        match builder().build() {
+            Ok(client) => Ok(client),
+            // A machine without certificates can still talk without TLS, to a model of its own for example.
+            Err(_) if self.plain => builder().tls_certs_only([]).build().map_err(|error| cause(&error)),
+            Err(error) => Err(cause(&error)),
+        }
+    }
+
+    /// What a failed request means. `url` is the address for people.
+    pub(super) fn failure(&self, error: reqwest::Error, url: &str, after: Duration) -> Failure {
+        let provider = self.provider.to_string();
+        if error.is_timeout() && !error.is_connect() {
+            return Failure::of(ProviderError::TimedOut { provider, after });
+        }
+        let why = cause(&error);
+        if error.is_builder() {
+            return Failure::last(ProviderError::Other(format!("{url} is not an address: {why}")));
+        }
+        let why = if error.is_timeout() { String::from("it does not answer") } else { why };
+        Failure::of(ProviderError::Unreachable { provider, url: url.to_owned(), why })
+    }
+}
+
+/// What is at the bottom of an error, in the words of the system.
+fn cause(error: &reqwest::Error) -> String {
+    let mut last: &dyn std::error::Error = error;
+    let mut bottom = error.source();
+    while let Some(next) = bottom {
+        last = next;
+        bottom = next.source();
+    }
+    // The outermost words name the address, which may hold a password.
+    let text =
+        if std::ptr::addr_eq(last, error) { String::from("the request is broken") } else { last.to_string() };
+    harmless(&text, 200)
+}
+
+/// The host of an address, without port and password.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, _)) => host,
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    }
+}
+
+/// Whether an address is on this machine.
+#[must_use]
+pub fn is_local(url: &str) -> bool {
+    let host = host(url);
+    host.eq_ignore_ascii_case("localhost") || host.starts_with("127.") || host == "::1"
+}
+
+/// An address as it may be shown and written down: without a password, and without what follows a question mark.
+#[must_use]
+pub fn public(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or("");
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{authority}{path}")
+}

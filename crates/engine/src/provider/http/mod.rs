@@ -1,0 +1,87 @@
+//! Providers behind HTTP: one client, one way to send, one way to listen. What differs between services is in the registry.
+//!
+//! A request is repeated only while nothing of an answer has arrived. From the first byte on, whatever happens is told as an
+//! answer that ended early, with everything that came before.
+
+pub(crate) mod attempt;
+mod body;
+mod client;
+pub(crate) mod models;
+pub(crate) mod refusal;
+mod service;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod trial;
+
+use std::time::Duration;
+
+pub use client::{Client, install_tls, is_local, public};
+pub use service::HttpProvider;
+pub(crate) use service::Wiring;
+
+/// How requests are sent.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long nothing may come, before an answer and in the middle of it. Models that think send nothing for minutes.
+    pub read_timeout: Duration,
+    /// How often a request is repeated that did not get through.
+    pub retries: u32,
+    /// The first wait; it doubles each time.
+    pub first_wait: Duration,
+    /// The longest of these waits.
+    pub longest_wait: Duration,
+    /// The longest wait that a provider may ask for. If it asks for more, its answer is told at once.
+    pub longest_retry_after: Duration,
+    /// The longest line of an answer. A whole response may stand in one, images included; more than this is no answer.
+    pub longest_line: usize,
+    /// The longest answer.
+    pub longest_answer: usize,
+    /// Whether the system's proxy is used. Never for this machine itself.
+    pub proxy: bool,
+    /// Addresses that belong to a login and not to a service.
+    pub addresses: Addresses,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(15),
+            read_timeout: Duration::from_secs(300),
+            retries: 4,
+            first_wait: Duration::from_millis(250),
+            longest_wait: Duration::from_secs(4),
+            longest_retry_after: Duration::from_secs(60),
+            longest_line: 64 * 1024 * 1024,
+            longest_answer: rejoin_record::limits::BODY_BYTES,
+            proxy: true,
+            addresses: Addresses::default(),
+        }
+    }
+}
+
+/// Where logins lead. Others only in tests, and for an enterprise of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where a ChatGPT login is answered.
+    pub chatgpt: String,
+    /// Where a Claude login is answered.
+    pub claude: String,
+    /// Where a person logs in to GitHub.
+    pub github: String,
+    /// GitHub's API.
+    pub github_api: String,
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self {
+            chatgpt: String::from("https://chatgpt.com/backend-api/codex"),
+            claude: String::from("https://api.anthropic.com/v1"),
+            github: String::from("https://github.com"),
+            github_api: String::from("https://api.github.com"),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What an error status means: the provider's own words, made short and harmless, and the kind of error that they are.
+//!
+//! Every service has its own shape for errors. They are all read here by one reader, because services behind the same
+//! dialect mix them freely. A code decides before words do, and words only where no code says anything.
+
+use std::time::Duration;
+
+use rejoin_record::json::{Doc, Kind, Value};
+use secrecy::SecretString;
+
+use super::super::error::{Fault, ProviderError};
+use crate::auth::redact::{harmless, redact};
+
+/// The longest message that is passed on. Providers repeat parts of the request in it.
+const MESSAGE_CHARACTERS: usize = 600;
+
+/// The longest word for a kind of error.
+const KIND_CHARACTERS: usize = 60;
+
+/// The longest useful piece of something that is no answer.
+pub const EXCERPT_CHARACTERS: usize = 120;
+
+/// An answer that is an error.
+pub struct Refusal<'a> {
+    /// The provider, for people.
+    pub provider: &'a str,
+    /// The HTTP status; none if it came in the middle of a stream.
+    pub status: Option<u16>,
+    /// The beginning of what it said.
+    pub body: &'a str,
+    /// What must not be in the error.
+    pub secrets: &'a [&'a SecretString],
+    /// When to come back, as the headers say it.
+    pub retry_after: Option<Duration>,
+    /// Whether the headers say that trying again is of no use.
+    pub is_final: bool,
+}
+
+/// Why it failed, and whether the same request may be sent again.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: ProviderError,
+    /// Whether it may be sent again.
+    pub again: bool,
+}
+
+impl Failure {
+    /// A failure that is tried again if its kind passes by itself.
+    pub fn of(error: ProviderError) -> Self {
+        let again = error.is_transient();
+        Self { error, again }
+    }
+
+    /// A failure that stays one.
+    pub fn last(error: ProviderError) -> Self {
+        Self { error, again: false }
+    }
+}
+
+/// What a provider said, whatever shape it has.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    /// The word for the kind that a person sees.
+    kind: Option<String>,
+    /// Everything that may name the kind, in lower case.
+    codes: Vec<String>,
+    retry_after: Option<Duration>,
+}
+
+impl Refusal<'_> {
+    /// The error that it is.
+    pub fn failure(&self) -> Failure {
+        let mut said = said(self.body);
+        if said.message.is_empty() {
+            said.message = words_of(self.status, self.body);
+        }
+        let lower = said.message.to_lowercase();
+        let codes = &said.codes;
+        let has = |names: &[&str]| codes.iter().any(|code| names.contains(&code.as_str()));
+        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let status = self.status.unwrap_or(0);
+        let retry_after = self.retry_after.or(said.retry_after);
+        // First the secrets, then the length: a cut must not leave half of a secret.
+        let clean = |text: &str, characters| harmless(&redact(text, self.secrets), characters);
+        let kind = said.kind.as_deref().map(|kind| clean(kind, KIND_CHARACTERS));
+        let message = clean(&said.message, MESSAGE_CHARACTERS);
+        let fault = Fault { provider: self.provider.to_owned(), status: self.status, kind, message };
+
+        if status == 402 || has(NO_MONEY) || says(NO_MONEY_WORDS) {
+            return Failure::last(ProviderError::RateLimited { fault, retry_after: None });
+        }
+        let may_be_long = !matches!(status, 401 | 403 | 404);
+        if status == 413 || may_be_long && (has(TOO_LONG) || is_too_long(&lower)) {
+            return Failure::last(ProviderError::ContextLength(fault));
+        }
+        if status == 401 || has(NO_ACCESS) || says(NO_ACCESS_WORDS) {
+            return Failure::last(ProviderError::Unauthorized(fault));
+        }
+        // Responses answers 404 for an item of the history that it does not keep.
+        let is_item = lower.starts_with("item with id");
+        if !is_item && (matches!(status, 404 | 405 | 410) || has(NO_MODEL) || says(NO_MODEL_WORDS)) {
+            return Failure::last(ProviderError::NotFound(fault));
+        }
+        let error = match status {
+            403 if says(&["flagged", "moderation"]) => ProviderError::Refused(fault),
+            403 => ProviderError::Unauthorized(fault),
+            429 => ProviderError::RateLimited { fault, retry_after },
+            408 | 409 | 425 | 500 | 502..=504 | 506..=599 => {
+                ProviderError::Unavailable { fault, retry_after }
+            }
+            0 if has(TOO_MANY) => ProviderError::RateLimited { fault, retry_after },
+            0 if !has(INVALID) => ProviderError::Unavailable { fault, retry_after },
+            _ => ProviderError::Refused(fault),
+        };
+        Failure { again: error.is_transient() && !self.is_final, error }
+    }
+}
+
+const NO_MONEY: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "insufficient_balance",
+];
+const NO_MONEY_WORDS: &[&str] =
+    &["credit balance is too low", "insufficient balance", "insufficient credits"];
+
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "request_too_large",
+    "model_max_prompt_tokens_exceeded",
+    "exceed_context_size_error",
+];
+
+/// Words of the services, by pairs: both must be said.
+const TOO_LONG_WORDS: &[(&str, &str)] = &[
+    ("maximum context length", ""),
+    ("maximum prompt length", ""),
+    ("prompt is too long", ""),
+    ("input is too long", ""),
+    ("exceed context limit", ""),
+    ("request exceeds the maximum size", ""),
+    ("reduce the length of the messages", ""),
+    ("request too large for", ""),
+    ("available context size", ""),
+    ("max_new_tokens", "must be <="),
+    ("context window", "exceed"),
+    ("context length", "exceed"),
+    ("context length", "greater than"),
+    ("context length", "overflow"),
+    ("input token count", "exceed"),
+    ("prompt token count", "exceed"),
+    ("too large for model with", "context"),
+];
+
+fn is_too_long(lower: &str) -> bool {
+    TOO_LONG_WORDS.iter().any(|(one, other)| lower.contains(one) && lower.contains(other))
+}
+
+const NO_ACCESS: &[&str] = &[
+    "invalid_api_key",
+    "api_key_invalid",
+    "authentication_error",
+    "invalid_authentication",
+    "unauthenticated",
+    "account_deactivated",
+];
+const NO_ACCESS_WORDS: &[&str] =
+    &["api key not valid", "incorrect api key", "invalid api key", "invalid api-key", "missing api key"];
+
+const NO_MODEL: &[&str] =
+    &["model_not_found", "model_not_supported", "invalid_model", "model_decommissioned", "not_found_error"];
+const NO_MODEL_WORDS: &[&str] =
+    &["is not a valid model id", "model not exist", "invalid model:", "unknown model", "unsupported model"];
+
+/// Codes that stand for a status in the middle of a stream.
+const TOO_MANY: &[&str] = &["rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "429"];
+const INVALID: &[&str] = &[
+    "invalid_request_error",
+    "invalid_argument",
+    "failed_precondition",
+    "invalid_prompt",
+    "invalid_encrypted_content",
+    "400",
+    "422",
+];
+
+/// A short name for an answer without words.
+fn words_of(status: Option<u16>, body: &str) -> String {
+    let reason = status
+        .and_then(|status| reqwest::StatusCode::from_u16(status).ok())
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("no reason given");
+    match is_markup(body) {
+        true => format!("{reason} (a web page, not an answer of an API)"),
+        false => String::from(reason),
+    }
+}
+
+/// Whether this is a page for people.
+pub fn is_markup(body: &str) -> bool {
+    body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<')
+}
+
+/// Reads any shape of error. What is no JSON is the message, unless it is a page.
+fn said(body: &str) -> Said {
+    let doc = Doc::parse(body.trim_start_matches('\u{feff}').trim());
+    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
+        let message = if is_markup(body) { String::new() } else { body.trim().to_owned() };
+        return Said { message, ..Said::default() };
+    };
+    // Gemini wraps it in a list when it streams.
+    let root = match root.kind() {
+        Kind::Array => root.items().next().unwrap_or(root),
+        _ => root,
+    };
+    let mut said = Said::default();
+    let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
+    let first = |holders: [Value<'_>; 2], names: &[&str]| {
+        let texts = holders.into_iter().flat_map(|holder| names.iter().map(move |name| holder.given(name)));
+        texts.flatten().find_map(|value| value.as_str().map(std::borrow::Cow::into_owned))
+    };
+    said.message = first([holder, root], &["message", "error", "detail", "msg", "error_description"])
+        .or_else(|| details(root.given("detail")?))
+        .unwrap_or_default();
+    let kinds = [holder, root]
+        .into_iter()
+        .flat_map(|holder| ["code", "type", "status"].into_iter().filter_map(move |name| holder.given(name)));
+    for kind in kinds {
+        match kind.kind() {
+            Kind::String => said.codes.extend(kind.as_str().map(|word| word.to_lowercase())),
+            Kind::Number => said.codes.push(kind.raw().to_owned()),
+            _ => {}
+        }
+    }
+    for detail in holder.given("details").into_iter().flat_map(Value::items) {
+        said.codes.extend(detail.given("reason").and_then(Value::as_str).map(|word| word.to_lowercase()));
+        let delay = detail.given("retryDelay").and_then(Value::as_str);
+        said.retry_after = said.retry_after.or_else(|| seconds(delay?.strip_suffix('s')?));
+    }
+    // A router names the refusal of the service behind it.
+    if let Some(raw) = holder.given("metadata").and_then(|metadata| metadata.given("raw")) {
+        let raw = raw.as_str().map_or_else(|| raw.raw().to_owned(), std::borrow::Cow::into_owned);
+        let inner = behind(&raw);
+        if !inner.message.is_empty() {
+            said.message = format!("{}: {}", said.message, inner.message);
+            said.codes.extend(inner.codes);
+        }
+    }
+    said.kind = said.codes.iter().find(|code| code.parse::<u64>().is_err() && *code != "error").cloned();
+    said
+}
+
+/// What the service behind a router said. No deeper: a router that quotes itself for ever would not end.
+fn behind(raw: &str) -> Said {
+    let doc = Doc::parse(raw.trim());
+    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
+        return Said { message: raw.trim().to_owned(), ..Said::default() };
+    };
+    let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
+    let text = |name| holder.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
+    let message = text("message").or_else(|| text("error")).unwrap_or_default();
+    let codes = ["code", "type"].into_iter().filter_map(text).map(|code| code.to_lowercase()).collect();
+    Said { message, codes, ..Said::default() }
+}
+
+/// A list of what did not fit, with where it stands.
+fn details(list: Value<'_>) -> Option<String> {
+    let mut out = String::new();
+    for detail in list.items().take(5) {
+        let message = detail.given("msg").and_then(Value::as_str)?;
+        let path: Vec<String> = detail
+            .given("loc")
+            .into_iter()
+            .flat_map(Value::items)
+            .map(|step| step.as_str().map_or_else(|| step.raw().to_owned(), std::borrow::Cow::into_owned))
+            .collect();
+        if !out.is_empty() {
+            out.push_str("; ");
+        }
+        out.push_str(&format!("{}: {message}", path.join(".")));
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// Seconds, with a fraction or without.
+pub fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// When to come back, from the headers: milliseconds, seconds, or a date that is compared with the server's own clock.
+pub fn retry_after(header: impl Fn(&str) -> Option<String>, now: jiff::Timestamp) -> Option<Duration> {
+    if let Some(wait) = header("retry-after-ms").and_then(|text| seconds(&text)) {
+        return Some(wait / 1000);
+    }
+    let text = header("retry-after")?;
+    if let Some(wait) = seconds(&text) {
+        return Some(wait);
+    }
+    let date = |text: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok();
+    let then = date(&text)?;
+    let now = header("date").and_then(|text| date(&text)).unwrap_or(now);
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
+}

@@ -1,0 +1,203 @@
+//! A provider behind HTTP: sends, tries again while nothing has arrived, and listens.
+
+use std::fmt;
+
+use rejoin_formats::{
+    Dialect,
+    wire::stream::{Received, StreamDecoder},
+};
+use rejoin_view::sound::SoundRole;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use secrecy::SecretString;
+
+use super::{
+    Client, HttpOptions,
+    attempt::{Attempt, Patience},
+    body, client, models,
+    refusal::Failure,
+};
+use crate::{
+    auth::copilot,
+    provider::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request},
+};
+
+/// The longest list of models. The longest known has a few hundred, each with a page of prose.
+const MODELS_BYTES: usize = 16 * 1024 * 1024;
+
+/// Makes what reads an answer.
+type Decoders = fn(Dialect) -> Option<Box<dyn StreamDecoder>>;
+
+/// Everything that a choice and a row say about requests.
+pub(crate) struct Wiring {
+    /// What it is and where it is.
+    pub endpoint: Endpoint,
+    /// Where requests go.
+    pub url: String,
+    /// Where models are listed.
+    pub models_url: String,
+    /// The headers of every request, the key among them.
+    pub headers: HeaderMap,
+    /// The fields of every request.
+    pub fields: Vec<(&'static str, String)>,
+    /// What must be in no error.
+    pub secret: Option<SecretString>,
+    /// Whoever exchanges the key, where it is exchanged.
+    pub copilot: Option<copilot::Session>,
+    /// Whether reasoning may be sent back.
+    pub replays_reasoning: bool,
+}
+
+/// A provider behind HTTP.
+pub struct HttpProvider {
+    wiring: Wiring,
+    client: Client,
+    decoders: Decoders,
+}
+
+impl fmt::Debug for HttpProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpProvider").field("endpoint", &self.wiring.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl HttpProvider {
+    pub(crate) fn new(wiring: Wiring, options: &HttpOptions) -> Self {
+        let client = Client::new(&wiring.endpoint.provider, &wiring.url, options);
+        Self { wiring, client, decoders: |dialect| dialect.wire().stream() }
+    }
+
+    /// Reads answers with something else.
+    #[cfg(test)]
+    pub(crate) fn reading_with(mut self, decoders: Decoders) -> Self {
+        self.decoders = decoders;
+        self
+    }
+
+    /// The headers of the next request, where it goes, and the secrets in them.
+    async fn ticket(&self, url: &str) -> Result<(HeaderMap, String, Vec<SecretString>), Failure> {
+        let mut headers = self.wiring.headers.clone();
+        let mut secrets: Vec<SecretString> = self.wiring.secret.iter().cloned().collect();
+        let mut url = url.to_owned();
+        if let Some(session) = &self.wiring.copilot {
+            let ticket = session.ticket().await?;
+            headers.insert(AUTHORIZATION, ticket.header);
+            secrets.push(ticket.secret);
+            if let Some(base) = ticket.base {
+                url = copilot::moved(&url, &base);
+            }
+        }
+        Ok((headers, url, secrets))
+    }
+
+    async fn once(&self, request: &Request, listener: Listener<'_>) -> Result<Received, Failure> {
+        let none =
+            || ProviderError::Other(String::from("BUG: a request to a provider behind HTTP has no body"));
+        let body = request.body.as_ref().ok_or_else(|| Failure::last(none()))?;
+        let dialect = self.wiring.endpoint.dialect.ok_or_else(|| Failure::last(none()))?;
+        let (mut headers, url, secrets) = self.ticket(&self.wiring.url).await?;
+        if self.wiring.copilot.is_some() {
+            copilot_headers(&mut headers, request);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        let secrets: Vec<&SecretString> = secrets.iter().collect();
+        let shown = client::public(&url);
+        let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
+        let post =
+            self.client.get().map_err(Failure::last)?.post(&url).headers(headers).body(body::shared(body));
+        let response = attempt.begin(post).await?;
+        attempt.listen(response, dialect, (self.decoders)(dialect), listener).await
+    }
+
+    async fn list_once(&self) -> Result<Vec<Model>, Failure> {
+        let (headers, url, secrets) = self.ticket(&self.wiring.models_url).await?;
+        let secrets: Vec<&SecretString> = secrets.iter().collect();
+        let shown = client::public(&url);
+        let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
+        let get = self.client.get().map_err(Failure::last)?.get(&url).headers(headers);
+        let text = attempt.fetch(get, MODELS_BYTES).await?;
+        models::read(&text).ok_or_else(|| attempt.not_an_answer("no list of models", text.as_bytes()))
+    }
+
+    /// What to do after a failure: nothing if it is tried again.
+    async fn after(
+        &self,
+        failure: Failure,
+        patience: &mut Patience,
+        renewed: &mut bool,
+        listener: Listener<'_>,
+    ) -> Result<(), ProviderError> {
+        // A token may be withdrawn before its time: it is exchanged anew, once.
+        if let Some(session) = &self.wiring.copilot
+            && matches!(failure.error, ProviderError::Unauthorized(_))
+            && !std::mem::replace(renewed, true)
+            && session.forget().await
+        {
+            return Ok(());
+        }
+        if let ProviderError::Refused(fault) = &failure.error {
+            tracing::error!(
+                provider = fault.provider,
+                status = fault.status,
+                kind = fault.kind,
+                "{}",
+                fault.message
+            );
+        }
+        patience.wait(failure, listener).await
+    }
+}
+
+impl Provider for HttpProvider {
+    fn endpoint(&self) -> &Endpoint {
+        &self.wiring.endpoint
+    }
+
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        self.wiring.fields.clone()
+    }
+
+    fn replays_reasoning(&self) -> bool {
+        self.wiring.replays_reasoning
+    }
+
+    fn send<'a>(
+        &'a self,
+        request: &'a Request,
+        listener: Listener<'a>,
+    ) -> Doing<'a, Result<Received, ProviderError>> {
+        Box::pin(async move {
+            if self.wiring.endpoint.model.is_empty() {
+                return Err(ProviderError::NoModel { provider: self.wiring.endpoint.provider.clone() });
+            }
+            let (mut patience, mut renewed) = (Patience::new(&self.client), false);
+            loop {
+                match self.once(request, listener).await {
+                    Ok(received) => return Ok(received),
+                    Err(failure) => self.after(failure, &mut patience, &mut renewed, listener).await?,
+                }
+            }
+        })
+    }
+
+    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+        Box::pin(async move {
+            let (mut patience, mut renewed) = (Patience::new(&self.client), false);
+            loop {
+                match self.list_once().await {
+                    Ok(models) => return Ok(models),
+                    Err(failure) => self.after(failure, &mut patience, &mut renewed, &mut |_| {}).await?,
+                }
+            }
+        })
+    }
+}
+
+/// What Copilot wants to know about a request: who speaks last, and whether there is something to look at.
+fn copilot_headers(headers: &mut HeaderMap, request: &Request) {
+    let by_agent = request.view.items().last().is_some_and(|item| item.role() == SoundRole::Assistant);
+    headers.insert("x-initiator", HeaderValue::from_static(if by_agent { "agent" } else { "user" }));
+    if request.body.as_ref().is_some_and(|body| body::names(body, "image_url")) {
+        headers.insert("copilot-vision-request", HeaderValue::from_static("true"));
+    }
+}

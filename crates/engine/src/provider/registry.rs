@@ -1,0 +1,359 @@
+//! The services: one row each, and nothing but rows. A new service that speaks a known dialect is a new row.
+//!
+//! How a row becomes a provider is in `connect.rs`.
+
+use rejoin_formats::Dialect;
+
+pub use super::connect::{Choice, connect};
+
+/// How a key is shown to a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthStyle {
+    /// `Authorization: Bearer …`
+    Bearer,
+    /// A header of its own.
+    Header(&'static str),
+}
+
+/// Whether a service works without a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It does not.
+    Needed,
+    /// It does; a key is sent if there is one.
+    Optional,
+}
+
+/// A way to log in instead of having a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// ChatGPT, as Codex keeps it.
+    ChatGpt,
+    /// Claude, as Claude Code keeps it.
+    Claude,
+    /// GitHub, for Copilot.
+    Copilot,
+}
+
+/// One API of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Api {
+    /// Its name, for `--api`.
+    pub name: &'static str,
+    /// What its bodies are written in.
+    pub dialect: Dialect,
+    /// What follows the base address; `{model}` stands for the model.
+    pub path: &'static str,
+}
+
+/// How a service differs from others of its dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quirks {
+    /// What Chat calls the longest answer.
+    pub max_tokens: &'static str,
+    /// Whether Chat counts tokens of a stream when it is asked to. Some count unasked, some refuse the question.
+    pub stream_options: bool,
+    /// Whether messages may carry the reasoning that the service issued.
+    pub replays_reasoning: bool,
+    /// Whether Chat takes `reasoning_effort`.
+    pub effort: bool,
+}
+
+const COMMON: Quirks =
+    Quirks { max_tokens: "max_tokens", stream_options: true, replays_reasoning: true, effort: true };
+
+/// A service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that people use for it.
+    pub aliases: &'static [&'static str],
+    /// Its name for people, and what it is.
+    pub description: &'static str,
+    /// What it speaks; the first is the usual one.
+    pub apis: &'static [Api],
+    /// Where it is; empty if only a person knows.
+    pub base_url: &'static str,
+    /// Where its models are listed, behind the base address.
+    pub models_path: &'static str,
+    /// The model to use if none is named; empty if there is none that everybody has.
+    pub default_model: &'static str,
+    /// How a key is shown.
+    pub auth: AuthStyle,
+    /// Whether it needs one.
+    pub key_use: KeyUse,
+    /// Variables that may hold one.
+    pub key_variables: &'static [&'static str],
+    /// Another way in.
+    pub login: Option<Login>,
+    /// Headers of every request.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// How it differs.
+    pub quirks: Quirks,
+    /// Where a key can be had.
+    pub get_a_key: &'static str,
+}
+
+const CHAT: Api = Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions" };
+const RESPONSES: Api = Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses" };
+
+/// A service that speaks Chat and needs a key: what most rows begin with.
+const COMPATIBLE: Service = Service {
+    name: "",
+    aliases: &[],
+    description: "",
+    apis: &[CHAT],
+    base_url: "",
+    models_path: "/models",
+    default_model: "",
+    auth: AuthStyle::Bearer,
+    key_use: KeyUse::Needed,
+    key_variables: &[],
+    login: None,
+    headers: &[],
+    quirks: COMMON,
+    get_a_key: "",
+};
+
+/// The rows. Their order is the order in which keys are looked for when no provider was chosen.
+const ROWS: &[Service] = &[
+    Service {
+        name: "anthropic",
+        aliases: &["claude"],
+        description: "Anthropic: Claude",
+        apis: &[Api { name: "messages", dialect: Dialect::Anthropic, path: "/messages" }],
+        base_url: "https://api.anthropic.com/v1",
+        models_path: "/models?limit=1000",
+        default_model: "claude-sonnet-4-5",
+        auth: AuthStyle::Header("x-api-key"),
+        key_variables: &["ANTHROPIC_API_KEY"],
+        login: Some(Login::Claude),
+        headers: &[("anthropic-version", "2023-06-01")],
+        get_a_key: "https://console.anthropic.com/settings/keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "openai",
+        aliases: &["chatgpt"],
+        description: "OpenAI: Responses, or Chat with `--api chat`",
+        apis: &[RESPONSES, CHAT],
+        base_url: "https://api.openai.com/v1",
+        default_model: "gpt-5.1",
+        key_variables: &["OPENAI_API_KEY"],
+        login: Some(Login::ChatGpt),
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        get_a_key: "https://platform.openai.com/api-keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "gemini",
+        aliases: &["google"],
+        description: "Google: Gemini",
+        apis: &[Api {
+            name: "gemini",
+            dialect: Dialect::Gemini,
+            path: "/models/{model}:streamGenerateContent?alt=sse",
+        }],
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        models_path: "/models?pageSize=1000",
+        default_model: "gemini-2.5-flash",
+        auth: AuthStyle::Header("x-goog-api-key"),
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        get_a_key: "https://aistudio.google.com/apikey",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "openrouter",
+        description: "OpenRouter: models of many makers behind one key",
+        base_url: "https://openrouter.ai/api/v1",
+        default_model: "openrouter/auto",
+        key_variables: &["OPENROUTER_API_KEY"],
+        headers: &[("x-title", "rejoin")],
+        get_a_key: "https://openrouter.ai/keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "mistral",
+        description: "Mistral AI",
+        apis: &[Api { name: "chat", dialect: Dialect::Mistral, path: "/chat/completions" }],
+        base_url: "https://api.mistral.ai/v1",
+        default_model: "mistral-large-latest",
+        key_variables: &["MISTRAL_API_KEY"],
+        // It counts unasked.
+        quirks: Quirks { stream_options: false, effort: false, ..COMMON },
+        get_a_key: "https://console.mistral.ai/api-keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "groq",
+        description: "Groq: open models, fast",
+        base_url: "https://api.groq.com/openai/v1",
+        default_model: "llama-3.3-70b-versatile",
+        key_variables: &["GROQ_API_KEY"],
+        // It refuses the reasoning that it sends (GRQ-01).
+        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..COMMON },
+        get_a_key: "https://console.groq.com/keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "deepseek",
+        description: "DeepSeek",
+        base_url: "https://api.deepseek.com/v1",
+        default_model: "deepseek-chat",
+        key_variables: &["DEEPSEEK_API_KEY"],
+        quirks: Quirks { effort: false, ..COMMON },
+        get_a_key: "https://platform.deepseek.com/api_keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "xai",
+        aliases: &["grok"],
+        description: "xAI: Grok",
+        base_url: "https://api.x.ai/v1",
+        default_model: "grok-4",
+        key_variables: &["XAI_API_KEY"],
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        get_a_key: "https://console.x.ai",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "together",
+        description: "Together AI: open models",
+        base_url: "https://api.together.xyz/v1",
+        default_model: "meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        key_variables: &["TOGETHER_API_KEY"],
+        get_a_key: "https://api.together.ai/settings/api-keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "fireworks",
+        description: "Fireworks AI: open models",
+        base_url: "https://api.fireworks.ai/inference/v1",
+        default_model: "accounts/fireworks/models/llama-v3p3-70b-instruct",
+        key_variables: &["FIREWORKS_API_KEY"],
+        get_a_key: "https://fireworks.ai/account/api-keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "cerebras",
+        description: "Cerebras: open models, fast",
+        base_url: "https://api.cerebras.ai/v1",
+        default_model: "llama-3.3-70b",
+        key_variables: &["CEREBRAS_API_KEY"],
+        // A strict host: it takes no field that it does not know (GRQ-02).
+        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..COMMON },
+        get_a_key: "https://cloud.cerebras.ai",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "copilot",
+        aliases: &["github-copilot", "github"],
+        description: "GitHub Copilot: log in with `rejoin auth login copilot`",
+        base_url: "https://api.githubcopilot.com",
+        default_model: "gpt-4.1",
+        key_variables: &["COPILOT_GITHUB_TOKEN"],
+        login: Some(Login::Copilot),
+        headers: &[
+            ("editor-version", concat!("rejoin/", env!("CARGO_PKG_VERSION"))),
+            ("editor-plugin-version", concat!("rejoin/", env!("CARGO_PKG_VERSION"))),
+            ("copilot-integration-id", "vscode-chat"),
+            ("openai-intent", "conversation-panel"),
+        ],
+        get_a_key: "https://github.com/settings/copilot",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "ollama",
+        description: "Ollama: models on this machine",
+        apis: &[Api { name: "ollama", dialect: Dialect::Ollama, path: "/api/chat" }],
+        base_url: "http://localhost:11434",
+        models_path: "/api/tags",
+        default_model: "llama3.2",
+        key_use: KeyUse::Optional,
+        key_variables: &["OLLAMA_API_KEY"],
+        get_a_key: "https://ollama.com/settings/keys",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "lmstudio",
+        aliases: &["lm-studio"],
+        description: "LM Studio: models on this machine",
+        base_url: "http://localhost:1234/v1",
+        key_use: KeyUse::Optional,
+        get_a_key: "https://lmstudio.ai",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "vllm",
+        description: "vLLM: a server of your own",
+        base_url: "http://localhost:8000/v1",
+        key_use: KeyUse::Optional,
+        key_variables: &["VLLM_API_KEY"],
+        get_a_key: "https://docs.vllm.ai",
+        ..COMPATIBLE
+    },
+    Service {
+        name: "llamacpp",
+        aliases: &["llama.cpp", "llama-cpp"],
+        description: "llama.cpp: a server of your own",
+        base_url: "http://localhost:8080/v1",
+        // It serves one model, whatever it is called.
+        default_model: "default",
+        key_use: KeyUse::Optional,
+        key_variables: &["LLAMA_API_KEY"],
+        get_a_key: "https://github.com/ggml-org/llama.cpp",
+        ..COMPATIBLE
+    },
+];
+
+/// Any service that speaks Chat, wherever it is. Its key is in the variable of its own name.
+const CUSTOM: Service = Service {
+    name: "custom",
+    description: "any service that speaks OpenAI Chat or Responses: give its `--base-url`",
+    apis: &[CHAT, RESPONSES],
+    key_use: KeyUse::Optional,
+    get_a_key: "the service's own pages",
+    ..COMPATIBLE
+};
+
+/// Every service that has a row.
+pub fn all() -> impl Iterator<Item = &'static Service> {
+    ROWS.iter().chain([&CUSTOM])
+}
+
+/// The service of a name, its aliases included.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Service> {
+    let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
+    all().find(|service| is(service.name) || service.aliases.iter().any(|alias| is(alias)))
+}
+
+/// The row for services that have none.
+#[must_use]
+pub fn custom() -> &'static Service {
+    &CUSTOM
+}
+
+impl Service {
+    /// The variables that may hold its key. A service without a row has one that follows from its name.
+    #[must_use]
+    pub fn variables(&self, name: &str) -> Vec<String> {
+        if self.name != CUSTOM.name {
+            return self.key_variables.iter().map(|&name| String::from(name)).collect();
+        }
+        let upper = |character: char| match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' => character.to_ascii_uppercase(),
+            _ => '_',
+        };
+        let own: String = name.trim().chars().map(upper).collect();
+        vec![format!("{own}_API_KEY")]
+    }
+
+    /// The API of a name; the usual one without a name.
+    #[must_use]
+    pub fn api(&self, name: Option<&str>) -> Option<&'static Api> {
+        let Some(name) = name else { return self.apis.first() };
+        self.apis.iter().find(|api| api.name.eq_ignore_ascii_case(name.trim()))
+    }
+}
