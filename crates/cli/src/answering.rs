@@ -1,14 +1,25 @@
 //! Who answers: as the flags say, else as the conversation has it, else as the settings do, else whoever is there.
 
-use std::sync::Arc;
+use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoin::{
     Conversation,
-    engine::provider::{Provider, offline::Offline},
-    record::{Content, Kind, json::Doc},
+    engine::{
+        auth::{KeyFile, Keys},
+        provider::{
+            Provider,
+            choose::{self, OFFLINE},
+            http::{Addresses, HttpOptions, is_local},
+            offline::Offline,
+            registry::{self, Choice, Effort, connect},
+        },
+    },
+    record::{Content, Kind, Text, json::Doc},
 };
 
-use crate::{args::Talk, desk::Desk, failure::Failure, output};
+use crate::{
+    args::Talk, commands::runtime, desk::Desk, failure::Failure, home::Home, output, settings::Settings,
+};
 
 /// What a conversation says of whom it went to.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +27,8 @@ pub struct Recorded {
     pub provider: Option<String>,
     pub dialect: Option<String>,
     pub model: Option<String>,
-    pub url: Option<String>,
+    /// Where the provider was, if that was not where it usually is.
+    pub base_url: Option<String>,
     pub system: Option<String>,
 }
 
@@ -25,8 +37,7 @@ impl Recorded {
     pub fn of(conversation: &Conversation) -> Self {
         let mut recorded = Self::default();
         for entry in conversation.entries().iter().rev() {
-            let kind = &entry.envelope().kind;
-            if !matches!(kind, Kind::Context | Kind::Header) {
+            if !matches!(entry.envelope().kind, Kind::Context | Kind::Header) {
                 continue;
             }
             match Content::of(entry) {
@@ -35,26 +46,39 @@ impl Recorded {
                     let doc = Doc::parse(target);
                     let root = doc.as_ref().ok().and_then(Doc::root);
                     let field = |name: &str| Some(root?.given(name)?.as_str()?.into_owned());
-                    recorded = Self {
-                        provider: field("provider"),
-                        dialect: field("dialect"),
-                        model: field("model"),
-                        url: field("url"),
-                        system: context.system.map(|text| text.to_string()),
-                    };
-                    if recorded.provider.is_some() {
-                        return recorded;
+                    // One that was imported says nothing of who answered.
+                    if let Some(provider) = field("provider") {
+                        return Self {
+                            provider: Some(provider),
+                            dialect: field("dialect"),
+                            model: field("model"),
+                            base_url: field("base_url"),
+                            system: context.system.map(|text| text.to_string()),
+                        };
                     }
                 }
                 Content::Header(header) => {
-                    let text = |text: Option<rejoin::record::Text>| text.map(|text| text.to_string());
-                    recorded.provider = recorded.provider.or(text(header.provider));
-                    recorded.model = recorded.model.or(text(header.model));
+                    let text = |text: Option<Text>| text.map(|text| text.to_string());
+                    recorded.provider = text(header.provider);
+                    recorded.model = text(header.model);
                 }
                 _ => {}
             }
         }
+        // The header of another tool's session may name what nobody here knows.
+        let known = |name: &String| name == OFFLINE || registry::find(name).is_some();
+        if !recorded.provider.as_ref().is_some_and(known) {
+            recorded = Self::default();
+        }
         recorded
+    }
+
+    fn api(&self) -> Option<&'static str> {
+        match self.dialect.as_deref() {
+            Some("openai-chat") => Some("chat"),
+            Some("openai-responses") => Some("responses"),
+            _ => None,
+        }
     }
 }
 
@@ -74,7 +98,137 @@ impl Answering {
 }
 
 /// Chooses who answers.
-pub fn choose(_desk: &Desk, talk: &Talk, _recorded: Option<&Recorded>) -> Result<Answering, Failure> {
-    let model = talk.model.as_deref().unwrap_or("offline");
-    Ok(Answering { provider: Arc::new(Offline::new(model)), notice: None })
+pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<Answering, Failure> {
+    let settings = &desk.settings;
+    let asked = asked(settings, talk, recorded)?;
+    let keys = keys(&desk.home, settings);
+    let options = options(settings);
+    let (choice, notice) = if asked.provider.is_empty() {
+        let ollama = ollama();
+        let chosen = runtime()?.block_on(choose::choose(&asked, ollama.as_deref(), &keys, &options));
+        let notice = (chosen.reason != choose::Reason::Configured).then(|| chosen.reason.to_string());
+        (chosen.choice, notice)
+    } else {
+        let set = settings.value("provider");
+        let differs =
+            recorded.is_some() && talk.provider.is_none() && set.is_some_and(|set| set != asked.provider);
+        let notice = differs.then(|| {
+            format!(
+                "this conversation goes to {}; `--provider {}` changes that",
+                asked.provider,
+                set.unwrap_or_default()
+            )
+        });
+        (asked, notice)
+    };
+    Ok(Answering { provider: connected(&choice, &keys, &options)?, notice })
+}
+
+/// Where Ollama says that it is.
+fn ollama() -> Option<String> {
+    let host = env::var("OLLAMA_HOST").ok().filter(|host| !host.trim().is_empty())?;
+    let host = host.trim();
+    let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
+    // A server that listens everywhere is reached here.
+    Some(url.replacen("://0.0.0.0", "://127.0.0.1", 1))
+}
+
+/// The provider of a choice.
+pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<Arc<dyn Provider>, Failure> {
+    if choice.provider == OFFLINE {
+        let model = choice.model.as_deref().unwrap_or(rejoin::engine::provider::offline::MODEL);
+        return Ok(Arc::new(Offline::new(model)));
+    }
+    connect(choice, keys, options).map_err(|error| Failure::Provider(Box::new(error)))
+}
+
+/// What was asked for; no provider where nobody said which.
+fn asked(settings: &Settings, talk: &Talk, recorded: Option<&Recorded>) -> Result<Choice, Failure> {
+    let set = |name: &str| settings.value(name).map(str::to_owned);
+    let recorded = recorded.cloned().unwrap_or_default();
+    let provider = talk.provider.clone().or(recorded.provider.clone()).or_else(|| set("provider"));
+    let provider = provider.unwrap_or_default().trim().to_lowercase();
+    // What belongs to another provider means nothing here.
+    let as_recorded = recorded.provider.as_deref() == Some(provider.as_str());
+    let as_set = set("provider").is_none_or(|set| set == provider);
+    let from = |flag: Option<String>, recorded: Option<String>, name: &str| {
+        flag.or(recorded.filter(|_| as_recorded)).or_else(|| set(name).filter(|_| as_set && !as_recorded))
+    };
+    let base_url = match (&talk.base_url, recorded.base_url.clone().filter(|_| as_recorded)) {
+        (Some(given), _) => Some(given.clone()),
+        (None, Some(url)) => Some(trusted(url, settings)?),
+        (None, None) => set("base_url").filter(|_| as_set && !as_recorded),
+    };
+    let api = talk.api.map(|api| api.name().to_owned());
+    let effort = match set("effort").as_deref() {
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        _ => None,
+    };
+    Ok(Choice {
+        api: from(api, recorded.api().map(str::to_owned), "api"),
+        model: from(talk.model.clone(), recorded.model.clone(), "model"),
+        base_url,
+        max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
+        effort,
+        provider,
+    })
+}
+
+/// An address that a conversation names. Keys go there: an address that nobody here chose is asked about.
+fn trusted(url: String, settings: &Settings) -> Result<String, Failure> {
+    if is_local(&url) || settings.value("base_url") == Some(url.as_str()) {
+        return Ok(url);
+    }
+    Err(Failure::Usage {
+        what: format!("this conversation went to {}", output::harmless(&url)),
+        hint: Some(String::from(
+            "if your key may go there, say so: `--base-url` with that address; or `--provider`",
+        )),
+    })
+}
+
+/// Where keys are looked for.
+pub fn keys(home: &Home, settings: &Settings) -> Keys {
+    let folder = |variable: &str, usual: &str| {
+        let set = env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        set.or_else(|| Some(env::home_dir()?.join(usual)))
+    };
+    let (codex, claude) = (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"));
+    let method = settings.value("auth").unwrap_or("any");
+    let mut keys = Keys::none();
+    if matches!(method, "any" | "key") {
+        keys = keys.variables(|name| env::var(name).ok()).stored(key_file(home));
+    }
+    if let Some(folder) = codex.filter(|_| matches!(method, "any" | "chatgpt")) {
+        keys = keys.codex(folder);
+    }
+    if let Some(folder) = claude.filter(|_| matches!(method, "any" | "claude")) {
+        keys = keys.claude(folder);
+    }
+    keys
+}
+
+/// The file with keys.
+pub fn key_file(home: &Home) -> KeyFile {
+    KeyFile::new(home.data.join("auth.json"))
+}
+
+/// How requests are sent.
+pub fn options(settings: &Settings) -> HttpOptions {
+    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
+    let usual = HttpOptions::default();
+    let address = |name: &str, usual: String| settings.value(name).map_or(usual, str::to_owned);
+    HttpOptions {
+        retries: number("limits.retries").map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        read_timeout: number("limits.silence_seconds").map_or(usual.read_timeout, Duration::from_secs),
+        addresses: Addresses {
+            chatgpt: address("addresses.chatgpt", usual.addresses.chatgpt),
+            claude: address("addresses.claude", usual.addresses.claude),
+            github: address("addresses.github", usual.addresses.github),
+            github_api: address("addresses.github_api", usual.addresses.github_api),
+        },
+        ..usual
+    }
 }

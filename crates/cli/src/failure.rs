@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 use rejoin::{
-    engine::{EngineError, turn::TurnError},
+    engine::{EngineError, provider::ProviderError, turn::TurnError},
     store::{Location, StoreError},
 };
 
@@ -106,6 +106,22 @@ pub enum Failure {
         /// What else there is to say.
         then: String,
     },
+    /// A provider cannot be used.
+    #[error("{0}")]
+    Provider(Box<ProviderError>),
+    /// A provider has no such model.
+    #[error("{provider} has no model `{model}`")]
+    NoModel {
+        /// The model.
+        model: String,
+        /// The provider.
+        provider: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A key could not be kept, or a login did not work.
+    #[error("{0}")]
+    Auth(String),
     /// A turn did not come to its end. What was found was said already.
     #[error("{0}")]
     Turn(Box<TurnError>),
@@ -168,6 +184,9 @@ impl Failure {
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
             Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
+            Self::Provider(error) => error.hint(),
+            Self::NoModel { hint, .. } => Some(hint.clone()),
+            Self::Auth(_) => Some(String::from("`rejoin auth status` says what there is")),
             Self::Turn(error) => match &**error {
                 TurnError::Provider { error, .. } => error.hint(),
                 TurnError::Unsound(_) => Some(String::from("use `--on-broken keep`; nothing is lost")),
@@ -192,6 +211,9 @@ impl Failure {
             | Self::Engine(_)
             | Self::Damaged { .. }
             | Self::NotResumed { .. }
+            | Self::Provider(_)
+            | Self::NoModel { .. }
+            | Self::Auth(_)
             | Self::Turn(_)
             | Self::Declined
             | Self::Some { .. } => FAILED,

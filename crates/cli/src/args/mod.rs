@@ -2,6 +2,7 @@
 
 mod choices;
 mod conversations;
+mod providers;
 mod talk;
 mod upkeep;
 
@@ -13,6 +14,10 @@ use choices::{destinations, dialects, formats, rules};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, RenameArguments, SearchArguments, ShowArguments,
+};
+pub use providers::{
+    Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
+    SetAuthArguments, SetProviderArguments, StatusArguments,
 };
 pub use talk::{ChatArguments, DemoArguments, ResumeArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
@@ -122,6 +127,17 @@ pub enum Command {
     /// Read and change settings
     #[command(subcommand, after_help = upkeep::CONFIG_EXAMPLES)]
     Config(Config),
+    /// List the models of a provider, or say what is known of one
+    #[command(subcommand, after_help = providers::MODELS_EXAMPLES)]
+    Models(Models),
+    /// Keep, show and forget keys
+    #[command(subcommand, after_help = providers::AUTH_EXAMPLES)]
+    Auth(Auth),
+    /// Set who answers in new conversations (short for `config set`)
+    #[command(after_help = providers::SET_PROVIDER_EXAMPLES)]
+    SetProvider(SetProviderArguments),
+    /// Set how to prove who you are (short for `config set auth`)
+    SetAuth(SetAuthArguments),
     /// See it work: a turn of three tools, killed in the middle, and resumed
     ///
     /// Takes a few seconds, needs no network, and touches nothing of yours.

@@ -91,6 +91,12 @@ pub enum Config {
         #[arg(value_name = "VALUE", allow_hyphen_values = true)]
         value: String,
     },
+    /// Take a setting out of the file, so that its usual value holds
+    Unset {
+        /// The setting
+        #[arg(value_name = "KEY")]
+        key: String,
+    },
     /// Print where the file is
     Path,
     /// List every setting, its value and where that is from

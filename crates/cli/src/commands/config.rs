@@ -19,6 +19,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
     match command {
         Config::Path => output::raw_data(&home.config.to_string_lossy())?,
         Config::Set { key, value } => settings::set(&home.config, Key::named(&key)?, &value)?,
+        Config::Unset { key } => settings::unset(&home.config, Key::named(&key)?)?,
         Config::Get { key, json } => {
             let key = Key::named(&key)?;
             let settings = Settings::load(&home.config)?;

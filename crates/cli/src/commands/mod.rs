@@ -14,6 +14,7 @@ mod import;
 mod installation;
 mod list;
 mod new;
+mod providers;
 pub mod report;
 mod resume;
 mod talking;
@@ -21,6 +22,7 @@ mod verify;
 
 use clap::CommandFactory as _;
 pub use history::numbers;
+pub use talking::runtime;
 
 use crate::{
     args::{Arguments, ChatArguments, Command},
@@ -44,6 +46,10 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Copy(arguments) => copy::run(&arguments, &flags),
         Command::Verify(arguments) => verify::run(&arguments, &flags),
         Command::Config(command) => config::run(command, &flags),
+        Command::Models(command) => providers::models(command, &flags),
+        Command::Auth(command) => providers::auth(command, &flags),
+        Command::SetProvider(arguments) => providers::set_provider(&arguments),
+        Command::SetAuth(arguments) => providers::set_auth(&arguments),
         Command::Demo(arguments) => demo::run(&arguments, &flags),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {

@@ -76,6 +76,26 @@ pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
         .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
 }
 
+/// Takes one of them out of the file, if it is there.
+pub fn unset(path: &Path, key: &Key) -> Result<(), Failure> {
+    let Some(text) = text(path)? else { return Ok(()) };
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(0, |span| span.start);
+        bad(path, &text, at, error.message())
+    })?;
+    let removed = match key.name.rsplit_once('.') {
+        Some((table, name)) => {
+            document.get_mut(table).and_then(Item::as_table_like_mut).and_then(|table| table.remove(name))
+        }
+        None => document.remove(key.name),
+    };
+    if removed.is_none() {
+        return Ok(());
+    }
+    home::replace(path, document.to_string().as_bytes())
+        .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+}
+
 /// What is in the file; none if it is not there.
 fn text(path: &Path) -> Result<Option<String>, Failure> {
     match std::fs::read_to_string(path) {

@@ -7,7 +7,7 @@ mod file;
 
 use std::path::Path;
 
-pub use file::set;
+pub use file::{set, unset};
 use rejoin::store::Location;
 
 use crate::failure::Failure;
@@ -46,13 +46,20 @@ pub const KEYS: &[Key] = &[
     key("model", Takes::Text, None, "the model of new conversations"),
     key("api", Takes::OneOf(&["chat", "responses"]), None, "which API of the provider is used"),
     key("base_url", Takes::Text, None, "where the provider is"),
-    key("auth", Takes::Text, None, "how to prove who you are: key, chatgpt, claude"),
+    key(
+        "auth",
+        Takes::OneOf(&["any", "key", "chatgpt", "claude"]),
+        Some("any"),
+        "how to prove who you are: an API key, Codex's login, Claude Code's login, or any of them",
+    ),
+    key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "how hard the model is to think"),
     key("system", Takes::Text, None, "instructions to the model"),
     key("limits.requests", Takes::Number, Some("50"), "requests that a turn may take"),
     key("limits.seconds", Takes::Number, None, "seconds that a turn may take"),
     key("limits.tokens", Takes::Number, None, "tokens that a turn may take"),
     key("limits.retries", Takes::Number, Some("4"), "how often a request is tried again"),
     key("limits.answer_tokens", Takes::Number, None, "tokens that one answer may take"),
+    key("limits.silence_seconds", Takes::Number, Some("300"), "seconds that a provider may send nothing"),
     key("limits.tool_seconds", Takes::Number, Some("120"), "seconds that a tool may take"),
     key(
         "limits.tool_output",
@@ -82,6 +89,10 @@ pub const KEYS: &[Key] = &[
         Some("false"),
         "`history calls` shows arguments, not just hashes",
     ),
+    key("addresses.chatgpt", Takes::Text, None, "where a ChatGPT login is answered"),
+    key("addresses.claude", Takes::Text, None, "where a Claude login is answered"),
+    key("addresses.github", Takes::Text, None, "where a person logs in to GitHub"),
+    key("addresses.github_api", Takes::Text, None, "GitHub's API, for Copilot"),
     key("color", Takes::OneOf(&["auto", "always", "never"]), Some("auto"), "when to use colours"),
     key("pager", Takes::Text, None, "the pager for long output; `none` for none"),
 ];

@@ -11,10 +11,11 @@ pub mod redact;
 use std::{fmt, path::PathBuf};
 
 use jiff::Timestamp;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use sha2::{Digest as _, Sha256};
 
 pub use file::{AuthError, KeyFile};
+pub use secrecy::SecretString;
 
 use crate::provider::registry::{self, KeyUse, Login, Service};
 

@@ -124,6 +124,7 @@ pub(super) fn wire(
         dialect: Some(api.dialect),
         model,
         url: Some(super::http::public(&url)),
+        base_url: given.map(super::http::public),
         account,
     };
     let fields = fields(service, api, choice, &endpoint.model, login);

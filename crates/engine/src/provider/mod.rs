@@ -42,6 +42,8 @@ pub struct Endpoint {
     pub model: String,
     /// The address that requests go to, without secrets; none without a network.
     pub url: Option<String>,
+    /// Where the provider is, if somebody said so: what it takes to find it again.
+    pub base_url: Option<String>,
     /// A hash of the account, if there is one.
     pub account: Option<String>,
 }

@@ -133,6 +133,7 @@ impl Worker {
         field("dialect", endpoint.dialect.map(rejoin_formats::Dialect::name));
         field("model", Some(&endpoint.model));
         field("url", endpoint.url.as_deref());
+        field("base_url", endpoint.base_url.as_deref());
         target.push('}');
         let context = content::Context {
             system: self.settings.system.as_deref().map(Text::new),

@@ -1,0 +1,183 @@
+//! `rejoin auth`: keep, show and forget keys. No key is ever printed, or taken as an argument.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use rejoin::engine::{
+    Clock as _, SystemClock,
+    auth::{self, KeyKind, SecretString, copilot::DeviceLogin},
+    provider::{choose::OFFLINE, registry},
+};
+
+use super::unknown;
+use crate::{
+    answering,
+    args::{Auth, LoginArguments, LogoutArguments, StatusArguments},
+    commands::runtime,
+    desk::{Desk, Flags},
+    failure::Failure,
+    json::Object,
+    output,
+};
+
+/// Keeps, shows or forgets keys.
+pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    match command {
+        Auth::Login(arguments) => login(&desk, &arguments),
+        Auth::Status(arguments) => status(&desk, &arguments),
+        Auth::Logout(arguments) => logout(&desk, &arguments),
+    }
+}
+
+fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
+    let set = desk.settings.value("provider").map(str::to_owned);
+    let Some(given) = arguments.provider.clone().or(set) else {
+        return Err(Failure::Usage {
+            what: String::from("a key for which provider?"),
+            hint: Some(String::from("rejoin auth login anthropic, for example")),
+        });
+    };
+    let service = registry::find(&given);
+    if given == OFFLINE {
+        output::talk("The built-in responder needs no key.");
+        return Ok(0);
+    }
+    let name = service.map_or(given.trim().to_lowercase(), |service| service.name.to_owned());
+    if service.is_none() && !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+        return Err(unknown(&given));
+    }
+    let key = match service.and_then(|service| service.login) {
+        Some(registry::Login::Copilot) => in_the_browser(desk)?,
+        _ => ask(&name, service.map_or("", |service| service.get_a_key))?,
+    };
+    let file = answering::key_file(&desk.home);
+    file.set(&name, &key).map_err(|why| Failure::Auth(why.to_string()))?;
+    let path = output::harmless(&file.path().display().to_string());
+    output::talk(&format!("{} The key for {name} is kept in {path}.", output::paint("✓", output::GOOD)));
+    Ok(0)
+}
+
+/// Asks for a key, or reads it from standard input.
+fn ask(name: &str, get_a_key: &str) -> Result<SecretString, Failure> {
+    let mut text = String::new();
+    let read = if io::stdin().is_terminal() {
+        if !get_a_key.is_empty() {
+            output::talk(&format!("A key can be had at {get_a_key}"));
+        }
+        let _ = write!(anstream::stderr().lock(), "Key for {name} (it is not shown): ");
+        let hidden = Hidden::new();
+        let read = io::stdin().lock().read_line(&mut text).map(drop);
+        drop(hidden);
+        output::talk("");
+        read
+    } else {
+        io::stdin().lock().take(64 * 1024).read_to_string(&mut text).map(drop)
+    };
+    read.map_err(|why| Failure::Unreadable {
+        name: String::from("standard input"),
+        why: why.to_string(),
+        hint: None,
+    })?;
+    let key = text.trim();
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        return Err(Failure::Usage {
+            what: String::from(if key.is_empty() { "no key was given" } else { "that is not one key" }),
+            hint: Some(format!("pipe it in: printenv MY_KEY | rejoin auth login {name}")),
+        });
+    }
+    Ok(SecretString::from(key.to_owned()))
+}
+
+/// Keeps a terminal from showing what is typed, for as long as it lives.
+struct Hidden {
+    was_hidden: bool,
+}
+
+impl Hidden {
+    fn new() -> Self {
+        Self { was_hidden: stty("-echo") }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if self.was_hidden {
+            stty("echo");
+        }
+    }
+}
+
+/// Has the terminal set by the program that is there for it.
+fn stty(mode: &str) -> bool {
+    std::process::Command::new("stty").arg(mode).status().is_ok_and(|status| status.success())
+}
+
+/// GitHub's way: a code that is typed in on a page.
+fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
+    let options = answering::options(&desk.settings);
+    runtime()?.block_on(async {
+        let login = DeviceLogin::begin(&options).await.map_err(|why| Failure::Auth(why.to_string()))?;
+        output::talk(&format!(
+            "Open {} and enter the code {}",
+            output::harmless(&login.address),
+            output::paint(&output::harmless(&login.user_code), output::STRONG)
+        ));
+        output::talk("Waiting until you have; Ctrl-C gives up.");
+        login.finish().await.map_err(|why| Failure::Auth(why.to_string()))
+    })
+}
+
+fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
+    let keys = answering::keys(&desk.home, &desk.settings);
+    for status in auth::status(&keys, SystemClock.now()) {
+        let origin = status.key.as_ref().map(|key| key.origin.to_string());
+        let kind = status.key.as_ref().map(|key| match key.kind {
+            KeyKind::Api => "key",
+            KeyKind::ChatGpt { .. } => "ChatGPT login",
+            KeyKind::Claude => "Claude login",
+        });
+        let ending = status.key.as_ref().and_then(|key| key.ending.clone());
+        let expired = status.key.as_ref().is_some_and(|key| key.has_expired);
+        if arguments.json {
+            let expires = status.key.as_ref().and_then(|key| key.expires).map(|time| time.to_string());
+            let object = Object::new()
+                .text("provider", status.provider)
+                .flag("has_key", status.key.is_some() && !expired)
+                .flag("needs_key", status.needs_key)
+                .text_or_null("kind", kind)
+                .text_or_null("from", origin.as_deref())
+                .text_or_null("ending", ending.as_deref())
+                .text_or_null("expires", expires.as_deref());
+            output::raw_data(&object.finish())?;
+            continue;
+        }
+        let said = match (origin, status.needs_key) {
+            (Some(origin), _) if expired => format!("expired: {} in {origin}", kind.unwrap_or("key")),
+            (Some(origin), _) => {
+                let ending = ending.map(|ending| format!(" (…{ending})")).unwrap_or_default();
+                format!("{} in {origin}{ending}", kind.unwrap_or("key"))
+            }
+            (None, false) => String::from("needs no key"),
+            (None, true) => format!(
+                "no key; set {} or `rejoin auth login {}`",
+                status.variables.first().unwrap_or(&"a key"),
+                status.provider
+            ),
+        };
+        output::data(&format!("{:<12} {}", status.provider, output::harmless(&said)))?;
+    }
+    Ok(0)
+}
+
+fn logout(desk: &Desk, arguments: &LogoutArguments) -> Result<u8, Failure> {
+    let name =
+        registry::find(&arguments.provider).map_or(arguments.provider.as_str(), |service| service.name);
+    let file = answering::key_file(&desk.home);
+    let gone = file.remove(name).map_err(|why| Failure::Auth(why.to_string()))?;
+    if gone {
+        output::talk(&format!("{} The key for {name} is forgotten.", output::paint("✓", output::GOOD)));
+    } else {
+        output::talk(&format!("There was no key for {}.", output::harmless(name)));
+    }
+    Ok(0)
+}
