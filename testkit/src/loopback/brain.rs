@@ -1,0 +1,262 @@
+//! What the "model" says. The brain that every server has follows from the conversation alone: the last thing a person said
+//! may hold directives, and otherwise it is echoed. A test may have a brain of its own.
+//!
+//! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a
+//! long answer, `read:PATH` the file that `read_file` gets, `length` an answer that runs into its limit.
+
+use rejoin_formats::Dialect;
+use serde_json::{Value, json};
+
+use super::Service;
+
+/// What is asked of the model: a request, whatever its dialect was.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The service that was asked.
+    pub service: Service,
+    /// The dialect of the request.
+    pub dialect: Dialect,
+    /// The model.
+    pub model: String,
+    /// Instructions.
+    pub system: String,
+    /// What may be called.
+    pub tools: Vec<Tool>,
+    /// Everything that was said, in order.
+    pub said: Vec<Said>,
+    /// Whether the request wants reasoning.
+    pub reasoning: bool,
+    /// Whether the answer is streamed.
+    pub stream: bool,
+    /// The request itself.
+    pub body: Value,
+}
+
+/// A tool that was declared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// The schema of its arguments.
+    pub schema: Value,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// By a person.
+    User(String),
+    /// By the model.
+    Model {
+        /// What it said.
+        text: String,
+        /// What it called.
+        calls: Vec<Called>,
+    },
+    /// By a tool.
+    Result {
+        /// The id of the call, where the dialect has ids.
+        id: String,
+        /// What the tool gave back.
+        text: String,
+    },
+}
+
+/// A call in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// Its id, where the dialect has ids.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as JSON.
+    pub arguments: String,
+}
+
+/// What the model says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Say {
+    /// What it thinks, where the dialect can carry that.
+    pub reasoning: Option<String>,
+    /// What it says.
+    pub text: String,
+    /// What it calls.
+    pub calls: Vec<Call>,
+    /// Why it stops.
+    pub stop: Stop,
+}
+
+/// A call that the model makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as JSON.
+    pub arguments: String,
+}
+
+/// Why a model stops.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// It is done, or waits for results.
+    #[default]
+    Done,
+    /// It ran into the limit of its answer.
+    Length,
+    /// It would not go on.
+    Refused,
+}
+
+impl Say {
+    /// Plain text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// What a person asks of the default brain.
+#[derive(Debug, Default)]
+struct Directives<'a> {
+    tools: usize,
+    steps: usize,
+    words: usize,
+    think: bool,
+    length: bool,
+    read: Option<&'a str>,
+}
+
+impl<'a> Directives<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut found = Self { steps: 1, ..Self::default() };
+        for word in text.split_whitespace() {
+            let number = |value: &str| value.parse().unwrap_or(0).min(1_000_000);
+            match word.split_once(':') {
+                Some(("tools", value)) => found.tools = number(value),
+                Some(("steps", value)) => found.steps = number(value),
+                Some(("words", value)) => found.words = number(value),
+                Some(("read", value)) => found.read = Some(value),
+                None if word == "think" => found.think = true,
+                None if word == "length" => found.length = true,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// The default brain.
+#[must_use]
+pub fn answer(ask: &Ask) -> Say {
+    let last = ask.said.iter().rposition(|said| matches!(said, Said::User(_)));
+    // What a person said in one go may have come in several pieces.
+    let first = last.map(|last| {
+        ask.said[..last].iter().rposition(|said| !matches!(said, Said::User(_))).map_or(0, |other| other + 1)
+    });
+    let heard: Vec<&str> = match (first, last) {
+        (Some(first), Some(last)) => ask.said[first..=last]
+            .iter()
+            .filter_map(|said| if let Said::User(text) = said { Some(text.as_str()) } else { None })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let text = heard.last().copied().unwrap_or_default();
+    let since = &ask.said[last.map_or(0, |last| last + 1)..];
+    let wanted = Directives::read(text);
+    let rounds =
+        since.iter().filter(|said| matches!(said, Said::Model { calls, .. } if !calls.is_empty())).count();
+    let reasoning = (wanted.think || ask.reasoning)
+        .then(|| format!("They said \"{}\". This is round {}; I think about it.", short(text), rounds + 1));
+    let stop = if wanted.length { Stop::Length } else { Stop::Done };
+    if wanted.tools > 0 && rounds < wanted.steps && !ask.tools.is_empty() {
+        let before: usize = ask
+            .said
+            .iter()
+            .map(|said| if let Said::Model { calls, .. } = said { calls.len() } else { 0 })
+            .sum();
+        let calls = (before..before + wanted.tools).map(|number| call(ask, number, wanted.read)).collect();
+        // Some models explain themselves before they call, some do not.
+        let text =
+            if rounds % 2 == 0 { format!("Round {}: let me look.", rounds + 1) } else { String::new() };
+        return Say { reasoning, text, calls, stop };
+    }
+    let mut say = if rounds > 0 {
+        let results: Vec<String> = since
+            .iter()
+            .filter_map(|said| if let Said::Result { text, .. } = said { Some(short(text)) } else { None })
+            .enumerate()
+            .map(|(number, text)| format!("{}. {text}", number + 1))
+            .collect();
+        format!("After {rounds} rounds I saw {} results:\n{}", results.len(), results.join("\n"))
+    } else {
+        format!("You said: {text}")
+    };
+    for number in 0..wanted.words {
+        say.push_str(&format!(" word{number}"));
+    }
+    Say { reasoning, text: say, calls: Vec::new(), stop }
+}
+
+/// The beginning of a text.
+fn short(text: &str) -> String {
+    let line: String = text.chars().take(200).collect();
+    line.replace('\n', " / ")
+}
+
+/// The call of that number: tools take turns, those that are known first.
+fn call(ask: &Ask, number: usize, path: Option<&str>) -> Call {
+    let known = ["calculate", "list_dir", "read_file"];
+    let mut tools: Vec<&Tool> =
+        known.iter().filter_map(|name| ask.tools.iter().find(|tool| tool.name == *name)).collect();
+    tools.extend(ask.tools.iter().filter(|tool| !known.contains(&tool.name.as_str())));
+    let tool = tools[number % tools.len()];
+    let arguments = match tool.name.as_str() {
+        "calculate" => json!({"expression": format!("{} * ({number} + 7)", number + 1)}),
+        "list_dir" => json!({"path": "."}),
+        "read_file" => json!({"path": path.unwrap_or("notes.txt")}),
+        _ => example(&tool.schema, number, 0),
+    };
+    Call { name: tool.name.clone(), arguments: arguments.to_string() }
+}
+
+/// Something that a schema allows: what is required, and of that the simplest.
+fn example(schema: &Value, number: usize, depth: usize) -> Value {
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.first().and_then(Value::as_str),
+        kind => kind.as_str(),
+    };
+    // Gemini writes types in capitals.
+    match kind.unwrap_or("object").to_ascii_lowercase().as_str() {
+        "string" => json!(format!("value {number}")),
+        "integer" | "number" => json!(number),
+        "boolean" => json!(true),
+        "array" => json!([]),
+        "null" => Value::Null,
+        _ if depth > 8 => json!({}),
+        _ => {
+            let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+            let fields = required.iter().filter_map(Value::as_str);
+            let fields =
+                fields.map(|name| (name.to_owned(), example(&schema["properties"][name], number, depth + 1)));
+            Value::Object(fields.collect())
+        }
+    }
+}
+
+/// A text in the pieces in which a model would stream it: a few letters each.
+pub(super) fn streamed(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for letter in text.chars() {
+        let last = pieces.last_mut().expect("BUG: there is always a last piece");
+        if !last.is_empty() && (letter == ' ' || last.len() >= 12) {
+            pieces.push(String::from(letter));
+        } else {
+            last.push(letter);
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}

@@ -1,0 +1,297 @@
+//! What goes wrong on purpose: answers that break off, stand still, never end, or are none.
+
+use std::{collections::VecDeque, str::FromStr, time::Duration};
+
+use rejoin_formats::Dialect;
+use serde_json::json;
+
+use super::{
+    Service,
+    http::{Body, Reply},
+    refuse::{Cause, Refusal},
+};
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hangup {
+    /// In good order (FIN).
+    Close,
+    /// Torn down (RST).
+    Reset,
+}
+
+/// Something that goes wrong with an answer. Bytes are those of the body, without what HTTP puts around them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection is closed after so many bytes.
+    CutAfter(usize),
+    /// The connection is reset after so many bytes.
+    ResetAfter(usize),
+    /// The answer ends after so many bytes, as HTTP wants it, and nothing says that there should be more.
+    EndAfter(usize),
+    /// The connection is closed without a word.
+    HangUp,
+    /// Nothing comes for a while after so many bytes; without a time, for ever.
+    Stall {
+        /// After how many bytes.
+        after: usize,
+        /// For how long.
+        time: Option<Duration>,
+    },
+    /// It takes this long until an answer begins.
+    Late(Duration),
+    /// Every byte comes alone, this long after the one before.
+    Drip(Duration),
+    /// It takes this long from each event to the next.
+    Slow(Duration),
+    /// Bytes that mean nothing, with status 200.
+    Garbage,
+    /// A line that never ends, with status 200.
+    EndlessLine,
+    /// A line of this many bytes that says nothing, and then the answer.
+    LongLine(usize),
+    /// A page for people, with this status: what a proxy says.
+    HtmlPage(u16),
+    /// An empty body with status 200.
+    Nothing,
+    /// This status in the provider's own shape.
+    Status {
+        /// 400, 401, 403, 404, 429, 500, 503, 529 or another.
+        status: u16,
+        /// Seconds to wait, as the header says.
+        retry_after: Option<u64>,
+    },
+    /// The conversation is too long for the model, in the provider's words.
+    ContextLength,
+    /// The key is refused, and the message says what it was.
+    EchoKey,
+    /// The provider says that it failed, after so many events of the answer.
+    ErrorAfter(usize),
+}
+
+impl Fault {
+    /// A status without a time to wait.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Self::Status { status, retry_after: None }
+    }
+}
+
+/// In what manner bytes are sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Manner {
+    pub cut: Option<(usize, Hangup)>,
+    pub end: Option<usize>,
+    pub stall: Option<(usize, Option<Duration>)>,
+    pub delay: Option<Duration>,
+    pub drip: Option<Duration>,
+    pub pace: Option<Duration>,
+    /// Nothing is sent at all.
+    pub silent: bool,
+}
+
+impl Manner {
+    /// Takes note of a fault that is about bytes, not about what they say.
+    pub fn add(&mut self, fault: &Fault) {
+        match fault {
+            Fault::CutAfter(bytes) => self.cut = Some((*bytes, Hangup::Close)),
+            Fault::ResetAfter(bytes) => self.cut = Some((*bytes, Hangup::Reset)),
+            Fault::EndAfter(bytes) => self.end = Some(*bytes),
+            Fault::HangUp => self.silent = true,
+            Fault::Stall { after, time } => self.stall = Some((*after, *time)),
+            Fault::Late(time) => self.delay = Some(*time),
+            Fault::Drip(time) => self.drip = Some(*time),
+            Fault::Slow(time) => self.pace = Some(*time),
+            _ => {}
+        }
+    }
+}
+
+/// Whose answer goes wrong.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answered<'a> {
+    pub service: Service,
+    /// The dialect, if a model was asked.
+    pub dialect: Option<Dialect>,
+    /// The key that came with the request.
+    pub key: Option<&'a str>,
+}
+
+/// What is said instead of an answer, if the fault is about that.
+pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option<Reply> {
+    let Answered { service, dialect, key } = *of;
+    let lines = service == Service::Ollama;
+    let streamed = |body: Vec<u8>| {
+        let kind = if lines { "application/x-ndjson" } else { "text/event-stream" };
+        Reply { status: 200, headers: vec![("content-type", kind.into())], body: Body::Pieces(vec![body]) }
+    };
+    Some(match fault {
+        Fault::Garbage => {
+            let bytes: Vec<u8> = (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            streamed(bytes)
+        }
+        Fault::EndlessLine => {
+            let head = if lines { "{\"model\":\"" } else { "data: {\"x\":\"" };
+            Reply { body: Body::Endless(head.into()), ..streamed(Vec::new()) }
+        }
+        Fault::LongLine(length) => {
+            let mut line = vec![if lines { b' ' } else { b':' }; *length];
+            line.push(b'\n');
+            if !lines {
+                line.push(b'\n');
+            }
+            match &reply.body {
+                Body::Pieces(pieces) if reply.status == 200 => {
+                    let pieces = std::iter::once(line).chain(pieces.iter().cloned()).collect();
+                    Reply { body: Body::Pieces(pieces), ..reply.clone() }
+                }
+                _ => return None,
+            }
+        }
+        Fault::HtmlPage(status) => {
+            let page = format!(
+                "<!DOCTYPE html>\n<html><head><title>{status}</title></head>\n<body><center><h1>{status}</h1></center>\
+                 <hr><center>loopback</center></body></html>\n"
+            );
+            Reply::text(*status, "text/html; charset=UTF-8", page)
+        }
+        Fault::Nothing => Reply::text(200, "application/json", ""),
+        Fault::Status { status, retry_after } => {
+            let mut reply = Refusal::of(Cause::Status(*status)).reply(service);
+            if let Some(seconds) = retry_after {
+                reply.headers.push(("retry-after", seconds.to_string()));
+            }
+            reply
+        }
+        Fault::ContextLength if dialect == Some(Dialect::OpenAiResponses) => {
+            let words = "Your input exceeds the context window of this model. Please adjust your input and try again.";
+            Refusal::of(Cause::ContextLength).saying(words).about("input").reply(service)
+        }
+        Fault::ContextLength => Refusal::of(Cause::ContextLength).about("messages").reply(service),
+        Fault::EchoKey => {
+            let words = format!("Incorrect API key provided: {}.", key.unwrap_or_default());
+            Refusal::of(Cause::WrongKey).saying(words).reply(service)
+        }
+        Fault::ErrorAfter(events) => match &reply.body {
+            Body::Pieces(pieces) => {
+                let mut pieces: Vec<Vec<u8>> = pieces.iter().take(*events).cloned().collect();
+                pieces.push(failure(service, dialect));
+                Reply { body: Body::Pieces(pieces), ..reply.clone() }
+            }
+            _ => Refusal::of(Cause::Status(500)).reply(service),
+        },
+        _ => return None,
+    })
+}
+
+/// How a service says in the middle of an answer that it failed.
+fn failure(service: Service, dialect: Option<Dialect>) -> Vec<u8> {
+    let overloaded = "Overloaded";
+    match service {
+        Service::Ollama => b"{\"error\":\"an error was encountered while running the model\"}\n".to_vec(),
+        Service::Anthropic => {
+            let error =
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": overloaded}});
+            format!("event: error\ndata: {error}\n\n").into_bytes()
+        }
+        Service::Gemini => {
+            let error = json!({"error": {"code": 503, "message": "The model is overloaded. Please try again later.", "status": "UNAVAILABLE"}});
+            format!("data: {error}\r\n\r\n").into_bytes()
+        }
+        _ if dialect == Some(Dialect::OpenAiResponses) => {
+            let error = json!({"type": "error", "sequence_number": 99, "code": "server_error", "message": "The server had an error while processing your request.", "param": null});
+            format!("event: error\ndata: {error}\n\n").into_bytes()
+        }
+        _ => {
+            let error = json!({"error": {"message": "The server had an error while processing your request. Sorry about that!", "type": "server_error", "param": null, "code": null}});
+            format!("data: {error}\n\n").into_bytes()
+        }
+    }
+}
+
+/// Which faults come when.
+#[derive(Default)]
+pub(super) struct Plan {
+    next: VecDeque<Vec<Fault>>,
+    always: Vec<Fault>,
+    schedule: Option<Box<dyn Fn(usize) -> Vec<Fault> + Send>>,
+    /// How many answers there were.
+    count: usize,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").field("next", &self.next).field("always", &self.always).finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    pub fn push(&mut self, faults: Vec<Fault>) {
+        self.next.push_back(faults);
+    }
+
+    pub fn always(&mut self, fault: Fault) {
+        self.always.push(fault);
+    }
+
+    pub fn schedule(&mut self, schedule: Box<dyn Fn(usize) -> Vec<Fault> + Send>) {
+        self.schedule = Some(schedule);
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self { count: self.count, ..Self::default() };
+    }
+
+    /// The faults of the next answer.
+    pub fn take(&mut self) -> Vec<Fault> {
+        let mut faults = self.always.clone();
+        faults.extend(self.next.pop_front().unwrap_or_default());
+        if let Some(schedule) = &self.schedule {
+            faults.extend(schedule(self.count));
+        }
+        self.count += 1;
+        faults
+    }
+}
+
+/// The names of the faults, as they are written on a command line.
+pub const FAULTS: &str = "cut:BYTES reset:BYTES end:BYTES hangup stall:BYTES[:MS] late:MS drip:MS slow:MS garbage \
+                          endless long:BYTES html:STATUS nothing status:CODE[:RETRY-AFTER] context echo-key error:EVENTS";
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split(':');
+        let name = words.next().unwrap_or_default();
+        let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
+        let numbers = numbers.map_err(|_| format!("`{text}`: what follows `:` is no number"))?;
+        let first =
+            || numbers.first().copied().ok_or_else(|| format!("`{name}` takes a number: `{name}:100`"));
+        let bytes = || first().map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        let time = || first().map(Duration::from_millis);
+        let status = || first().and_then(|number| u16::try_from(number).map_err(|why| why.to_string()));
+        Ok(match name {
+            "cut" => Self::CutAfter(bytes()?),
+            "reset" => Self::ResetAfter(bytes()?),
+            "end" => Self::EndAfter(bytes()?),
+            "hangup" => Self::HangUp,
+            "stall" => {
+                Self::Stall { after: bytes()?, time: numbers.get(1).copied().map(Duration::from_millis) }
+            }
+            "late" => Self::Late(time()?),
+            "drip" => Self::Drip(time()?),
+            "slow" => Self::Slow(time()?),
+            "garbage" => Self::Garbage,
+            "endless" => Self::EndlessLine,
+            "long" => Self::LongLine(bytes()?),
+            "html" => Self::HtmlPage(status()?),
+            "nothing" => Self::Nothing,
+            "status" => Self::Status { status: status()?, retry_after: numbers.get(1).copied() },
+            "context" => Self::ContextLength,
+            "echo-key" => Self::EchoKey,
+            "error" => Self::ErrorAfter(bytes()?),
+            _ => return Err(format!("no fault `{name}`; there are: {FAULTS}")),
+        })
+    }
+}
