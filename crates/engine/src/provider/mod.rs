@@ -5,6 +5,8 @@
 
 mod error;
 pub mod offline;
+#[cfg(feature = "testing")]
+pub mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
