@@ -114,7 +114,19 @@ impl Conversation {
     /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
     #[must_use]
     pub fn create(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
-        let mut conversation = Self::begun(clock, new);
+        Self::create_as(conversation_id(&*clock), store, clock, new, command)
+    }
+
+    /// The same under an id that somebody chose.
+    #[must_use]
+    pub(crate) fn create_as(
+        id: ConversationId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        new: &New,
+        command: &str,
+    ) -> Self {
+        let mut conversation = Self::begun(id, clock, new);
         conversation.move_in(store, Some(command.to_owned()));
         conversation.save();
         conversation
@@ -123,13 +135,12 @@ impl Conversation {
     /// Begins a conversation that has no store yet: see [`Conversation::attach`].
     #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
-        let mut conversation = Self::begun(clock, new);
+        let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
         conversation.save();
         conversation
     }
 
-    fn begun(clock: Arc<dyn Clock>, new: &New) -> Self {
-        let id = conversation_id(&*clock);
+    fn begun(id: ConversationId, clock: Arc<dyn Clock>, new: &New) -> Self {
         let entries = new.entries(id, &*clock);
         Self {
             id,
@@ -263,6 +274,16 @@ impl Conversation {
     #[must_use]
     pub fn head(&self) -> Option<EntryId> {
         self.head.map(|(id, _)| id)
+    }
+
+    pub(crate) fn head_with_hash(&self) -> Option<(EntryId, Hash)> {
+        self.head
+    }
+
+    /// The next entry follows this one. Whoever moves the head appends something at once, which makes it so in the record.
+    pub(crate) fn move_head(&mut self, head: Option<(EntryId, Hash)>) {
+        self.head = head;
+        self.session.take();
     }
 
     /// The newest entry of its store, as far as is known here.

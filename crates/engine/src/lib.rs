@@ -1,8 +1,11 @@
-//! Conversations at work: reading them from a store, writing to them, importing, forking, copying, erasing.
+//! Conversations at work: reading them from a store, writing to them, importing, forking, copying, erasing; turns with a
+//! model, and agents.
 //!
 //! Clock and randomness live here and nowhere below. Nothing here prints, and nothing reads the environment or the home
 //! folder by itself: whoever calls says where things are.
 
+#[cfg(feature = "agent")]
+pub mod agent;
 #[cfg(feature = "network")]
 pub mod auth;
 pub mod calls;
@@ -13,26 +16,36 @@ mod digest;
 mod error;
 mod import;
 #[cfg(feature = "agent")]
+pub mod manager;
+#[cfg(feature = "agent")]
 pub mod provider;
 pub mod reading;
 pub mod resolve;
 pub mod rollout;
+pub mod state;
 pub mod storage;
+pub mod tool_messages;
 #[cfg(feature = "agent")]
 pub mod tools;
 #[cfg(feature = "agent")]
 pub mod turn;
 mod writer;
 
+#[cfg(feature = "agent")]
+pub use agent::Agent;
 pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
 pub use conversation::{Appended, Conversation, Saved};
 pub use digest::digest;
 pub use error::EngineError;
+#[cfg(feature = "agent")]
+pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
 pub use resolve::resolve;
 pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
+pub use state::SessionState;
 pub use storage::SqliteStorage;
+pub use tool_messages::StateCommand;
 pub use writer::{Copied, Imported, New, Writer};
 
 #[cfg(feature = "agent")]

@@ -214,7 +214,7 @@ impl SqliteStorage {
 }
 
 /// The conversation that goes by an id of the caller's.
-fn conversation_id(id: &str) -> ConversationId {
+pub(crate) fn conversation_id(id: &str) -> ConversationId {
     id.parse().unwrap_or_else(|_| ConversationId::derive("storage", id))
 }
 

@@ -227,3 +227,12 @@ impl Message {
         block.span?.of(self.native.as_ref()?.raw.as_str())
     }
 }
+
+impl ToolResult {
+    /// The message that carries it.
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        let block = Block::result(self.clone());
+        Message { role: Role::Tool, blocks: vec![block], form: self.form, native: None }
+    }
+}

@@ -46,6 +46,11 @@ impl<'e> Tree<'e> {
         self.index.get(&id).map(|&place| self.by_seq[place])
     }
 
+    /// Every entry, in the order of appending.
+    pub fn in_order(&self) -> impl Iterator<Item = &'e Entry> {
+        self.by_seq.iter().copied()
+    }
+
     /// The way from the root to `head`. Where a parent cannot be read it goes on from the readable entry with the next
     /// lower `seq`, and says so: a damaged entry costs itself, not everything before it.
     #[must_use]

@@ -15,6 +15,8 @@ pub mod http;
 pub mod offline;
 #[cfg(feature = "network")]
 pub mod registry;
+#[cfg(feature = "testing")]
+pub mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 

@@ -83,6 +83,15 @@ pub enum Event {
     NotSaved(String),
     /// What could not be stored before is stored now.
     Saved,
+    /// Why the turn fails: told before its end, by whoever does not hand out the error itself.
+    Failed {
+        /// A name for programs.
+        code: &'static str,
+        /// What went wrong.
+        message: String,
+        /// What a person can do about it.
+        hint: Option<String>,
+    },
     /// The turn is over.
     Ended(Ending),
 }

@@ -1,0 +1,205 @@
+//! An agent: a conversation, somebody who answers, and one call that does a whole turn.
+//!
+//! Thin: the loop is [`Worker`]'s. Without a store it keeps its conversation in memory; with one, everything is stored as it
+//! happens.
+
+use std::sync::Arc;
+
+use rejoin_record::Message;
+use rejoin_store::{Store, memory::Memory};
+
+use crate::{
+    clock::SystemClock,
+    conversation::{Conversation, Saved},
+    digest::digest,
+    provider::Provider,
+    storage::conversation_id,
+    tools::Tools,
+    turn::{Event, Input, OnBroken, Settings, Stop, TurnError, Turned, Worker},
+    writer::New,
+};
+
+/// What the lock of a conversation says while an agent works on it.
+const COMMAND: &str = "agent";
+
+/// How much of a conversation is to be kept in a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// How many tokens a conversation may have.
+    pub max_tokens: usize,
+    /// How many of the last turns always stay.
+    pub min_retain_turns: usize,
+    /// From which part of `max_tokens` on older turns may go.
+    pub prune_threshold: f64,
+}
+
+/// An agent.
+///
+/// ```
+/// # async fn example() -> Result<(), rejoin_engine::turn::TurnError> {
+/// use std::sync::Arc;
+/// use rejoin_engine::{Agent, provider::offline::Offline, tools::Tools};
+///
+/// let mut agent = Agent::new_from_shared_provider(Arc::new(Offline::default()), 8_000, 2, 0.8);
+/// let turned = agent.execute("What is 6 * 7?", &Tools::builtin(".")).await?;
+/// assert_eq!(turned.response, "6 * 7 = 42");
+/// // What was asked, the call, its result, the answer: the new messages of this turn.
+/// assert_eq!(turned.messages.len(), 4);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Agent {
+    worker: Worker,
+    window: Window,
+    /// The tools of the last turn.
+    tools: Tools,
+    stop: Stop,
+}
+
+impl Agent {
+    /// An agent with a new conversation, in memory.
+    #[must_use]
+    pub fn new_from_shared_provider(
+        provider: Arc<dyn Provider>,
+        max_tokens: usize,
+        min_retain_turns: usize,
+        prune_threshold: f64,
+    ) -> Self {
+        let new = New { title: None, ..of(&*provider) };
+        let conversation = Conversation::create(memory(), Arc::new(SystemClock), &new, COMMAND);
+        Self::resume(conversation, provider, Window { max_tokens, min_retain_turns, prune_threshold })
+    }
+
+    /// An agent that goes on with messages that somebody kept, in memory.
+    ///
+    /// They may be broken in any way, and are kept as they are. What is incomplete in them is not sent, as
+    /// [`OnBroken::Drop`] says: a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
+    #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
+    #[must_use]
+    pub fn with_history(
+        id: &str,
+        title: &str,
+        messages: Vec<Message>,
+        provider: Arc<dyn Provider>,
+        max_tokens: usize,
+        min_retain_turns: usize,
+        prune_threshold: f64,
+    ) -> Self {
+        let new = New { title: Some(title.to_owned()), ..of(&*provider) };
+        let id = conversation_id(id);
+        let mut conversation = Conversation::create_as(id, memory(), Arc::new(SystemClock), &new, COMMAND);
+        for message in messages {
+            conversation.say(message);
+        }
+        let window = Window { max_tokens, min_retain_turns, prune_threshold };
+        let mut agent = Self::resume(conversation, provider, window);
+        agent.set_on_broken(OnBroken::Drop);
+        agent
+    }
+
+    /// An agent that goes on with a conversation: one from a store goes on there. Nothing that ran is forgotten, as
+    /// [`OnBroken::Keep`] says.
+    #[must_use]
+    pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
+        let worker = Worker::new(conversation, provider, Tools::default(), Settings::default());
+        Self { worker, window, tools: Tools::default(), stop: Stop::new() }
+    }
+
+    /// Keeps the conversation in a store from now on, with everything that is in it.
+    pub fn attach(&mut self, store: Arc<dyn Store>) -> Saved {
+        self.worker.conversation_mut().attach(store, COMMAND)
+    }
+
+    /// One turn: asks, runs the tools that are asked for, asks again with their results, until the model asks for nothing
+    /// more. Comes back with the model's last words and the messages that are new.
+    ///
+    /// # Errors
+    /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
+    pub async fn execute(&mut self, prompt: impl Into<Input>, tools: &Tools) -> Result<Turned, TurnError> {
+        self.execute_with(prompt, tools, &mut |_| {}).await
+    }
+
+    /// The same, and tells what happens while it happens.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn execute_with(
+        &mut self,
+        prompt: impl Into<Input>,
+        tools: &Tools,
+        sink: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Turned, TurnError> {
+        if !same(&self.tools, tools) {
+            *self.worker.tools_mut() = tools.clone();
+            self.tools = tools.clone();
+        }
+        let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
+        self.stop.reset();
+        turned
+    }
+
+    /// What stops a turn from elsewhere. It is made ready again when the turn is over.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// What becomes of broken states from now on.
+    pub fn set_on_broken(&mut self, on_broken: OnBroken) {
+        self.worker.set_on_broken(on_broken);
+    }
+
+    /// From now on, another one answers.
+    pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
+        self.worker.set_provider(provider);
+    }
+
+    /// Every message, as it was said.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        self.worker.conversation().messages()
+    }
+
+    /// The conversation.
+    #[must_use]
+    pub fn conversation(&self) -> &Conversation {
+        self.worker.conversation()
+    }
+
+    /// The conversation, to append something that is no turn.
+    pub fn conversation_mut(&mut self) -> &mut Conversation {
+        self.worker.conversation_mut()
+    }
+
+    /// How much of it is to be kept in a request. Requests hold all of it as long as nothing prunes the conversation.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.window
+    }
+}
+
+/// A conversation in memory is stored there: nobody is warned of what they asked for.
+fn memory() -> Arc<dyn Store> {
+    Arc::new(Memory::new(digest))
+}
+
+pub(crate) fn of(provider: &dyn Provider) -> New {
+    let endpoint = provider.endpoint();
+    let (provider, model) = (endpoint.provider.clone(), endpoint.model.clone());
+    New { provider: Some(provider), model: Some(model), ..New::default() }
+}
+
+/// Whether these are the very same tools. Then a request goes on where the one before it ended.
+fn same(one: &Tools, other: &Tools) -> bool {
+    let (ours, theirs) = (one.declarations(), other.declarations());
+    ours.len() == theirs.len()
+        && ours.iter().zip(&theirs).all(|(ours, theirs)| {
+            ours.name == theirs.name
+                && one
+                    .get(&ours.name)
+                    .zip(other.get(&theirs.name))
+                    .is_some_and(|(one, other)| Arc::ptr_eq(one, other))
+        })
+}

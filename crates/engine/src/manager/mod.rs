@@ -1,0 +1,335 @@
+//! The conversations of a program: begun, found, resumed and listed, on any store.
+//!
+//! `running.rs` is a conversation that is being talked in, `rollout.rs` writes turns down beside the store for programs that
+//! read files of turns.
+//!
+//! Saving is awaited, never fired and forgotten: what an event tells of is stored before the event is told. A store that fails
+//! is told of as [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation goes on.
+
+mod rollout;
+mod running;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use rejoin_record::ConversationId;
+use rejoin_store::{Place, Query, Store, StoreError, Summary};
+pub use running::RunningConversation;
+
+use crate::{
+    agent,
+    clock::{Clock, SystemClock},
+    conversation::Conversation,
+    error::EngineError,
+    provider::{Provider, ProviderError},
+    reading::{Mode, Recorded, read},
+    resolve::resolve,
+    rollout::{RolloutError, RolloutRecorder},
+    tools::Tools,
+    turn::{Settings, Worker},
+    writer::New,
+};
+
+/// What the lock of a conversation says while it is talked in.
+const COMMAND: &str = "conversation manager";
+
+/// Why a conversation is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// There is no such conversation.
+    #[error("Conversation {id} not found. Run: rejoin list")]
+    ConversationNotFound {
+        /// What was asked for.
+        id: String,
+    },
+    /// It cannot be read, or strictly read, it is damaged or empty.
+    #[error(transparent)]
+    Engine(EngineError),
+    /// The same of a file of turns.
+    #[error(transparent)]
+    Rollout(RolloutError),
+    /// Nobody is there who could answer.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+impl ManagerError {
+    /// A name for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
+            Self::Engine(error) => error.code(),
+            Self::Rollout(error) => error.code(),
+            Self::Provider(error) => error.code(),
+        }
+    }
+
+    /// The line that is damaged, from 1, where the conversation is a file and one of its lines is.
+    #[must_use]
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::Engine(EngineError::Corrupted { place: Place::Line(line), .. }) => Some(*line),
+            Self::Rollout(RolloutError::CorruptedRollout { line, .. }) => Some(*line as u64),
+            _ => None,
+        }
+    }
+
+    fn of(id: &str) -> impl Fn(EngineError) -> Self + use<'_> {
+        move |error| match error {
+            EngineError::Unknown(_) | EngineError::Store(StoreError::NotFound(_)) => {
+                Self::ConversationNotFound { id: id.to_owned() }
+            }
+            error => Self::Engine(error),
+        }
+    }
+
+    fn of_rollout(error: RolloutError) -> Self {
+        match error {
+            RolloutError::ConversationNotFound { id } => Self::ConversationNotFound { id },
+            error => Self::Rollout(error),
+        }
+    }
+}
+
+/// Who is to answer, as far as a conversation says. What it does not say is the program's choice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The provider.
+    pub provider: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// Finds who answers.
+type Connect = dyn Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync;
+
+/// The conversations of a program.
+///
+/// ```
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use rejoin_engine::{ConversationManager, Mode, New, open_store, provider::offline::Offline, turn::Event};
+/// use rejoin_store::{Access, Store};
+///
+/// let store: Arc<dyn Store> = open_store(&"memory:".parse()?, Access::Write)?.into();
+/// let offline = Arc::new(Offline::default());
+/// let manager = ConversationManager::with_provider(store.clone(), offline.clone());
+///
+/// let conversation = manager.new_conversation(New::default())?;
+/// let id = conversation.id().to_string();
+/// conversation.submit("my name is Alice");
+/// while !matches!(conversation.next_event().await, Event::Ended(_)) {}
+/// drop(conversation);
+///
+/// // Another process, another day.
+/// let manager = ConversationManager::with_provider(store, offline);
+/// let conversation = manager.resume_conversation(&id, Mode::Recover)?;
+/// let turned = conversation.process_message("What is my name?").await?;
+/// assert_eq!(turned.response, "Your name is Alice.");
+/// assert_eq!(conversation.get_history().len(), 4);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub struct ConversationManager {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    connect: Box<Connect>,
+    tools: Tools,
+    settings: Settings,
+    recorder: Option<RolloutRecorder>,
+    running: Mutex<HashMap<ConversationId, Weak<RunningConversation>>>,
+}
+
+impl std::fmt::Debug for ConversationManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ConversationManager({})", self.store.location())
+    }
+}
+
+impl ConversationManager {
+    /// Conversations in a store, and a function that finds who answers in one of them.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        connect: impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            connect: Box::new(connect),
+            tools: Tools::default(),
+            settings: Settings::default(),
+            recorder: None,
+            running: Mutex::default(),
+        }
+    }
+
+    /// Conversations in which the same one answers, whoever they were begun with.
+    #[must_use]
+    pub fn with_provider(store: Arc<dyn Store>, provider: Arc<dyn Provider>) -> Self {
+        Self::new(store, move |_| Ok(Arc::clone(&provider)))
+    }
+
+    /// The same, with tools.
+    #[must_use]
+    pub fn with_tools(self, tools: Tools) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// The same, working in that way.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The same, with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same; every turn is also appended to a file of turns, before its end is told.
+    #[must_use]
+    pub fn with_recorder(self, recorder: RolloutRecorder) -> Self {
+        Self { recorder: Some(recorder), ..self }
+    }
+
+    /// Begins a conversation. It is in the store, and in lists, when this returns. If the store cannot be written, it goes on
+    /// in memory, and its first event after that of the turn's beginning says so.
+    ///
+    /// # Errors
+    /// If nobody is there who could answer.
+    pub fn new_conversation(&self, new: New) -> Result<Arc<RunningConversation>, ManagerError> {
+        let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone() };
+        let provider = (self.connect)(&wanted)?;
+        let answering = agent::of(&*provider);
+        let new = New { provider: answering.provider, model: answering.model, ..new };
+        let conversation =
+            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+        let name = conversation.id().to_string();
+        Ok(self.run(conversation, provider, name))
+    }
+
+    /// A conversation that is being talked in here, by its id; none if it is not: see
+    /// [`ConversationManager::resume_conversation`].
+    #[must_use]
+    pub fn get_conversation(&self, id: &str) -> Option<Arc<RunningConversation>> {
+        let id: ConversationId = id.parse().ok()?;
+        self.all_running().get(&id)?.upgrade()
+    }
+
+    /// Goes on with a conversation, by its id or an unambiguous beginning of it, with the provider and the model that it was
+    /// last talked in with. One that is being talked in here already is the same one.
+    ///
+    /// # Errors
+    /// If it is not there, or another process talks in it; with [`Mode::Strict`] also if something in it is damaged, with the
+    /// line, or nothing was said in it. With [`Mode::Recover`] damage is passed over, and a history that is broken is mended
+    /// in what the model sees.
+    pub fn resume_conversation(
+        &self,
+        id: &str,
+        mode: Mode,
+    ) -> Result<Arc<RunningConversation>, ManagerError> {
+        self.resume_named(id, None, mode)
+    }
+
+    fn resume_named(
+        &self,
+        given: &str,
+        rollout: Option<&str>,
+        mode: Mode,
+    ) -> Result<Arc<RunningConversation>, ManagerError> {
+        let failed = ManagerError::of(given);
+        let id = resolve(&*self.store, given, None).map_err(&failed)?;
+        if let Some(running) = self.all_running().get(&id).and_then(Weak::upgrade) {
+            return Ok(running);
+        }
+        if mode == Mode::Strict {
+            read(&*self.store, id, mode).map_err(&failed)?;
+        }
+        let summary = self.store.summary(id).map_err(|error| failed(error.into()))?;
+        let provider = (self.connect)(&Wanted { provider: summary.provider, model: summary.model })?;
+        let conversation = Conversation::open(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
+            .map_err(&failed)?;
+        let name = rollout.map_or_else(|| id.to_string(), str::to_owned);
+        Ok(self.run(conversation, provider, name))
+    }
+
+    /// Goes on with a file of turns of the recorder: its items, flattened, are what was said. They are taken into the store
+    /// once, and new turns are appended to the file as well.
+    ///
+    /// # Errors
+    /// If there is no recorder or no such file; with [`Mode::Strict`] also if a line of it is no turn, or there is none.
+    pub fn resume_rollout(&self, id: &str, mode: Mode) -> Result<Arc<RunningConversation>, ManagerError> {
+        let not_found = || ManagerError::ConversationNotFound { id: id.to_owned() };
+        let recorder = self.recorder.as_ref().ok_or_else(not_found)?;
+        if mode == Mode::Strict {
+            recorder.read_rollout(id).map_err(ManagerError::of_rollout)?;
+        }
+        let imported = rollout::import(recorder, id, &*self.store, &*self.clock)?;
+        let Some(imported) = imported else { return self.begin_rollout(id) };
+        self.resume_named(&imported.to_string(), Some(id), Mode::Recover)
+    }
+
+    /// A file of turns without a turn begins anew.
+    fn begin_rollout(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
+        let provider = (self.connect)(&Wanted::default())?;
+        let new = agent::of(&*provider);
+        let conversation =
+            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+        Ok(self.run(conversation, provider, id.to_owned()))
+    }
+
+    /// Every conversation, newest first, with provider, model and time.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn list_conversations(&self) -> Result<Vec<Summary>, ManagerError> {
+        let page = self.store.list(&Query::default()).map_err(|error| ManagerError::Engine(error.into()))?;
+        Ok(page.conversations)
+    }
+
+    /// Everything that the store has of a conversation: its entries, the messages that lead to its head, and what is damaged.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read at all.
+    pub fn read_events(&self, id: &str) -> Result<Recorded, ManagerError> {
+        let failed = ManagerError::of(id);
+        let id = resolve(&*self.store, id, None).map_err(&failed)?;
+        read(&*self.store, id, Mode::Recover).map_err(&failed)
+    }
+
+    /// Goes on with a conversation from whatever state it is in: [`ConversationManager::resume_conversation`] with
+    /// [`Mode::Recover`].
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read at all, or another process talks in it.
+    pub fn recover_session(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
+        self.resume_conversation(id, Mode::Recover)
+    }
+
+    fn run(
+        &self,
+        conversation: Conversation,
+        provider: Arc<dyn Provider>,
+        name: String,
+    ) -> Arc<RunningConversation> {
+        let id = conversation.id();
+        let worker = Worker::new(conversation, provider, self.tools.clone(), self.settings.clone());
+        let recorder = self.recorder.clone().map(|recorder| rollout::Beside::new(recorder, name));
+        let system = self.settings.system.clone();
+        let running = Arc::new(RunningConversation::new(worker, system, recorder, Arc::clone(&self.clock)));
+        let mut all = self.all_running();
+        all.retain(|_, other| other.strong_count() > 0);
+        all.insert(id, Arc::downgrade(&running));
+        running
+    }
+
+    fn all_running(&self) -> std::sync::MutexGuard<'_, HashMap<ConversationId, Weak<RunningConversation>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,88 @@
+//! Turns written down beside the store, in a folder of files of turns, and read from there.
+
+use std::sync::Arc;
+
+use rejoin_formats::{Context, Dialect, Target, wire::stream::Usage};
+use rejoin_record::{
+    ConversationId, Message, Raw, Timestamp,
+    json::{Doc, Value},
+};
+use rejoin_store::Store;
+use rejoin_view::{History, Policy, repair};
+
+use super::ManagerError;
+use crate::{
+    clock::Clock,
+    provider::Endpoint,
+    rollout::{RolloutError, RolloutRecorder, RolloutTurn, TurnMetadata},
+    writer::Writer,
+};
+
+/// The file that the turns of one conversation are appended to.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    recorder: RolloutRecorder,
+    name: String,
+}
+
+impl Beside {
+    pub(super) fn new(recorder: RolloutRecorder, name: String) -> Self {
+        Self { recorder, name }
+    }
+
+    /// Appends the messages of a turn, however it ended. What to tell a person if that does not work.
+    pub(super) fn append(
+        &self,
+        messages: &[Arc<Message>],
+        endpoint: &Endpoint,
+        usage: Usage,
+        now: Timestamp,
+    ) -> Option<String> {
+        let items = match items(messages) {
+            Ok(items) if items.is_empty() => return None,
+            Ok(items) => items,
+            Err(why) => return Some(format!("Failed to save turn: {why}")),
+        };
+        let tokens = usage.input + usage.output;
+        let metadata = TurnMetadata {
+            provider: Some(endpoint.provider.clone()),
+            model: Some(endpoint.model.clone()),
+            tokens: (tokens > 0).then_some(tokens),
+        };
+        let turn = RolloutTurn { timestamp: Some(now), items, metadata: Some(metadata) };
+        let failed = self.recorder.append_turn(&self.name, &turn).err()?;
+        tracing::warn!("Failed to save turn: {failed}");
+        Some(format!("Failed to save turn: {failed}"))
+    }
+}
+
+/// Messages as the items of a turn.
+fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let view = repair(&History::of(messages.iter().cloned()), Policy::Keep).view;
+    let context = Context::default();
+    let target = Target { model: None, context: &context, closes: false };
+    let encoded =
+        Dialect::OpenAiResponses.wire().encode(&view, &target).map_err(|error| error.to_string())?;
+    let doc = Doc::parse(&encoded.body).map_err(|error| error.reason.to_owned())?;
+    let input = doc.root().and_then(|root| root.get("input"));
+    Ok(input.into_iter().flat_map(Value::items).map(|item| Raw::new(item.raw())).collect())
+}
+
+/// Takes a file of turns into the store; none if there is no turn in it.
+pub(super) fn import(
+    recorder: &RolloutRecorder,
+    id: &str,
+    store: &dyn Store,
+    clock: &dyn Clock,
+) -> Result<Option<ConversationId>, ManagerError> {
+    let session = match recorder.session(id) {
+        Err(RolloutError::EmptyRollout { .. }) => return Ok(None),
+        session => session.map_err(ManagerError::of_rollout)?,
+    };
+    let writer = Writer { store, clock, command: super::COMMAND };
+    let imported = writer.import(&session).map_err(ManagerError::Engine)?;
+    Ok(Some(imported.id))
+}

@@ -1,0 +1,252 @@
+//! Results of tools as messages of a conversation, for agents that run their tools themselves; and a history that is replaced.
+//!
+//! A result belongs to the message that asked for it, whenever it comes and in whatever order. The record keeps the order in
+//! which results came; what a model sees has them in the order of the calls.
+
+use std::collections::HashSet;
+
+use rejoin_record::{
+    Block, CallId, Content, Entry, EntryId, Hash, Kind, Message, Role, Text, ToolResult, Tree,
+    content::Branch,
+};
+use rejoin_view::Policy;
+
+use crate::{
+    conversation::{Appended, Conversation, Saved},
+    error::EngineError,
+};
+
+/// Something that is to be done to a conversation, as a value that can be sent, logged and kept until its time comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateCommand {
+    /// A tool is done.
+    AddToolMessage {
+        /// The entry of the message that called it.
+        parent: EntryId,
+        /// The call.
+        call_id: CallId,
+        /// What the tool gave back.
+        text: Text,
+        /// Whether it failed.
+        is_error: bool,
+    },
+}
+
+impl StateCommand {
+    /// Its name, one for each kind.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AddToolMessage { .. } => "AddToolMessage",
+        }
+    }
+}
+
+impl Conversation {
+    /// Does what a command says.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchMessage`] if the entry that it names is not there.
+    pub fn dispatch(&mut self, command: StateCommand) -> Result<Appended, EngineError> {
+        match command {
+            StateCommand::AddToolMessage { parent, call_id, text, is_error } => {
+                let result = ToolResult { is_error, ..ToolResult::new(call_id, text) };
+                self.add_result(parent, result)
+            }
+        }
+    }
+
+    /// Appends the result of a call under the message that asked for it.
+    ///
+    /// Results of parallel calls may come in any order. The same result a second time adds nothing: the entry that is there
+    /// comes back. If the conversation has gone on along another branch, the result goes to its own branch, and the head
+    /// stays where it was.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use rejoin_engine::{Conversation, New, SystemClock};
+    /// use rejoin_record::{Message, Role, ToolCall};
+    ///
+    /// let mut conversation = Conversation::in_memory(Arc::new(SystemClock), &New::default());
+    /// conversation.say(Message::user("Both, please."));
+    /// let calls = vec![ToolCall::new("a", "first", "{}"), ToolCall::new("b", "second", "{}")];
+    /// let parent = conversation.say(Message::assistant_with_tools(calls)).entry.id();
+    /// conversation.add_tool_message(parent, "b", "the second was faster")?;
+    /// conversation.add_tool_message(parent, "a", "the first")?;
+    ///
+    /// let request = conversation.current_path_as_llm_request_messages();
+    /// let ids: Vec<&str> = request[2..].iter().map(|message| message.tool_call_id().unwrap().as_str()).collect();
+    /// assert_eq!(ids, ["a", "b"]);
+    /// # Ok::<(), rejoin_engine::EngineError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchMessage`] if there is no such entry.
+    pub fn add_tool_message(
+        &mut self,
+        parent: EntryId,
+        call_id: impl Into<CallId>,
+        text: impl Into<Text>,
+    ) -> Result<Appended, EngineError> {
+        self.add_result(parent, ToolResult::new(call_id, text))
+    }
+
+    fn add_result(&mut self, parent: EntryId, mut result: ToolResult) -> Result<Appended, EngineError> {
+        let placed = match self.since(parent) {
+            Some(since) => {
+                name(&mut result, since[0]);
+                already(&since, &result).map_or(Placed::Here, Placed::Already)
+            }
+            None => {
+                let tree = Tree::new(self.entries());
+                let Some(asking) = tree.get(parent) else {
+                    return Err(EngineError::NoSuchMessage(parent.to_string()));
+                };
+                name(&mut result, asking);
+                place(&tree, self.head(), asking, &result)
+            }
+        };
+        match placed {
+            Placed::Already(entry) => Ok(Appended { entry, saved: self.saved().clone() }),
+            Placed::Here => Ok(self.say(result.to_message())),
+            Placed::Elsewhere(under) => {
+                let head = self.head_with_hash();
+                self.move_head(Some(under));
+                let appended = self.say(result.to_message());
+                // Somebody else's branch goes on; whoever works here stays where they were.
+                self.move_head(head);
+                let back =
+                    Content::Branch(Branch { reason: Some(Text::new("a result of another branch came")) });
+                let saved = self.append(&back).saved;
+                Ok(Appended { saved, ..appended })
+            }
+        }
+    }
+
+    /// The entries from this one to the head, if they simply follow each other. Costs as much as there are: in a turn, few.
+    fn since(&self, from: EntryId) -> Option<Vec<&Entry>> {
+        let mut next = self.head()?;
+        let mut since = Vec::new();
+        for entry in self.entries().iter().rev() {
+            if entry.id() != next {
+                return None;
+            }
+            since.push(entry);
+            if entry.id() == from {
+                since.reverse();
+                return Some(since);
+            }
+            next = entry.envelope().parent?;
+        }
+        None
+    }
+
+    /// The places of the messages that are results of a call, among [`Conversation::messages`]. Other roles do not count.
+    #[must_use]
+    pub fn find_tool_results_for_call(&self, call_id: &str) -> Vec<usize> {
+        let answers = |message: &Message| {
+            message.role == Role::Tool
+                && message
+                    .tool_results()
+                    .any(|result| result.call_id.as_ref().is_some_and(|id| id.as_str() == call_id))
+        };
+        let messages = self.messages().iter().enumerate();
+        messages.filter(|(_, message)| answers(message)).map(|(place, _)| place).collect()
+    }
+
+    /// What leads to the head, as the messages of a request: each result a message of the role `tool` directly behind its
+    /// call, in the order of the calls, and everything else in its own order. A result without an id is no tool message: it
+    /// is shown as labelled text, and the call that it leaves open gets a result that says so. Each such thing is logged.
+    #[must_use]
+    pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
+        let repaired = self.view(Policy::Keep);
+        for finding in repaired.findings.iter().filter(|finding| finding.is_problem()) {
+            tracing::warn!("{}: {finding}", self.id());
+        }
+        repaired.view.to_messages()
+    }
+
+    /// From now on these are the messages. What they have in common with those before stays; the rest is a branch of its
+    /// own, and nothing that was said before is lost.
+    pub fn replace_history(&mut self, messages: &[Message]) -> Saved {
+        let known = self.messages().iter().zip(messages);
+        let same = known.take_while(|(known, message)| ***known == **message).count();
+        let behind = self.messages().len() - same;
+        if behind > 0 {
+            let under = match same.checked_sub(1) {
+                Some(last) => {
+                    self.session().details.get(last).and_then(|detail| detail.id.as_ref()?.parse().ok())
+                }
+                // Nothing in common: behind the header.
+                None => self.entries().first().map(Entry::id),
+            };
+            let under = under.and_then(|id| self.entries().iter().find(|entry| entry.id() == id));
+            let under = under.map(|entry| (entry.id(), entry.hash()));
+            self.move_head(under);
+            let why = Content::Branch(Branch { reason: Some(Text::new("the history was replaced")) });
+            self.append(&why);
+        }
+        for message in &messages[same..] {
+            self.say(message.clone());
+        }
+        self.saved().clone()
+    }
+}
+
+/// Where a result goes.
+enum Placed {
+    /// It is there already.
+    Already(Entry),
+    /// Behind the head, which follows the message that asked for it.
+    Here,
+    /// Behind this entry, on another branch.
+    Elsewhere((EntryId, Hash)),
+}
+
+/// The tool of a result is the one that its call names.
+fn name(result: &mut ToolResult, asking: &Entry) {
+    if let Content::Message(message) = Content::of(asking) {
+        let call = message.tool_calls().find(|call| Some(&call.id) == result.call_id.as_ref());
+        result.name = call.map(|call| call.name.clone());
+    }
+}
+
+/// The entry that is this result, if one is.
+fn already(entries: &[&Entry], result: &ToolResult) -> Option<Entry> {
+    entries.iter().find(|entry| holds(entry, result)).map(|entry| Entry::clone(entry))
+}
+
+fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolResult) -> Placed {
+    let path = head.and_then(|head| tree.get(head)).map(|head| tree.path_to(head).0).unwrap_or_default();
+    if let Some(from) = path.iter().position(|entry| entry.id() == asking.id()) {
+        return already(&path[from..], result).map_or(Placed::Here, Placed::Already);
+    }
+    // Behind the results that this message has on its own branch.
+    let mut ours = HashSet::from([asking.id()]);
+    let mut last = asking;
+    for entry in tree.in_order() {
+        let follows = entry.envelope().parent.is_some_and(|parent| ours.contains(&parent));
+        if follows && entry.envelope().kind == Kind::Message && is_result(entry) {
+            if holds(entry, result) {
+                return Placed::Already(entry.clone());
+            }
+            ours.insert(entry.id());
+            last = entry;
+        }
+    }
+    Placed::Elsewhere((last.id(), last.hash()))
+}
+
+fn is_result(entry: &Entry) -> bool {
+    matches!(Content::of(entry), Content::Message(message) if message.role == Role::Tool)
+}
+
+/// Whether an entry is that result.
+fn holds(entry: &Entry, result: &ToolResult) -> bool {
+    if entry.envelope().kind != Kind::Message {
+        return false;
+    }
+    let Content::Message(message) = Content::of(entry) else { return false };
+    message.blocks.iter().filter_map(Block::as_result).any(|there| there == result)
+}
