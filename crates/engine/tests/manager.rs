@@ -49,9 +49,13 @@ async fn turn(conversation: &RunningConversation) -> Vec<Event> {
 }
 
 fn warnings(events: &[Event]) -> Vec<&str> {
-    let not_saved =
-        |event| if let &Event::NotSaved(ref warning) = event { Some(warning.as_str()) } else { None };
-    events.iter().filter_map(not_saved).collect()
+    let mut warnings = Vec::new();
+    for event in events {
+        if let Event::NotSaved(warning) = event {
+            warnings.push(warning.as_str());
+        }
+    }
+    warnings
 }
 
 /// S3-04: begin, submit, listen, look at the history; a conversation that is being talked in is found again.
