@@ -108,7 +108,7 @@ impl Conversation {
             }
         };
         match placed {
-            Placed::Already(entry) => Ok(Appended { entry, saved: self.saved().clone() }),
+            Placed::Already(entry) => Ok(Appended { entry: *entry, saved: self.saved().clone() }),
             Placed::Here => Ok(self.say(result.to_message())),
             Placed::Elsewhere(under) => {
                 let head = self.head_with_hash();
@@ -197,7 +197,7 @@ impl Conversation {
 /// Where a result goes.
 enum Placed {
     /// It is there already.
-    Already(Entry),
+    Already(Box<Entry>),
     /// Behind the head, which follows the message that asked for it.
     Here,
     /// Behind this entry, on another branch.
@@ -213,8 +213,8 @@ fn name(result: &mut ToolResult, asking: &Entry) {
 }
 
 /// The entry that is this result, if one is.
-fn already(entries: &[&Entry], result: &ToolResult) -> Option<Entry> {
-    entries.iter().find(|entry| holds(entry, result)).map(|entry| Entry::clone(entry))
+fn already(entries: &[&Entry], result: &ToolResult) -> Option<Box<Entry>> {
+    entries.iter().find(|entry| holds(entry, result)).map(|entry| Box::new(Entry::clone(entry)))
 }
 
 fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolResult) -> Placed {
@@ -229,7 +229,7 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
         let follows = entry.envelope().parent.is_some_and(|parent| ours.contains(&parent));
         if follows && entry.envelope().kind == Kind::Message && is_result(entry) {
             if holds(entry, result) {
-                return Placed::Already(entry.clone());
+                return Placed::Already(Box::new(entry.clone()));
             }
             ours.insert(entry.id());
             last = entry;

@@ -41,7 +41,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/` has more: `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
+//! To talk with a model in it, give an [`Agent`] somebody who answers and tools; or let a [`ConversationManager`] keep all of
+//! a program's conversations.
+//!
+//! ```
+//! # #[cfg(feature = "agent")]
+//! # async fn example() -> Result<(), rejoin::TurnError> {
+//! use std::sync::Arc;
+//! use rejoin::{Agent, Message, Offline, ToolCall, Tools};
+//!
+//! // Another agent was killed while its tool ran. Its messages are taken over as they are.
+//! let history = vec![
+//!     Message::user("my name is Alice"),
+//!     Message::assistant_with_tools(vec![ToolCall::new("call_1", "look_up", "{}")]),
+//! ];
+//! let mut agent = Agent::with_history("chat-1", "Alice", history, Arc::new(Offline::default()), 8_000, 2, 0.8);
+//! let turned = agent.execute("What is my name, and what is 6 * 7?", &Tools::builtin(".")).await?;
+//! assert!(turned.response.contains("Alice") && turned.response.contains("42"));
+//! assert_eq!(turned.messages.len(), 4); // What is new: the question, a call, its result, the answer.
+//! # Ok(())
+//! # }
+//! # #[cfg(feature = "agent")]
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! `examples/` has more: `agent.rs` (with a tool of its own), `manager.rs` (events, and resuming), `scripted.rs` (an agent's
+//! test), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
 //!
 //! This crate is a front door: it re-exports the rooms behind it and holds no logic of its own. [`mend`](mend()) is the
 //! one call for people with a broken body in their hands; [`sequence`] has the functions that work on plain messages.
@@ -49,18 +74,33 @@
 mod mend;
 pub mod sequence;
 
-/// What every provider's requests go through before they leave.
+/// Who answers, and what every provider's requests go through before they leave.
 pub mod providers {
+    #[cfg(feature = "agent")]
+    pub use rejoin_engine::provider::*;
+
     pub use crate::sequence::validate_message_sequence;
 }
 
 pub use mend::{MendError, Mended, mend};
+#[cfg(feature = "testing")]
+pub use rejoin_engine::provider::scripted::{MockProvider, ScriptedProvider, Step};
 #[cfg(feature = "store")]
 pub use rejoin_engine::{
     self as engine, Appended, Clock, CompactedTurn, Conversation, ConversationMetadata, EngineError, Mode,
-    New, Recorded, RolloutError, RolloutRecorder, RolloutTurn, Saved, SqliteStorage, SystemClock, Writer,
-    open_store,
+    New, Recorded, RolloutError, RolloutRecorder, RolloutTurn, Saved, SessionState, SqliteStorage,
+    StateCommand, SystemClock, Writer, open_store,
     rollout::{RolloutLine, TurnMetadata},
+};
+#[cfg(feature = "agent")]
+pub use rejoin_engine::{
+    Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager, ManagerError,
+    RunningConversation,
+    agent::Window,
+    manager::Wanted,
+    provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
+    tools::{Output, Tool, Tools},
+    turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
 };
 pub use rejoin_formats::{
     Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
@@ -68,6 +108,8 @@ pub use rejoin_formats::{
     session::Aside,
     sessions, wire,
 };
+#[cfg(feature = "agent")]
+pub use rejoin_formats::{context::ToolDeclaration, wire::stream::Usage};
 pub use rejoin_record::{
     self as record, Arguments, ArgumentsClass, Block, BlockKind, CallId, ConversationId, Message, Raw, Role,
     Text, Timestamp, ToolCall, ToolResult,

@@ -1,7 +1,7 @@
 //! The examples run and print what they promise. `cargo test` builds them beside the tests.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
-#![cfg(feature = "store")]
+#![cfg(feature = "agent")]
 
 use std::{fs, path::Path, process::Command};
 
@@ -95,6 +95,51 @@ fn turns() {
     let input = Input::new("demo.jsonl", &bytes).unwrap();
     let read: Result<_, ReadError> = sessions::read(&input, None);
     assert_eq!(read.unwrap()[0].format, "turns");
+}
+
+/// S0-05: an agent with a calculator of its own.
+#[test]
+fn agent() {
+    let lines = run("agent", &[]);
+    println!("{}", lines.join("\n"));
+    assert!(
+        lines.contains(&String::from(r#"  calculate {"expression":"6 * 7"}"#))
+            && lines.contains(&"  = 42".into())
+    );
+    assert!(lines.contains(&String::from("6 * 7 = 42 (4 new messages)")));
+    assert!(lines.contains(&String::from("Your name is Alice. (2 new messages)")));
+    assert_eq!(lines.last().unwrap(), "8 messages, state COMPLETE");
+}
+
+/// S3-01, S3-04: a manager whose conversation another one goes on with.
+#[test]
+fn manager() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    for place in [None, Some(format!("sqlite:{path}/chats.db")), Some(format!("jsonl:{path}/chats"))] {
+        let lines = run("manager", place.as_deref().as_slice());
+        println!("{}", lines.join("\n"));
+        assert_eq!(lines[..2], ["runs calculate", "ended: Done"]);
+        assert!(lines[3..5] == ["resumed with 4 messages", "Your name is Alice."], "{lines:?}");
+        assert!(lines[5].ends_with(": 6 messages, offline, ready"), "{}", lines[5]);
+        assert_eq!(lines[6], "Conversation nobody not found. Run: rejoin list [CONVERSATION_NOT_FOUND]");
+    }
+}
+
+/// S0-37: a test of an agent, as people write it.
+#[test]
+fn scripted() {
+    let lines = run("scripted", &[]);
+    println!("{}", lines.join("\n"));
+    assert_eq!(
+        lines[..3],
+        ["failed: the answer was cut off [CUT]", "kept: 6 messages", "answered: It was 4."]
+    );
+    let requests: Vec<&String> = lines.iter().filter(|line| line.starts_with("request ")).collect();
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|line| line.ends_with(", 0 things that Anthropic refuses")), "{requests:?}");
+    let body = body_of(&lines, Dialect::Anthropic);
+    assert!(!body.contains("an orphan") && body.contains(r#""tool_use_id":"call_1""#), "{body}");
 }
 
 #[test]

@@ -234,17 +234,8 @@ impl ConversationManager {
         id: &str,
         mode: Mode,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
-        self.resume_named(id, None, mode)
-    }
-
-    fn resume_named(
-        &self,
-        given: &str,
-        rollout: Option<&str>,
-        mode: Mode,
-    ) -> Result<Arc<RunningConversation>, ManagerError> {
-        let failed = ManagerError::of(given);
-        let id = resolve(&*self.store, given, None).map_err(&failed)?;
+        let failed = ManagerError::of(id);
+        let id = resolve(&*self.store, id, None).map_err(&failed)?;
         if let Some(running) = self.all_running().get(&id).and_then(Weak::upgrade) {
             return Ok(running);
         }
@@ -252,10 +243,19 @@ impl ConversationManager {
             read(&*self.store, id, mode).map_err(&failed)?;
         }
         let summary = self.store.summary(id).map_err(|error| failed(error.into()))?;
-        let provider = (self.connect)(&Wanted { provider: summary.provider, model: summary.model })?;
+        let wanted = Wanted { provider: summary.provider, model: summary.model };
+        self.open(id, &wanted, id.to_string())
+    }
+
+    fn open(
+        &self,
+        id: ConversationId,
+        wanted: &Wanted,
+        name: String,
+    ) -> Result<Arc<RunningConversation>, ManagerError> {
+        let provider = (self.connect)(wanted)?;
         let conversation = Conversation::open(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
-            .map_err(&failed)?;
-        let name = rollout.map_or_else(|| id.to_string(), str::to_owned);
+            .map_err(ManagerError::of(&name))?;
         Ok(self.run(conversation, provider, name))
     }
 
@@ -271,8 +271,11 @@ impl ConversationManager {
             recorder.read_rollout(id).map_err(ManagerError::of_rollout)?;
         }
         let imported = rollout::import(recorder, id, &*self.store, &*self.clock)?;
-        let Some(imported) = imported else { return self.begin_rollout(id) };
-        self.resume_named(&imported.to_string(), Some(id), Mode::Recover)
+        let Some((imported, wanted)) = imported else { return self.begin_rollout(id) };
+        if let Some(running) = self.all_running().get(&imported).and_then(Weak::upgrade) {
+            return Ok(running);
+        }
+        self.open(imported, &wanted, id.to_owned())
     }
 
     /// A file of turns without a turn begins anew.

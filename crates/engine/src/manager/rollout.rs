@@ -10,11 +10,11 @@ use rejoin_record::{
 use rejoin_store::Store;
 use rejoin_view::{History, Policy, repair};
 
-use super::ManagerError;
+use super::{ManagerError, Wanted};
 use crate::{
     clock::Clock,
     provider::Endpoint,
-    rollout::{RolloutError, RolloutRecorder, RolloutTurn, TurnMetadata},
+    rollout::{RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
     writer::Writer,
 };
 
@@ -71,18 +71,25 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     Ok(input.into_iter().flat_map(Value::items).map(|item| Raw::new(item.raw())).collect())
 }
 
-/// Takes a file of turns into the store; none if there is no turn in it.
+/// Takes a file of turns into the store: its conversation, and who answered in it last. None if there is no turn in it.
 pub(super) fn import(
     recorder: &RolloutRecorder,
     id: &str,
     store: &dyn Store,
     clock: &dyn Clock,
-) -> Result<Option<ConversationId>, ManagerError> {
+) -> Result<Option<(ConversationId, Wanted)>, ManagerError> {
     let session = match recorder.session(id) {
         Err(RolloutError::EmptyRollout { .. }) => return Ok(None),
         session => session.map_err(ManagerError::of_rollout)?,
     };
     let writer = Writer { store, clock, command: super::COMMAND };
     let imported = writer.import(&session).map_err(ManagerError::Engine)?;
-    Ok(Some(imported.id))
+    let mut wanted = Wanted::default();
+    for line in recorder.recover_rollout(id).map_err(ManagerError::of_rollout)?.lines {
+        if let RolloutLine::Turn(RolloutTurn { metadata: Some(metadata), .. }) = line {
+            wanted.provider = metadata.provider.or(wanted.provider);
+            wanted.model = metadata.model.or(wanted.model);
+        }
+    }
+    Ok(Some((imported.id, wanted)))
 }

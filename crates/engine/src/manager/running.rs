@@ -306,7 +306,7 @@ impl RunningConversation {
         let behind = entries.get(count..).unwrap_or_default();
         let same = count <= entries.len() && count.checked_sub(1).map(|place| entries[place].id()) == last;
         let mut follows = |entry: &Entry| {
-            let before = std::mem::replace(&mut last, Some(entry.id()));
+            let before = last.replace(entry.id());
             entry.envelope().parent == before
                 && !matches!(entry.envelope().kind, Kind::Compacted | Kind::Branch | Kind::Erased)
         };

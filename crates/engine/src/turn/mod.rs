@@ -239,8 +239,8 @@ impl Worker {
         };
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
-        self.begin(&mut running, input).await?;
-        let worked = self.work_until(&mut running, stop).await;
+        self.begin(&mut running, &input)?;
+        let worked = self.work_until(&mut running, input, stop).await;
         match worked {
             Ok(ending) => Ok(running.ended(ending)),
             Err(error) => {
@@ -252,12 +252,20 @@ impl Worker {
     }
 
     /// Works until it is done, somebody stops it, or its time is up.
-    async fn work_until(&mut self, running: &mut Running<'_>, asked: &Stop) -> Result<Ending, TurnError> {
+    async fn work_until(
+        &mut self,
+        running: &mut Running<'_>,
+        input: Input,
+        asked: &Stop,
+    ) -> Result<Ending, TurnError> {
         let stop = running.stop.clone();
+        if asked.is_stopped() {
+            stop.stop();
+        }
         let limit = self.settings.limits.time;
         let mut timer = std::pin::pin!(wait(limit));
         let mut timed_out = false;
-        let mut work = std::pin::pin!(self.work(running));
+        let mut work = std::pin::pin!(self.work(running, input));
         let worked = loop {
             tokio::select! {
                 biased;
@@ -275,8 +283,8 @@ impl Worker {
         }
     }
 
-    /// Records what is said, and what surrounds it.
-    async fn begin(&mut self, running: &mut Running<'_>, input: Input) -> Result<(), TurnError> {
+    /// Records what surrounds the turn, if there is something to be done in it.
+    fn begin(&mut self, running: &mut Running<'_>, input: &Input) -> Result<(), TurnError> {
         let endpoint = self.provider.endpoint().clone();
         running.tell(Event::Started {
             conversation: self.conversation.id(),
@@ -287,14 +295,8 @@ impl Worker {
             self.saved(running, self.conversation.saved().clone());
         }
         self.record_context(running);
-        // What is still open may be run again before somebody says something new.
-        self.rerun(running).await;
-        match input {
-            Input::Say(message) => {
-                self.say(running, message);
-            }
-            Input::GoOn if self.composer_is_empty() => return Err(TurnError::Nothing),
-            Input::GoOn => {}
+        if matches!(input, Input::GoOn) && self.composer_is_empty() {
+            return Err(TurnError::Nothing);
         }
         Ok(())
     }
@@ -304,8 +306,15 @@ impl Worker {
         self.composer.is_empty()
     }
 
-    /// Request after request, until the model asks for nothing more.
-    async fn work(&mut self, running: &mut Running<'_>) -> Result<Ending, TurnError> {
+    /// Records what is said, then request after request, until the model asks for nothing more.
+    async fn work(&mut self, running: &mut Running<'_>, input: Input) -> Result<Ending, TurnError> {
+        // What is still open may be run again before somebody says something new.
+        if !running.stop.is_stopped() {
+            self.rerun(running).await;
+        }
+        if let Input::Say(message) = input {
+            self.say(running, message);
+        }
         loop {
             if running.stop.is_stopped() {
                 self.turn_entry(running, TurnState::Interrupted, None);
