@@ -196,7 +196,7 @@ impl Assembly for MessagesAssembly {
             if place > 0 {
                 item.push(',');
             }
-            whole &= block.write(&mut item);
+            whole &= block.write(&mut item, complete);
         }
         item.push_str("]}");
         let item: Arc<str> = item.into();
@@ -209,15 +209,21 @@ impl Assembly for MessagesAssembly {
 
 impl Growth {
     /// Writes the block; false if it is not what the API would have given, because its input is no object.
-    fn write(&mut self, out: &mut String) -> bool {
-        self.input.end();
+    fn write(&mut self, out: &mut String, complete: bool) -> bool {
+        if complete {
+            self.input.end();
+        }
         let arguments = Arguments::new(self.input.as_str());
         let whole = match arguments.class() {
             ArgumentsClass::Object => {
                 self.fields.put("input", arguments.text());
                 true
             }
-            // A call without arguments begins with `{}`, and nothing follows.
+            // A call begins with `{}`; that these are its arguments shows only when it ends.
+            ArgumentsClass::Blank if !complete && !self.ended && self.fields.has("input") => {
+                self.fields.put("input", "\"\"");
+                false
+            }
             ArgumentsClass::Blank => true,
             ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {
                 let mut text = String::new();
