@@ -172,7 +172,10 @@ fn reasoning_that_was_cut_is_incomplete() {
 #[test]
 fn what_has_no_end_is_given_up() {
     for dialect in Dialect::all() {
-        for begin in ["data: ", "{\"a\":\"", "event: x\ndata: {\"a\":[", ": ", "x"] {
+        // What cuts bytes into events is the same for all.
+        let begins = ["data: ", "{\"a\":\"", "event: x\ndata: {\"a\":[", ": ", "x"];
+        let tried = if dialect == Dialect::OpenAiChat { begins.len() } else { 1 };
+        for begin in &begins[..tried] {
             let Some(mut decoder) = dialect.wire().stream() else { continue };
             let mut deltas = Vec::new();
             decoder.feed(begin.as_bytes(), &mut deltas);

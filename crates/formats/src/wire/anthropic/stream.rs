@@ -31,6 +31,7 @@ pub(super) struct MessagesAssembly {
 /// A block, as far as it came.
 #[derive(Default)]
 struct Growth {
+    kind: String,
     fields: Growing,
     /// What a tool is called with, as text.
     input: Streamed,
@@ -76,7 +77,7 @@ impl MessagesAssembly {
             out.push(delta(piece));
         }
         self.places.insert(index, self.blocks.len());
-        self.blocks.push(Growth { fields: Growing::of(block), ..Growth::default() });
+        self.blocks.push(Growth { kind: kind.into_owned(), fields: Growing::of(block), ..Growth::default() });
     }
 
     fn grow(&mut self, index: u64, delta: Value<'_>, out: &mut Vec<Delta>) {
@@ -109,10 +110,10 @@ impl MessagesAssembly {
                 for (key, value) in delta.fields().filter(|(key, _)| !key.is_str("type")) {
                     let name = key.as_str().unwrap_or_default();
                     let piece = block.fields.add(&name, value);
-                    match (&*kind, &*name) {
+                    match (&*block.kind, &*name) {
                         _ if piece.is_empty() => {}
-                        ("text_delta", "text") => out.push(Delta::Text(piece)),
-                        ("thinking_delta", "thinking") => out.push(Delta::Reasoning(piece)),
+                        ("text", "text") => out.push(Delta::Text(piece)),
+                        ("thinking", "thinking") => out.push(Delta::Reasoning(piece)),
                         _ => {}
                     }
                 }
