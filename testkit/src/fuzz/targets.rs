@@ -7,7 +7,10 @@ use rejoin_formats::{
     input::{InputError, Stream},
     session::Place,
     sessions::{self, FORMATS, Format},
-    wire::DecodeError,
+    wire::{
+        DecodeError,
+        stream::{Delta, Received},
+    },
 };
 use rejoin_record::{Content, ConversationId, Entry, Message, Tree, verify::verify};
 use rejoin_view::{History, OnBroken, Policy, Repairer, path::path, repair};
@@ -26,6 +29,8 @@ pub enum Target {
     Detect,
     /// Decoding a response of a dialect.
     Decode(Dialect),
+    /// Decoding a response of a dialect as it streams in.
+    Stream(Dialect),
     /// The JSON reader, against another one.
     Json,
     /// A line of the record.
@@ -40,9 +45,11 @@ impl Target {
     pub fn all() -> Vec<Self> {
         let readable = FORMATS.iter().filter(|format| format.read.is_some()).map(Self::Read);
         let dialects = Dialect::all().map(Self::Decode);
+        let streams = Dialect::all().filter(|dialect| dialect.wire().stream().is_some()).map(Self::Stream);
         readable
             .chain([Self::Detect])
             .chain(dialects)
+            .chain(streams)
             .chain([Self::Json, Self::Entry, Self::Repair])
             .collect()
     }
@@ -60,6 +67,7 @@ impl Target {
             Self::Read(format) => format!("read-{}", format.name),
             Self::Detect => "detect".into(),
             Self::Decode(dialect) => format!("decode-{dialect}"),
+            Self::Stream(dialect) => format!("stream-{dialect}"),
             Self::Json => "json".into(),
             Self::Entry => "entry".into(),
             Self::Repair => "repair".into(),
@@ -75,6 +83,7 @@ impl Target {
             Self::Read(format) => read(input, Some(format), signs),
             Self::Detect => read(input, None, signs),
             Self::Decode(dialect) => decode(input, *dialect, signs),
+            Self::Stream(dialect) => streamed(input, *dialect, signs),
             Self::Json => json::agrees(&String::from_utf8_lossy(input), signs),
             Self::Entry => entries(&String::from_utf8_lossy(input), signs),
             Self::Repair => drawn(sketch::draw(input), signs),
@@ -89,6 +98,11 @@ impl Target {
             Self::Decode(dialect) => {
                 if let Ok(decoded) = dialect.wire().decode(input) {
                     conversation::work(&answered(*dialect, decoded.message));
+                }
+            }
+            Self::Stream(dialect) => {
+                if let Some(message) = received(input, *dialect, input.len()).1.message {
+                    conversation::work(&answered(*dialect, message));
                 }
             }
             Self::Json => {
@@ -227,6 +241,46 @@ fn decode(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broke
             Ok(())
         }
     }
+}
+
+/// A response that comes in pieces of this length: what was shown, and what was received.
+fn received(bytes: &[u8], dialect: Dialect, length: usize) -> (Vec<Delta>, Received) {
+    let mut decoder = dialect.wire().stream().expect("only what streams is a target");
+    let mut deltas = Vec::new();
+    for piece in bytes.chunks(length.max(1)) {
+        decoder.feed(piece, &mut deltas);
+    }
+    (deltas, decoder.finish())
+}
+
+fn streamed(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broken> {
+    let (deltas, whole) = received(bytes, dialect, bytes.len());
+    for length in [1, 7, 64] {
+        let (again, cut) = received(bytes, dialect, length);
+        let same = again == deltas
+            && (&cut.message, &cut.end, &cut.model, cut.usage)
+                == (&whole.message, &whole.end, &whole.model, whole.usage);
+        if !same {
+            return Err(Broken::new("pieces", format!("{length}: {cut:?}\nis not\n{whole:?}")));
+        }
+    }
+    let said: String = deltas
+        .iter()
+        .filter_map(|delta| if let Delta::Text(text) = delta { Some(&**text) } else { None })
+        .collect();
+    let kept = whole.message.iter().flat_map(|message| &message.blocks).filter_map(|block| block.as_text());
+    let kept: String = kept.map(|text| text.as_str()).collect();
+    if said.chars().count() > kept.chars().count() {
+        return Err(Broken::new("shown", format!("{said}\nwas shown, and this was kept:\n{kept}")));
+    }
+    signs.see((
+        "received",
+        std::mem::discriminant(&whole.end),
+        whole.usage.is_some(),
+        whole.message.as_ref().map(|message| message.native.is_some()),
+        deltas.len().min(4),
+    ));
+    whole.message.map_or(Ok(()), |message| conversation::holds(&answered(dialect, message), signs))
 }
 
 /// A conversation that goes on with what a model answered.

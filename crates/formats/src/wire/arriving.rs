@@ -4,7 +4,8 @@
 //! Whatever comes, also a whole JSON body where a stream was asked for, is cut into JSON objects here.
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Media, MediaSource, Message, Opaque, Raw, Reasoning, Text, ToolCall,
+    Arguments, Block, BlockKind, CallId, Media, MediaSource, Message, Opaque, Raw, Reasoning, Role, Text,
+    ToolCall,
     hash::short_name,
     json::{Doc, Kind, Value},
     limits,
@@ -204,14 +205,11 @@ impl<A: Assembly> Taking<A> {
             self.seen.done = true;
             return;
         }
-        match Doc::parse(data) {
-            Ok(doc) => {
-                if let Some(event) = doc.root().filter(|root| root.kind() == Kind::Object) {
-                    self.object(name, event, data, out);
-                    return;
-                }
-            }
-            Err(_) => {}
+        let doc = Doc::parse(data);
+        let root = doc.as_ref().ok().and_then(Doc::root);
+        if let Some(event) = root.filter(|root| root.kind() == Kind::Object) {
+            self.object(name, event, data, out);
+            return;
         }
         self.breaks(format!("an event in it is no JSON object: `{}`", beginning(data)));
     }
@@ -283,7 +281,9 @@ impl<A: Assembly> Taking<A> {
             (None, None, Some(why)) => End::Garbage(why),
             (None, None, None) => End::Cut,
         };
-        let message = message.filter(says_something);
+        // Whatever an item says or forgets to say of itself: it is the model's answer.
+        let message =
+            message.filter(says_something).map(|message| Message { role: Role::Assistant, ..message });
         Received { message, end, model: seen.model, usage: seen.usage }
     }
 }

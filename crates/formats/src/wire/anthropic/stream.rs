@@ -31,6 +31,7 @@ pub(super) struct MessagesAssembly {
 /// A block, as far as it came.
 #[derive(Default)]
 struct Growth {
+    kind: String,
     fields: Growing,
     /// What a tool is called with, as text.
     input: Streamed,
@@ -76,7 +77,7 @@ impl MessagesAssembly {
             out.push(delta(piece));
         }
         self.places.insert(index, self.blocks.len());
-        self.blocks.push(Growth { fields: Growing::of(block), ..Growth::default() });
+        self.blocks.push(Growth { kind: kind.into_owned(), fields: Growing::of(block), ..Growth::default() });
     }
 
     fn grow(&mut self, index: u64, delta: Value<'_>, out: &mut Vec<Delta>) {
@@ -109,10 +110,10 @@ impl MessagesAssembly {
                 for (key, value) in delta.fields().filter(|(key, _)| !key.is_str("type")) {
                     let name = key.as_str().unwrap_or_default();
                     let piece = block.fields.add(&name, value);
-                    match (&*kind, &*name) {
+                    match (&*block.kind, &*name) {
                         _ if piece.is_empty() => {}
-                        ("text_delta", "text") => out.push(Delta::Text(piece)),
-                        ("thinking_delta", "thinking") => out.push(Delta::Reasoning(piece)),
+                        ("text", "text") => out.push(Delta::Text(piece)),
+                        ("thinking", "thinking") => out.push(Delta::Reasoning(piece)),
                         _ => {}
                     }
                 }
@@ -196,7 +197,7 @@ impl Assembly for MessagesAssembly {
             if place > 0 {
                 item.push(',');
             }
-            whole &= block.write(&mut item);
+            whole &= block.write(&mut item, complete);
         }
         item.push_str("]}");
         let item: Arc<str> = item.into();
@@ -209,15 +210,21 @@ impl Assembly for MessagesAssembly {
 
 impl Growth {
     /// Writes the block; false if it is not what the API would have given, because its input is no object.
-    fn write(&mut self, out: &mut String) -> bool {
-        self.input.end();
+    fn write(&mut self, out: &mut String, complete: bool) -> bool {
+        if complete {
+            self.input.end();
+        }
         let arguments = Arguments::new(self.input.as_str());
         let whole = match arguments.class() {
             ArgumentsClass::Object => {
                 self.fields.put("input", arguments.text());
                 true
             }
-            // A call without arguments begins with `{}`, and nothing follows.
+            // A call begins with `{}`; that these are its arguments shows only when it ends.
+            ArgumentsClass::Blank if !complete && !self.ended && self.fields.has("input") => {
+                self.fields.put("input", "\"\"");
+                false
+            }
             ArgumentsClass::Blank => true,
             ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {
                 let mut text = String::new();

@@ -233,17 +233,23 @@ impl Growth {
             return;
         }
         let kind = word(item, "type");
-        let texts = |list: &str, field: &'static str| -> Vec<String> {
+        let texts = |list: &str| -> Vec<String> {
             let parts = item.given(list).into_iter().flat_map(Value::items);
-            parts.map(|part| word(part, field)).filter(|text| !text.is_empty()).collect()
+            parts.map(|part| word(part, "text")).filter(|text| !text.is_empty()).collect()
         };
         match &*kind {
             "message" => {
-                let said = texts("content", "text").into_iter().chain(texts("content", "refusal"));
-                out.extend(said.map(Delta::Text));
+                for part in item.given("content").into_iter().flat_map(Value::items) {
+                    let said = match &*word(part, "type") {
+                        "output_text" => word(part, "text"),
+                        "refusal" => word(part, "refusal"),
+                        _ => continue,
+                    };
+                    out.extend((!said.is_empty()).then_some(Delta::Text(said)));
+                }
             }
             "reasoning" => {
-                let thought = [texts("summary", "text"), texts("content", "text")].concat().join("\n\n");
+                let thought = [texts("summary"), texts("content")].concat().join("\n\n");
                 out.extend((!thought.is_empty()).then_some(Delta::Reasoning(thought)));
             }
             call if is_call(call) => out.push(Delta::Call(word(item, "name"))),
