@@ -85,7 +85,7 @@ pub fn connect(
     Ok(Arc::new(wire(choice, keys, options)?))
 }
 
-pub(super) fn wire(
+pub(crate) fn wire(
     choice: &Choice,
     keys: &dyn KeySource,
     options: &HttpOptions,

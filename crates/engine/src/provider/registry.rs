@@ -281,6 +281,7 @@ const ROWS: &[Service] = &[
         description: "LM Studio: models on this machine",
         base_url: "http://localhost:1234/v1",
         key_use: KeyUse::Optional,
+        key_variables: &["LMSTUDIO_API_KEY"],
         get_a_key: "https://lmstudio.ai",
         ..COMPATIBLE
     },
