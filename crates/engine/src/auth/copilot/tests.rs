@@ -211,7 +211,7 @@ fn github(polls: Vec<Answer>) -> Server {
             assert!(asked.body.contains("read:user"));
             return Answer::json(
                 200,
-                r#"{"device_code":"dev-0123456789","user_code":"ABCD-1234","verification_uri":"https://github.com/login/device","expires_in":3,"interval":0}"#,
+                r#"{"device_code":"dev-0123456789","user_code":"ABCD-1234","verification_uri":"https://github.com/login/device","expires_in":60,"interval":0}"#,
             );
         }
         assert_eq!(asked.line, "POST /login/oauth/access_token");

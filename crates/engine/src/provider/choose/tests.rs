@@ -1,6 +1,6 @@
 //! Who is chosen when nobody said who.
 
-use std::net::TcpListener;
+use std::{net::TcpListener, time::Duration};
 
 use super::*;
 use crate::{
@@ -18,7 +18,12 @@ fn variables(names: &'static [&'static str]) -> Keys {
 }
 
 fn chosen(keys: &Keys, ollama: &str) -> Chosen {
-    run(choose(&Choice::default(), Some(ollama), keys, &quick()))
+    chosen_within(Duration::from_millis(300), keys, ollama)
+}
+
+fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> Chosen {
+    let options = HttpOptions { local_answer, ..quick() };
+    run(choose(&Choice::default(), Some(ollama), keys, &options))
 }
 
 /// The first key of the environment, in the order of the rows.
@@ -60,7 +65,7 @@ fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
 fn a_local_model_is_better_than_none() {
     let list = r#"{"models":[{"name":"first:1b","model":"first:1b"},{"name":"second"}]}"#;
     let server = Server::new(vec![Answer::json(200, list)]);
-    let found = chosen(&Keys::none(), &server.url);
+    let found = chosen_within(Duration::from_secs(20), &Keys::none(), &server.url);
     assert_eq!(found.choice.provider, "ollama");
     assert_eq!(found.choice.model.as_deref(), Some("first:1b"));
     assert_eq!(found.choice.base_url.as_deref(), Some(server.url.as_str()));

@@ -262,7 +262,7 @@ impl StreamDecoder for Words {
 pub fn quick() -> HttpOptions {
     HttpOptions {
         connect_timeout: Duration::from_secs(5),
-        read_timeout: Duration::from_millis(400),
+        read_timeout: Duration::from_secs(20),
         retries: 3,
         first_wait: Duration::from_millis(4),
         longest_wait: Duration::from_millis(10),
@@ -271,6 +271,11 @@ pub fn quick() -> HttpOptions {
         proxy: false,
         ..HttpOptions::default()
     }
+}
+
+/// Options for servers that stall: long enough for a busy machine to send what it has.
+pub fn impatient() -> HttpOptions {
+    HttpOptions { read_timeout: Duration::from_millis(1200), ..quick() }
 }
 
 /// Options whose logins all lead to a server.

@@ -4,6 +4,7 @@ mod errors;
 mod retries;
 mod secrets;
 mod streams;
+mod totality;
 
 use rejoin_record::Message;
 

@@ -146,7 +146,7 @@ fn never_after_the_first_byte() {
     for ending in [Ending::Cut, Ending::Stall] {
         let server =
             Server::new(vec![Answer::stream(first).ending(ending), Answer::stream(&said(&["again"]))]);
-        let (answer, told) = ask(&provider_at("custom", &server));
+        let (answer, told) = ask(&provider_with("custom", &server.url, impatient()));
         let answer = answer.unwrap();
         assert_eq!(text(&answer), "half");
         assert_eq!(answer.end, End::Cut);
@@ -155,7 +155,7 @@ fn never_after_the_first_byte() {
     }
     // A comment that keeps the connection open is a byte too.
     let server = Server::new(vec![Answer::stream(": wait\n\n").ending(Ending::Stall)]);
-    let (answer, _) = ask(&provider_at("custom", &server));
+    let (answer, _) = ask(&provider_with("custom", &server.url, impatient()));
     assert_eq!(answer.unwrap().end, End::Cut);
     assert_eq!(server.asked().len(), 1);
 }
@@ -165,11 +165,11 @@ fn never_after_the_first_byte() {
 fn before_the_first_byte_it_is_sent_again() {
     for (ending, code) in [(Ending::Stall, "TIMED_OUT"), (Ending::Cut, "UNREACHABLE")] {
         let server = Server::new(vec![Answer::stream("").ending(ending), Answer::stream(&said(&["again"]))]);
-        let (answer, told) = ask(&provider_at("custom", &server));
+        let (answer, told) = ask(&provider_with("custom", &server.url, impatient()));
         assert_eq!(text(&answer.unwrap()), "again");
         assert_eq!(waits(&told).len(), 1, "{told:?}");
         let silent = Server::new(vec![Answer::stream("").ending(ending)]);
-        let options = HttpOptions { retries: 1, ..quick() };
+        let options = HttpOptions { retries: 1, ..impatient() };
         let error = error_of(&provider_with("custom", &silent.url, options));
         assert_eq!(error.code(), code, "{error}");
         assert_eq!(silent.asked().len(), 2);

@@ -43,7 +43,8 @@ fn a_key_is_in_no_error_and_in_no_log() {
     for service in registry::all() {
         let echo = |asked: &Asked| {
             let seen = |name| asked.header(name).unwrap_or_default().to_owned();
-            let headers = [seen("authorization"), seen("x-api-key"), seen("x-goog-api-key")].join(" ");
+            let names = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+            let headers = names.map(seen).join(" ");
             // Once as it is, once with an escape in it, and once where it would be cut.
             let split = SECRET.replace('-', "\\u002d");
             Answer::json(

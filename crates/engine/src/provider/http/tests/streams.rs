@@ -100,6 +100,30 @@ fn an_answer_in_one_piece_is_an_answer() {
     assert_eq!(answer.usage.map(|usage| (usage.input, usage.output)), Some((3, 4)));
 }
 
+/// What it is called does not matter: a stream that says that it is JSON is a stream, and JSON that says that it is a stream is
+/// an answer in one piece. Blanks come before either.
+#[test]
+fn an_answer_is_what_it_is_and_not_what_it_is_called() {
+    let stream = format!("\n\n  \n{}", said(&["a", "b"]));
+    let whole = r#" {"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"ab"}}]}"#;
+    for answer in [Answer::json(200, &stream), Answer::stream(whole), Answer::of(200, "", whole)] {
+        let server = Server::new(vec![answer.clone()]);
+        let (received, _) = ask(&provider_at("custom", &server));
+        let received = received.unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        assert_eq!(
+            (text(&received).as_str(), &received.end),
+            ("ab", &End::Complete(Stop::Done)),
+            "{answer:?}"
+        );
+    }
+    // Cut in the middle, it is no whole answer.
+    let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
+    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Cut);
+    let half = &whole[..whole.len() - 9];
+    let server = Server::new(vec![Answer::json(200, half).ending(Ending::Cut)]);
+    assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");
+}
+
 /// Giving up is dropping: the connection goes, and the server notices.
 #[test]
 fn a_dropped_request_is_given_up() {
