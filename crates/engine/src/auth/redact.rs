@@ -8,7 +8,7 @@ pub const REDACTED: &str = "[key]";
 /// What is shorter than this is no secret, and would tear holes into ordinary words.
 const SHORTEST_SECRET: usize = 6;
 
-/// The text without any of the secrets.
+/// The text without any of the secrets, whatever became of their upper and lower case.
 #[must_use]
 pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
     let mut secrets: Vec<&str> = secrets
@@ -20,11 +20,22 @@ pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
-        if text.contains(secret) {
-            text = text.replace(secret, REDACTED);
-        }
+        text = without(&text, secret);
     }
     text
+}
+
+fn without(text: &str, secret: &str) -> String {
+    // ASCII case does not move a byte: what is found in one stands at the same place in the other.
+    let (lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
+    let (mut out, mut from) = (String::new(), 0);
+    for (at, found) in lower.match_indices(&secret) {
+        out.push_str(&text[from..at]);
+        out.push_str(REDACTED);
+        from = at + found.len();
+    }
+    out.push_str(&text[from..]);
+    out
 }
 
 /// One line that steers no terminal, at most this many characters long.
@@ -70,6 +81,7 @@ mod tests {
         let (short, long) = (secret("sk-abcdef"), secret("sk-abcdef-ghijkl"));
         let text = redact("keys: sk-abcdef-ghijkl, sk-abcdef.", &[&short, &long]);
         assert_eq!(text, "keys: [key], [key].");
+        assert_eq!(redact("é SK-ABCDEF é", &[&short]), "é [key] é");
     }
 
     #[test]

@@ -1,1 +1,196 @@
-//! Tests.
+//! Where keys come from, and what may be said about them.
+
+use std::fs;
+
+use super::*;
+use crate::provider::registry::find;
+
+const KEY: &str = "sk-0123456789-abcdefgh-WXYZ";
+
+fn service(name: &str) -> &'static Service {
+    find(name).unwrap()
+}
+
+fn origins(keys: &Keys, name: &str) -> Vec<String> {
+    keys.keys(service(name), name).iter().map(|key| key.origin.to_string()).collect()
+}
+
+/// S3-02: given, environment, settings, stored, and last the login of the service's own tool.
+#[test]
+fn keys_come_in_this_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("keys.json");
+    KeyFile::new(&own).set("openai", &KEY.into()).unwrap();
+    fs::write(folder.path().join("auth.json"), r#"{"OPENAI_API_KEY":"sk-codex"}"#).unwrap();
+    let keys = Keys::none()
+        .codex(folder.path())
+        .claude(folder.path())
+        .stored(KeyFile::new(&own))
+        .settings(|name| (name == "openai").then(|| String::from("sk-setting")))
+        .variables(|name| (name == "OPENAI_API_KEY").then(|| String::from("sk-variable")))
+        .given(Some("sk-given".into()));
+    let expected = [
+        String::from("given for this run"),
+        String::from("OPENAI_API_KEY"),
+        String::from("the setting of openai"),
+        own.display().to_string(),
+        folder.path().join("auth.json").display().to_string(),
+    ];
+    assert_eq!(origins(&keys, "openai"), expected);
+    assert_eq!(origins(&keys, "gemini"), ["given for this run"]);
+}
+
+/// S3-02: what Codex and Claude Code keep, in every state of their files. They are never written.
+#[test]
+fn logins_of_other_tools_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let auth = folder.path().join("auth.json");
+    let codex = |text: &str| {
+        fs::write(&auth, text).unwrap();
+        let key = others::codex(folder.path());
+        assert_eq!(fs::read_to_string(&auth).unwrap(), text);
+        key
+    };
+    assert_eq!(codex(r#"{"OPENAI_API_KEY":"sk-1"}"#).unwrap().kind, KeyKind::Api);
+    // {"exp":1700000000,"https://api.openai.com/auth":{"chatgpt_account_id":"acc-2"}}
+    let token = "eyJhbGciOiJub25lIn0.eyJleHAiOjE3MDAwMDAwMDAsImh0dHBzOi8vYXBpLm9wZW5haS5jb20vYXV0aCI6eyJjaGF0Z3B0X2FjY291bnRfaWQiOiJhY2MtMiJ9fQ.c2ln";
+    let key = codex(&format!(r#"{{"OPENAI_API_KEY":null,"tokens":{{"access_token":"{token}"}}}}"#)).unwrap();
+    assert_eq!(key.kind, KeyKind::ChatGpt { account: Some(String::from("acc-2")) });
+    assert_eq!(key.expires.unwrap().as_second(), 1_700_000_000);
+    assert!(key.has_expired(SystemNow::now()));
+    let key = codex(r#"{"tokens":{"access_token":"opaque","account_id":"acc-1"}}"#).unwrap();
+    assert_eq!((key.kind, key.expires), (KeyKind::ChatGpt { account: Some(String::from("acc-1")) }, None));
+    for odd in
+        ["", "[]", "{", r#"{"tokens":{}}"#, r#"{"tokens":{"access_token":"  "}}"#, r#"{"OPENAI_API_KEY":7}"#]
+    {
+        assert!(codex(odd).is_none(), "{odd}");
+    }
+
+    let credentials = folder.path().join(".credentials.json");
+    fs::write(&credentials, r#"{"claudeAiOauth":{"accessToken":"t-0123456789","expiresAt":1700000000000}}"#)
+        .unwrap();
+    let key = others::claude(folder.path()).unwrap();
+    assert_eq!((key.kind.clone(), key.expires.unwrap().as_second()), (KeyKind::Claude, 1_700_000_000));
+    // Its account does not change with its token.
+    fs::write(&credentials, r#"{"claudeAiOauth":{"accessToken":"t-other"}}"#).unwrap();
+    let later = others::claude(folder.path()).unwrap();
+    assert_eq!((later.account(), later.expires), (key.account(), None));
+    for odd in ["{}", r#"{"claudeAiOauth":{}}"#, "\u{0}"] {
+        fs::write(&credentials, odd).unwrap();
+        assert!(others::claude(folder.path()).is_none(), "{odd}");
+    }
+    assert!(others::claude(&folder.path().join("nowhere")).is_none());
+}
+
+struct SystemNow;
+
+impl SystemNow {
+    fn now() -> Timestamp {
+        crate::clock::Clock::now(&crate::clock::SystemClock)
+    }
+}
+
+#[test]
+fn a_file_of_keys_keeps_what_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = KeyFile::new(folder.path().join("deeper/auth.json"));
+    assert!(file.get("openai").unwrap().is_none() && !file.remove("openai").unwrap());
+    assert!(!file.path().exists(), "asking makes nothing");
+    file.set("openai", &format!(" {KEY}\n").into()).unwrap();
+    file.set("groq", &"gsk-\"quoted\"".into()).unwrap();
+    assert_eq!(file.get("openai").unwrap().unwrap().secret.expose_secret(), KEY);
+    assert_eq!(file.get("groq").unwrap().unwrap().secret.expose_secret(), "gsk-\"quoted\"");
+    file.set("openai", &"sk-new".into()).unwrap();
+    assert_eq!(file.providers().unwrap(), ["groq", "openai"]);
+    assert!(file.remove("groq").unwrap());
+    assert_eq!(file.providers().unwrap(), ["openai"]);
+    let left: Vec<_> = fs::read_dir(file.path().parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left beside it: {left:?}");
+}
+
+/// Only its owner can read it, also if it was open to everybody before.
+#[cfg(unix)]
+#[test]
+fn a_file_of_keys_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("auth.json");
+    fs::write(&path, "{}").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    KeyFile::new(&path).set("openai", &KEY.into()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// What nobody here wrote is not written over; what nobody here knows stays.
+#[test]
+fn a_file_of_something_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("auth.json");
+    let file = KeyFile::new(&path);
+    for text in ["not json", "[1]", "{\"a\":"] {
+        fs::write(&path, text).unwrap();
+        assert!(matches!(file.set("openai", &KEY.into()), Err(AuthError::Damaged { .. })), "{text}");
+        assert!(file.get("openai").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        // Another key is still found.
+        let keys =
+            Keys::none().stored(file.clone()).codex(folder.path()).variables(|_| Some(String::from(KEY)));
+        assert_eq!(
+            keys.find(service("openai"), "openai").unwrap().origin,
+            Origin::Variable("OPENAI_API_KEY".into())
+        );
+    }
+    fs::write(&path, r#"{"later":{"kind":"new","x":[1]},"openai":{"key":"a","more":1}}"#).unwrap();
+    file.set("groq", &KEY.into()).unwrap();
+    assert!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .contains(r#""later":{"kind":"new","x":[1]},"openai":{"key":"a","more":1}"#)
+    );
+    assert!(file.get("later").unwrap().is_none());
+}
+
+/// What `auth status` says: where from, at most four characters, until when. Nothing secret.
+#[test]
+fn a_status_shows_no_secret() {
+    let keys = Keys::none().variables(|name| match name {
+        "OPENAI_API_KEY" => Some(String::from(KEY)),
+        "GROQ_API_KEY" => Some(String::from("short")),
+        _ => None,
+    });
+    let all = status(&keys, SystemNow::now());
+    assert_eq!(all.len(), registry::all().count());
+    let of = |name: &str| all.iter().find(|status| status.provider == name).unwrap();
+    let openai = of("openai").key.as_ref().unwrap();
+    assert_eq!(
+        (openai.origin.to_string().as_str(), openai.ending.as_deref()),
+        ("OPENAI_API_KEY", Some("WXYZ"))
+    );
+    assert_eq!(of("groq").key.as_ref().unwrap().ending, None);
+    assert!(of("anthropic").key.is_none() && of("anthropic").needs_key && !of("ollama").needs_key);
+    let shown = format!("{all:?} {keys:?} {:?}", keys.keys(service("openai"), "openai"));
+    assert!(!shown.contains("abcdefgh") && !shown.contains("short"), "{shown}");
+}
+
+/// Every row has what a person needs to get in.
+#[test]
+fn every_row_is_whole() {
+    let mut names = Vec::new();
+    for service in registry::all() {
+        assert!(!service.description.is_empty() && !service.get_a_key.is_empty(), "{}", service.name);
+        assert!(!service.apis.is_empty() && service.models_path.starts_with('/'), "{}", service.name);
+        assert!(service.apis.iter().all(|api| api.path.starts_with('/')), "{}", service.name);
+        assert!(
+            !service.base_url.ends_with('/') && !service.variables(service.name).is_empty(),
+            "{}",
+            service.name
+        );
+        names.push(service.name);
+        names.extend(service.aliases);
+        for name in [service.name].iter().chain(service.aliases) {
+            assert_eq!(find(&name.to_uppercase()).unwrap().name, service.name);
+        }
+    }
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}

@@ -31,6 +31,7 @@ const fn family(prefix: &'static str, window: u64, max_output: u64, thinking: Th
 
 use Thinking::{Adaptive, Budget, None as Never};
 
+/// `claude-opus-4-2` and its like stand for names that go on with a date of the 2020s.
 const FAMILIES: &[Family] = &[
     family("claude-", 200_000, 32_000, Adaptive),
     family("claude-2", 100_000, 4_096, Never),

@@ -1,6 +1,6 @@
 //! Which provider, when nobody said which: a key that is there, a model on this machine, or nobody at all.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use super::{
     connect::{Choice, wire},
@@ -12,9 +12,6 @@ use crate::{
     clock::{Clock as _, SystemClock},
     provider::Provider as _,
 };
-
-/// How long a server on this machine has to answer. Whoever has none must not wait for it.
-const LOCAL_ANSWER: Duration = Duration::from_millis(300);
 
 /// The provider that needs nothing and nobody.
 pub const OFFLINE: &str = "offline";
@@ -126,9 +123,9 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
 
 /// Where a server on this machine answers, and the first of its models.
 async fn local(choice: &Choice, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
-    let options = HttpOptions { retries: 0, connect_timeout: LOCAL_ANSWER, ..options.clone() };
+    let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(choice, keys, &options).ok()?;
-    let models = tokio::time::timeout(LOCAL_ANSWER, provider.models()).await.ok()?.ok()?;
+    let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;
     let url = provider.endpoint().url.as_deref()?.trim_end_matches("/api/chat").to_owned();
     Some((url, models.into_iter().next()?.id))
 }

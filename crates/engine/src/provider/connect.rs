@@ -85,7 +85,7 @@ pub fn connect(
     Ok(Arc::new(wire(choice, keys, options)?))
 }
 
-pub(super) fn wire(
+pub(crate) fn wire(
     choice: &Choice,
     keys: &dyn KeySource,
     options: &HttpOptions,
@@ -113,6 +113,9 @@ pub(super) fn wire(
         (None, _) => service.base_url,
     };
     let base = address(base, &name)?;
+    if key.is_some() && base.starts_with("http://") && !super::http::is_local(&base) {
+        tracing::warn!("the key for {name} goes to {} unencrypted", super::http::public(&base));
+    }
     let model = choice.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let model = model.unwrap_or(service.default_model).to_owned();
     let headers = headers(service, key.as_ref(), &name)?;

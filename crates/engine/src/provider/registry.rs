@@ -247,6 +247,16 @@ const ROWS: &[Service] = &[
         ..COMPATIBLE
     },
     Service {
+        name: "azure",
+        description: "Azure OpenAI: `--base-url https://RESOURCE.openai.azure.com/openai/v1`, the deployment as `--model`",
+        apis: &[CHAT, RESPONSES],
+        auth: AuthStyle::Header("api-key"),
+        key_variables: &["AZURE_OPENAI_API_KEY"],
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        get_a_key: "https://portal.azure.com",
+        ..COMPATIBLE
+    },
+    Service {
         name: "copilot",
         aliases: &["github-copilot", "github"],
         description: "GitHub Copilot: log in with `rejoin auth login copilot`",
@@ -281,6 +291,7 @@ const ROWS: &[Service] = &[
         description: "LM Studio: models on this machine",
         base_url: "http://localhost:1234/v1",
         key_use: KeyUse::Optional,
+        key_variables: &["LMSTUDIO_API_KEY"],
         get_a_key: "https://lmstudio.ai",
         ..COMPATIBLE
     },

@@ -86,16 +86,15 @@ impl Attempt<'_> {
             let head = read(&mut response, HEAD_BYTES).await.0;
             return Err(self.not_an_answer("a web page", &head));
         }
-        let whole = media == "application/json" && dialect != Dialect::Ollama;
-        let Some(mut decoder) = decoder.filter(|_| !whole) else {
-            return self.whole(response, dialect, listener).await;
-        };
-
         let options = self.client.options();
         let (mut head, mut deltas) = (Vec::new(), Vec::new());
         let (mut total, mut line) = (0, 0);
-        let mut too_long = None;
-        while !decoder.is_done() {
+        let (mut too_long, mut ended) = (None, true);
+        // What comes in one piece begins as JSON does; only Ollama's pieces do so too.
+        let mut decoder = decoder;
+        let mut whole = decoder.is_none().then(Vec::new);
+        let mut is_decided = whole.is_some() || dialect == Dialect::Ollama;
+        while decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
             let bytes = match response.chunk().await {
                 Ok(None) => break,
                 Ok(Some(bytes)) if bytes.is_empty() => continue,
@@ -104,6 +103,7 @@ impl Attempt<'_> {
                 Err(error) => {
                     let why = self.lost(error).error;
                     tracing::warn!(provider = self.client.provider(), %why, "the answer was cut off");
+                    ended = false;
                     break;
                 }
             };
@@ -111,12 +111,24 @@ impl Attempt<'_> {
             if head.len() < HEAD_BYTES {
                 head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES - head.len())]);
             }
-            line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
-                Some(at) => bytes.len() - at - 1,
-                None => line + bytes.len(),
-            };
-            decoder.feed(&bytes, &mut deltas);
-            deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
+            if let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace())
+                && !std::mem::replace(&mut is_decided, true)
+                && matches!(first, b'{' | b'[')
+            {
+                (whole, decoder) = (Some(Vec::new()), None);
+            }
+            match (&mut whole, &mut decoder) {
+                (Some(whole), _) => whole.extend_from_slice(&bytes),
+                (None, Some(decoder)) => {
+                    line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
+                        Some(at) => bytes.len() - at - 1,
+                        None => line + bytes.len(),
+                    };
+                    decoder.feed(&bytes, &mut deltas);
+                    deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
+                }
+                (None, None) => {}
+            }
             if line > options.longest_line {
                 too_long = Some(format!("a line of more than {} bytes", options.longest_line));
             } else if total > options.longest_answer {
@@ -126,12 +138,16 @@ impl Attempt<'_> {
                 break;
             }
         }
-        if total == 0 {
-            return Err(Failure::last(ProviderError::Empty));
-        }
+        let Some(decoder) = decoder.filter(|_| total > 0) else {
+            let whole = whole.filter(|whole| !whole.is_empty());
+            let whole = whole.ok_or_else(|| Failure::last(ProviderError::Empty))?;
+            return self.in_one_piece(&whole, ended && too_long.is_none(), dialect, listener);
+        };
         let mut received = decoder.finish();
         if let Some(why) = too_long {
             received.end = End::Garbage(why);
+        } else if received.message.is_none() && received.end == End::Cut && !is_begun(&head, dialect) {
+            received.end = End::Garbage(String::from("no stream"));
         }
         self.judge(received, &head)
     }
@@ -158,33 +174,24 @@ impl Attempt<'_> {
     }
 
     /// An answer that comes in one piece: from a service that does not stream, or an error with a good status.
-    async fn whole(
+    fn in_one_piece(
         &self,
-        mut response: Response,
+        bytes: &[u8],
+        ended: bool,
         dialect: Dialect,
         listener: Listener<'_>,
     ) -> Result<Received, Failure> {
-        let (bytes, ended) = read(&mut response, self.client.options().longest_answer).await;
-        if bytes.is_empty() {
-            return Err(match ended {
-                Err(error) => self.lost(error),
-                Ok(_) => Failure::last(ProviderError::Empty),
-            });
-        }
-        let decoded = match dialect.wire().decode(&bytes) {
+        let decoded = match dialect.wire().decode(bytes) {
             Ok(decoded) => decoded,
-            Err(DecodeError::Provider(_)) => return Err(self.refusal(None, &String::from_utf8_lossy(&bytes))),
-            Err(error) => return Err(self.not_an_answer(&error.to_string(), &bytes)),
+            Err(DecodeError::Provider(_)) => return Err(self.refusal(None, &String::from_utf8_lossy(bytes))),
+            Err(error) => return Err(self.not_an_answer(&error.to_string(), bytes)),
         };
         for block in &decoded.message.blocks {
             if let rejoin_record::BlockKind::Text(text) = &block.kind {
                 listener(Progress::Delta(Delta::Text(text.to_string())));
             }
         }
-        let end = match ended {
-            Ok(true) => End::Complete(stop(decoded.stop_reason)),
-            _ => End::Cut,
-        };
+        let end = if ended { End::Complete(stop(decoded.stop_reason)) } else { End::Cut };
         let usage = decoded.usage.map(|(input, output)| Usage { input, output, ..Usage::default() });
         Ok(Received { message: Some(decoded.message), end, model: decoded.model, usage })
     }
@@ -241,6 +248,17 @@ impl Attempt<'_> {
                 String::from_utf8(bytes).map_err(|error| self.not_an_answer("no text", error.as_bytes()))
             }
         }
+    }
+}
+
+/// Whether this is the beginning of a stream, however little came of it.
+fn is_begun(head: &[u8], dialect: Dialect) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    match dialect {
+        Dialect::Ollama => head.starts_with(b"{"),
+        _ => [&b"data"[..], b"event", b"id", b"retry", b":"]
+            .iter()
+            .any(|word| head.starts_with(word) || word.starts_with(head)),
     }
 }
 

@@ -39,6 +39,8 @@ pub struct HttpOptions {
     pub longest_line: usize,
     /// The longest answer.
     pub longest_answer: usize,
+    /// How long a server on this machine has to answer, when nobody said whom to ask. Who has none must not wait for it.
+    pub local_answer: Duration,
     /// Whether the system's proxy is used. Never for this machine itself.
     pub proxy: bool,
     /// Addresses that belong to a login and not to a service.
@@ -56,6 +58,7 @@ impl Default for HttpOptions {
             longest_retry_after: Duration::from_secs(60),
             longest_line: 64 * 1024 * 1024,
             longest_answer: rejoin_record::limits::BODY_BYTES,
+            local_answer: Duration::from_millis(300),
             proxy: true,
             addresses: Addresses::default(),
         }

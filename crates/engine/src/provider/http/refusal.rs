@@ -64,7 +64,7 @@ struct Said {
     message: String,
     /// The word for the kind that a person sees.
     kind: Option<String>,
-    /// Everything that may name the kind, in lower case.
+    /// Everything that may name the kind.
     codes: Vec<String>,
     retry_after: Option<Duration>,
 }
@@ -78,7 +78,9 @@ impl Refusal<'_> {
         }
         let lower = said.message.to_lowercase();
         let codes = &said.codes;
-        let has = |names: &[&str]| codes.iter().any(|code| names.contains(&code.as_str()));
+        let has = |names: &[&str]| {
+            codes.iter().any(|code| names.iter().any(|name| code.eq_ignore_ascii_case(name)))
+        };
         let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let status = self.status.unwrap_or(0);
         let retry_after = self.retry_after.or(said.retry_after);
@@ -232,13 +234,13 @@ fn said(body: &str) -> Said {
         .flat_map(|holder| ["code", "type", "status"].into_iter().filter_map(move |name| holder.given(name)));
     for kind in kinds {
         match kind.kind() {
-            Kind::String => said.codes.extend(kind.as_str().map(|word| word.to_lowercase())),
+            Kind::String => said.codes.extend(kind.as_str().map(std::borrow::Cow::into_owned)),
             Kind::Number => said.codes.push(kind.raw().to_owned()),
             _ => {}
         }
     }
     for detail in holder.given("details").into_iter().flat_map(Value::items) {
-        said.codes.extend(detail.given("reason").and_then(Value::as_str).map(|word| word.to_lowercase()));
+        said.codes.extend(detail.given("reason").and_then(Value::as_str).map(std::borrow::Cow::into_owned));
         let delay = detail.given("retryDelay").and_then(Value::as_str);
         said.retry_after = said.retry_after.or_else(|| seconds(delay?.strip_suffix('s')?));
     }
@@ -264,7 +266,7 @@ fn behind(raw: &str) -> Said {
     let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
     let text = |name| holder.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     let message = text("message").or_else(|| text("error")).unwrap_or_default();
-    let codes = ["code", "type"].into_iter().filter_map(text).map(|code| code.to_lowercase()).collect();
+    let codes = ["code", "type"].into_iter().filter_map(text).collect();
     Said { message, codes, ..Said::default() }
 }
 

@@ -1,0 +1,141 @@
+//! Answers as they arrive: whole, cut, stalled, garbled, without end.
+
+use std::time::{Duration, Instant};
+
+use rejoin_formats::wire::stream::{Delta, End, Stop};
+
+use super::super::{HttpOptions, trial::*};
+use crate::provider::{Progress, Provider as _};
+
+fn words_of(told: &[Progress]) -> Vec<&str> {
+    let word = |progress: &'_ Progress| match progress {
+        Progress::Delta(Delta::Text(word)) => Some(word.clone()),
+        _ => None,
+    };
+    told.iter().filter_map(word).map(|word| &*word.leak()).collect()
+}
+
+#[test]
+fn deltas_come_in_order_and_the_end_is_the_end() {
+    let server = Server::new(vec![Answer::stream(&said(&["a", "b", "c"]))]);
+    let (answer, told) = ask(&provider_at("custom", &server));
+    let answer = answer.unwrap();
+    assert_eq!(words_of(&told), ["a", "b", "c"]);
+    assert_eq!(answer.end, End::Complete(Stop::Done));
+}
+
+/// Once the end was seen nothing more is waited for, even if the connection stays open.
+#[test]
+fn the_end_does_not_wait_for_the_connection() {
+    let server = Server::new(vec![Answer::stream(&said(&["done"])).ending(Ending::Stall)]);
+    let options = HttpOptions { read_timeout: Duration::from_secs(60), ..quick() };
+    let before = Instant::now();
+    let (answer, _) = ask(&provider_with("custom", &server.url, options));
+    assert_eq!(answer.unwrap().end, End::Complete(Stop::Done));
+    assert!(before.elapsed() < Duration::from_secs(30));
+}
+
+/// A provider that fails in the middle: what it said before is kept.
+#[test]
+fn a_failure_in_the_middle_keeps_what_was_said() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n\
+                data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
+    let server = Server::new(vec![Answer::stream(body)]);
+    let (answer, _) = ask(&provider_at("custom", &server));
+    let answer = answer.unwrap();
+    assert_eq!(text(&answer), "so");
+    assert!(matches!(&answer.end, End::Failed(fault) if fault.message == "busy"), "{:?}", answer.end);
+    assert_eq!(server.asked().len(), 1);
+}
+
+/// A line without end stops being read: with something said before it the answer is kept, without it is garbage.
+#[test]
+fn a_line_without_end_is_not_read_for_ever() {
+    let noise = "x".repeat(1 << 16);
+    let server = Server::new(vec![Answer::stream(&noise).ending(Ending::Endless)]);
+    let error = error_of(&provider_at("custom", &server));
+    assert_eq!(error.code(), "GARBAGE", "{error}");
+    assert!(error.to_string().contains("a line of more than 1048576 bytes"), "{error}");
+    assert!(error.to_string().len() < 400, "{error}");
+
+    let begun = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"so\"}}}}]}}\n\n{noise}");
+    let server = Server::new(vec![Answer::stream(&begun.replace('\n', "\r\n")).ending(Ending::Stall)]);
+    let options = HttpOptions { longest_line: 1 << 15, ..quick() };
+    let (answer, _) = ask(&provider_with("custom", &server.url, options));
+    let answer = answer.unwrap();
+    assert_eq!(text(&answer), "so");
+    assert!(matches!(&answer.end, End::Garbage(why) if why.contains("a line")), "{:?}", answer.end);
+}
+
+/// An answer without end stops too, however short its lines are.
+#[test]
+fn an_answer_without_end_is_not_read_for_ever() {
+    let line = ": still thinking\n".repeat(4096);
+    let server = Server::new(vec![Answer::stream(&line).ending(Ending::Endless)]);
+    let options = HttpOptions { longest_answer: 1 << 20, ..quick() };
+    let error = error_of(&provider_with("custom", &server.url, options));
+    assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
+}
+
+#[test]
+fn an_empty_answer_is_said_to_be_one() {
+    for answer in [Answer::stream(""), Answer::json(200, "")] {
+        let server = Server::new(vec![answer]);
+        assert_eq!(error_of(&provider_at("custom", &server)).code(), "EMPTY_ANSWER");
+        assert_eq!(server.asked().len(), 1);
+    }
+}
+
+/// A service that does not stream answers in one piece, and is understood.
+#[test]
+fn an_answer_in_one_piece_is_an_answer() {
+    let body = r#"{"id":"c","object":"chat.completion","model":"m-1","choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":"all at once"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
+    let server = Server::new(vec![Answer::json(200, body)]);
+    let (answer, told) = ask(&provider_at("custom", &server));
+    let answer = answer.unwrap();
+    assert_eq!(text(&answer), "all at once");
+    assert_eq!(words_of(&told), ["all at once"]);
+    assert_eq!(answer.end, End::Complete(Stop::Length));
+    assert_eq!(answer.model.as_deref(), Some("m-1"));
+    assert_eq!(answer.usage.map(|usage| (usage.input, usage.output)), Some((3, 4)));
+}
+
+/// What it is called does not matter: a stream that says that it is JSON is a stream, and JSON that says that it is a stream is
+/// an answer in one piece. Blanks come before either.
+#[test]
+fn an_answer_is_what_it_is_and_not_what_it_is_called() {
+    let stream = format!("\n\n  \n{}", said(&["a", "b"]));
+    let whole = r#" {"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"ab"}}]}"#;
+    for answer in [Answer::json(200, &stream), Answer::stream(whole), Answer::of(200, "", whole)] {
+        let server = Server::new(vec![answer.clone()]);
+        let (received, _) = ask(&provider_at("custom", &server));
+        let received = received.unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        assert_eq!(
+            (text(&received).as_str(), &received.end),
+            ("ab", &End::Complete(Stop::Done)),
+            "{answer:?}"
+        );
+    }
+    // Cut in the middle, it is no whole answer.
+    let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
+    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Cut);
+    let half = &whole[..whole.len() - 9];
+    let server = Server::new(vec![Answer::json(200, half).ending(Ending::Cut)]);
+    assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");
+}
+
+/// Giving up is dropping: the connection goes, and the server notices.
+#[test]
+fn a_dropped_request_is_given_up() {
+    let server = Server::new(vec![Answer::stream("data: {\"choices\":[]}\n\n").ending(Ending::Stall)]);
+    let options = HttpOptions { read_timeout: Duration::from_secs(60), ..quick() };
+    let provider = provider_with("custom", &server.url, options);
+    let request = request(&provider, &[rejoin_record::Message::user("hello")]);
+    let before = Instant::now();
+    run(async {
+        let mut nobody = |_| {};
+        let sending = provider.send(&request, &mut nobody);
+        assert!(tokio::time::timeout(Duration::from_millis(100), sending).await.is_err());
+    });
+    assert!(before.elapsed() < Duration::from_secs(30));
+}
