@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod services;
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,0 +1,65 @@
+//! The binary against every provider with a transport, over real HTTP on loopback.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use support::{
+    Home, Ran,
+    services::{PROVIDERS, Provider, with_keys},
+};
+use testkit::loopback::{Config, Loopback};
+
+/// Runs a command with this provider.
+fn ask(home: &Home, server: &Loopback, provider: &Provider, arguments: &[&str]) -> Ran {
+    let flags = provider.flags(server);
+    let mut all: Vec<&str> = arguments.to_vec();
+    all.extend(flags.iter().map(String::as_str));
+    let mut command = home.command(&all);
+    with_keys(&mut command, server);
+    Ran::of(command.output().unwrap())
+}
+
+/// Nothing that the provider heard was wrong.
+fn nothing_was_refused(server: &Loopback, what: &str) {
+    let violations = server.violations();
+    assert!(violations.is_empty(), "{what}: {violations:#?}");
+}
+
+/// S3-01, S0-03: a turn with tools and reasoning works on every provider, and so does the next one, and one after `resume`.
+#[test]
+fn a_turn_works_on_every_provider() {
+    let server = Loopback::start(Config::default());
+    for provider in PROVIDERS {
+        let home = Home::new("sqlite");
+        let label = provider.label();
+        let first = ask(&home, &server, provider, &["chat", "tools:3 steps:2 think"]);
+        assert_eq!(first.code, 0, "{label}: {}\n{:#?}", first.err, server.violations());
+        nothing_was_refused(&server, &label);
+        let second = ask(&home, &server, provider, &["chat", "tools:1 think and again"]);
+        assert_eq!(second.code, 0, "{label}: {}", second.err);
+        // The same provider without a flag: it is recorded.
+        let mut command = home.command(&["resume", "@", "tools:2 think once more"]);
+        with_keys(&mut command, &server);
+        let third = Ran::of(command.output().unwrap());
+        assert_eq!(third.code, 0, "{label}: {}", third.err);
+        nothing_was_refused(&server, &label);
+        assert!(third.out.contains("once more"), "{label}: {}", third.out);
+        assert_eq!(home.run(&["verify"]).code, 0);
+    }
+}
+
+/// One conversation goes through all providers in turn, twice, with tools and reasoning: every request is accepted.
+#[test]
+fn one_conversation_goes_through_all_providers() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        for (number, provider) in PROVIDERS.iter().chain(PROVIDERS.iter().rev()).enumerate() {
+            let label = provider.label();
+            let ran = ask(home, &server, provider, &["chat", &format!("tools:2 steps:2 think round {number}")]);
+            assert_eq!(ran.code, 0, "{number} {label}: {}\n{:#?}", ran.err, server.violations());
+            nothing_was_refused(&server, &label);
+        }
+        assert_eq!(home.run(&["verify"]).code, 0);
+    });
+}
