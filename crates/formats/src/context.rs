@@ -144,7 +144,16 @@ impl Context {
             write::clean_copy(&mut out, &field.value.as_str().replace(['\n', '\r'], " "));
             out.push('}');
         }
-        out.push_str("]}");
+        out.push(']');
+        if let Some(instructions) = &self.instructions {
+            write::key(&mut out, "instructions");
+            write::string(&mut out, instructions);
+        }
+        if !self.offered.is_empty() {
+            write::key(&mut out, "offered");
+            out.push_str(&offered_json(&self.offered));
+        }
+        out.push('}');
         out
     }
 
@@ -164,7 +173,8 @@ impl Context {
             whole_body: root.get("whole_body").and_then(Value::as_bool).unwrap_or(false),
             before_messages: usize::try_from(before).unwrap_or(0).min(fields.len()),
             fields,
-            ..Self::default()
+            instructions: root.get("instructions").and_then(Value::as_str).map(|text| Text::new(&*text)),
+            offered: root.get("offered").map(offered).unwrap_or_default(),
         })
     }
 
@@ -223,9 +233,21 @@ impl Context {
         Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(Value::has_lone_surrogate))
     }
 
-    /// The declared tools, whatever dialect declares them. Those that cannot be understood are left out.
+    /// Instructions of the conversation's own, if they say anything.
+    #[must_use]
+    pub fn own_instructions(&self) -> Option<&Text> {
+        self.instructions.as_ref().filter(|text| !text.is_blank())
+    }
+
+    /// The declared tools: the conversation's own, then those of the fields.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDeclaration> {
+        self.offered.iter().cloned().chain(self.field_tools()).collect()
+    }
+
+    /// The tools that the fields declare, whatever their dialect. Those that cannot be understood are left out.
+    #[must_use]
+    pub fn field_tools(&self) -> Vec<ToolDeclaration> {
         let Some(raw) = self.get("tools") else { return Vec::new() };
         let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
         let Some(root) = doc.root() else { return Vec::new() };
@@ -267,6 +289,35 @@ impl Context {
             _ => None,
         }
     }
+}
+
+/// Tools of a conversation's own, as they are kept: see [`offered`].
+#[must_use]
+pub fn offered_json(tools: &[ToolDeclaration]) -> String {
+    let mut out = String::from("[");
+    for (index, tool) in tools.iter().enumerate() {
+        out.push_str(if index > 0 { ",{" } else { "{" });
+        write::key(&mut out, "name");
+        write::string(&mut out, &tool.name);
+        if let Some(description) = &tool.description {
+            write::key(&mut out, "description");
+            write::string(&mut out, description);
+        }
+        if let Some(schema) = &tool.schema {
+            write::key(&mut out, "input_schema");
+            // An entry is one line.
+            write::clean_copy(&mut out, &schema.as_str().replace(['\n', '\r'], " "));
+        }
+        out.push('}');
+    }
+    out.push(']');
+    out
+}
+
+/// Tools of a conversation's own, read from a list of `{"name", "description", "input_schema"}`.
+#[must_use]
+pub fn offered(list: Value<'_>) -> Vec<ToolDeclaration> {
+    list.items().filter_map(|value| declaration(value, None)).collect()
 }
 
 /// The name of the list of messages in a dialect's bodies, and the names that its system prompt may stand under.

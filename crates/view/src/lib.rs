@@ -8,6 +8,8 @@
 
 pub mod finding;
 pub mod history;
+pub mod layers;
+pub mod list;
 pub mod path;
 pub mod repair;
 pub mod rules;
@@ -15,6 +17,8 @@ pub mod sound;
 
 pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};
+pub use layers::Layers;
+pub use list::List;
 pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
 pub use rules::Rule;
-pub use sound::{ArgumentsUse, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};
+pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

@@ -5,6 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::list::List;
 use rejoin_record::{Arguments, Block, CallId, Message, Role, ToolCall, ToolResult, json::write};
 
 /// Who speaks in a view. Tools do not: their results belong to the calls.
@@ -31,6 +32,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// What is shown, in order.
+    pub fn items(&self) -> impl Iterator<Item = ItemRef<'_>> {
+        self.items.iter().map(|item| ItemRef { chunk: self, item })
+    }
+
     fn message(&self, index: u32) -> &Arc<Message> {
         &self.messages[(index - self.base) as usize]
     }
@@ -314,14 +320,17 @@ pub struct FirstChange {
 /// A view in which every call has exactly one result and every result its call.
 #[derive(Debug, Clone)]
 pub struct SoundView {
-    pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// What requests were sent with. Views of one running conversation share it.
+    pub(crate) sealed: List<Arc<Chunk>>,
+    /// What was added since.
+    pub(crate) open: Option<Arc<Chunk>>,
     pub(crate) first_change: Option<FirstChange>,
 }
 
 impl SoundView {
     /// The messages of the view, in order.
     pub fn items(&self) -> impl Iterator<Item = ItemRef<'_>> {
-        self.chunks.iter().flat_map(|chunk| chunk.items.iter().map(move |item| ItemRef { chunk, item }))
+        self.chunks().flat_map(|chunk| chunk.items())
     }
 
     /// Its last message.
@@ -332,9 +341,21 @@ impl SoundView {
     }
 
     /// The same, in the chunks that views of one running conversation share.
+    pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
+        self.sealed.iter().chain(&self.open)
+    }
+
+    /// The chunks that never change again, for requests were sent with them. A chunk stands at one place of one conversation,
+    /// so what stands before it is the same in every view that has it.
     #[must_use]
-    pub fn chunks(&self) -> &[Arc<Chunk>] {
-        &self.chunks
+    pub fn sealed(&self) -> &List<Arc<Chunk>> {
+        &self.sealed
+    }
+
+    /// The chunk behind them, if there is one.
+    #[must_use]
+    pub fn open(&self) -> Option<&Arc<Chunk>> {
+        self.open.as_ref()
     }
 
     /// Where the repair pass first changed something.

@@ -17,7 +17,7 @@ use super::{
     writing::{Writing, Written},
 };
 use crate::{
-    context::{Context, surrounding_names},
+    context::{Context, offered, surrounding_names},
     input::{Input, Stream},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     wire::{TooLarge, registry::Dialect},
@@ -258,6 +258,9 @@ fn surroundings(
     if let Some(context) = imported {
         return context;
     }
+    if let Some(context) = entry.as_ref().and_then(of_turns) {
+        return context;
+    }
     let native = messages.iter().find_map(|message| message.native.as_ref());
     let format = format.or(native.map(|native| &*native.format)).unwrap_or_default();
     let dialect = match format {
@@ -276,6 +279,27 @@ fn surroundings(
     }
     context.before_messages = context.fields.len();
     context
+}
+
+/// The surroundings of requests that were sent from here: the entry names who answers.
+fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
+    let doc = Doc::parse(entry.target.as_ref()?.as_str()).ok()?;
+    let target = doc.root()?;
+    target.get("provider")?.as_str()?;
+    let dialect = target.get("dialect").and_then(Value::as_str).and_then(|name| name.parse().ok());
+    let tools = entry.tools.as_ref().and_then(|tools| Doc::parse(tools.as_str()).ok());
+    let mut context = Context {
+        dialect,
+        whole_body: true,
+        instructions: entry.system.clone(),
+        offered: tools.as_ref().and_then(Doc::root).map(offered).unwrap_or_default(),
+        ..Context::default()
+    };
+    if let Some(model) = target.get("model").and_then(Value::as_str) {
+        context.put("model", &crate::wire::render::literal(&model));
+    }
+    context.before_messages = context.fields.len();
+    Some(context)
 }
 
 /// Writes a session as a file of entries: everything, as it was. Views mend it whenever it is read.

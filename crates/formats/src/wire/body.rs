@@ -52,6 +52,12 @@ impl Surroundings {
         }
     }
 
+    /// The value that a field was given.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.set.iter().rev().find(|(set, _)| *set == name)?.1.as_deref()
+    }
+
     /// Whether something was decided about a field.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

@@ -158,7 +158,13 @@ impl Ledger {
     pub fn declares(&mut self, tool: &ToolDeclaration, wire_name: &str, same: bool) -> bool {
         let about =
             |rule, action, subject: String| Finding::new(rule, Position::default(), action).about(subject);
-        if !same && !self.declared.insert(wire_name.to_owned()) {
+        // What was written in this very dialect may repeat itself, but not what the conversation offers.
+        let taken = if same {
+            self.declared.contains(wire_name)
+        } else {
+            !self.declared.insert(wire_name.to_owned())
+        };
+        if taken {
             let finding = about(Rule::ForeignField, Action::LeftOut, format!("tool {}", tool.name));
             self.note(finding.because("it is declared twice"));
             return false;

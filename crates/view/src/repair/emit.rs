@@ -2,7 +2,7 @@
 //!
 //! To change what an orphan becomes, see [`Emitter::result`]; what an unanswered call becomes, [`Emitter::plan`].
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
 
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
+    layers::Layers,
     rules::Rule,
     sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, Place, SoundRole},
 };
@@ -24,7 +25,14 @@ pub(super) struct State {
     next_call: usize,
     next_result: usize,
     /// Ids that we made up, and how many for each original.
-    derived: HashMap<CallId, u32>,
+    derived: Layers<CallId, u32>,
+}
+
+impl State {
+    /// What carries over from here on is shared by copies.
+    pub(super) fn settle(&mut self) {
+        self.derived.settle();
+    }
 }
 
 /// What becomes of one call.
@@ -437,7 +445,7 @@ impl<'h> Emitter<'h> {
 
     /// An id of its own for a call whose id was taken before.
     fn rename(&mut self, id: &CallId, reused: bool) -> Option<CallId> {
-        if !reused && !self.state.derived.contains_key(id) {
+        if !reused && !self.state.derived.contains(id) {
             return None;
         }
         let this = (self.state.next_call - 1) as u32;
@@ -447,7 +455,7 @@ impl<'h> Emitter<'h> {
             let candidate = CallId::from(format!("{id}_{count}"));
             // Only what stands before counts: what comes later must not change what was sent.
             let natural = self.pairing.ids.get(&candidate).is_some_and(|state| state.first_call < this);
-            if !natural && !self.state.derived.contains_key(&candidate) {
+            if !natural && !self.state.derived.contains(&candidate) {
                 self.state.derived.insert(id.clone(), count);
                 self.state.derived.insert(candidate.clone(), 1);
                 return Some(candidate);

@@ -14,6 +14,7 @@ use rejoin_record::{BlockKind, Message};
 use crate::{
     finding::Finding,
     history::{Fate, History, KnownCall},
+    list::List,
     sound::{Chunk, FirstChange, SoundView},
 };
 
@@ -76,10 +77,10 @@ pub fn repair(history: &History, policy: Policy) -> Repaired {
     }
     if sent.next().is_some() {
         work.seal(&history.messages, start..end, 0);
-    } else {
-        work.emit(&history.messages, start..end, 0);
+        return work.finish(None);
     }
-    work.finish()
+    let open = work.emit(&history.messages, start..end, 0);
+    work.finish(open)
 }
 
 /// Makes a sound view, or refuses because the history is not sound as it stands.
@@ -118,7 +119,7 @@ struct Work {
     policy: Policy,
     pairing: pairing::Pairing,
     state: emit::State,
-    chunks: Vec<Arc<Chunk>>,
+    sealed: List<Arc<Chunk>>,
     items: usize,
     findings: Vec<Finding>,
     first_change: Option<FirstChange>,
@@ -130,7 +131,7 @@ impl Work {
             policy,
             pairing: pairing::Pairing::default(),
             state: emit::State::default(),
-            chunks: Vec::new(),
+            sealed: List::default(),
             items: 0,
             findings: Vec::new(),
             first_change: None,
@@ -140,13 +141,20 @@ impl Work {
     /// Closes what is open in a stretch of messages, and makes a chunk of it that nothing changes any more.
     fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
         self.pairing.close_open(self.policy);
-        self.emit(messages, stretch, base);
+        let chunk = self.emit(messages, stretch, base);
+        self.sealed.extend(chunk.map(Arc::new));
+        self.state.settle();
         self.pairing.next_epoch();
     }
 
     /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
-    /// the list.
-    fn emit(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
+    /// the list. None if nothing of it is shown.
+    fn emit(
+        &mut self,
+        messages: &Arc<Vec<Arc<Message>>>,
+        stretch: Range<usize>,
+        base: usize,
+    ) -> Option<Chunk> {
         let list = &messages[stretch.start - base..stretch.end - base];
         let state = std::mem::take(&mut self.state);
         let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
@@ -154,15 +162,14 @@ impl Work {
         self.first_change = self.first_change.or(emit::shift(emitted.first_change, self.items));
         self.findings.extend(emitted.findings);
         self.items += emitted.items.len();
-        if !emitted.items.is_empty() {
-            let messages = Arc::clone(messages);
-            self.chunks.push(Arc::new(Chunk { messages, base: base as u32, items: emitted.items }));
-        }
+        let messages = Arc::clone(messages);
+        (!emitted.items.is_empty()).then_some(Chunk { messages, base: base as u32, items: emitted.items })
     }
 
-    fn finish(self) -> Repaired {
+    fn finish(self, open: Option<Chunk>) -> Repaired {
+        let open = open.map(Arc::new);
         Repaired {
-            view: SoundView { chunks: self.chunks, first_change: self.first_change },
+            view: SoundView { sealed: self.sealed, open, first_change: self.first_change },
             findings: self.findings,
         }
     }
@@ -175,13 +182,15 @@ pub struct Repairer {
     /// Messages after the last seal, and how many stand before them.
     pending: Vec<Arc<Message>>,
     base: usize,
+    /// How many of the findings are of what was sealed before the last seal.
+    earlier: usize,
 }
 
 impl Repairer {
     /// A conversation without messages.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        Self { work: Work::new(policy), pending: Vec::new(), base: 0 }
+        Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0 }
     }
 
     /// Adds a message, with what is known of the calls in it, by block.
@@ -197,6 +206,7 @@ impl Repairer {
     /// A request is sent from here: what stands before will never look different. Calls that are still open are closed
     /// as the policy says.
     pub fn seal(&mut self) {
+        self.earlier = self.work.findings.len();
         let messages = Arc::new(std::mem::take(&mut self.pending));
         let stretch = self.base..self.base + messages.len();
         self.work.seal(&messages, stretch.clone(), self.base);
@@ -233,22 +243,31 @@ impl Repairer {
         self.len() == 0
     }
 
-    /// The view as it is now. Costs what was added since the last seal, a pointer for each chunk before it, and the findings
-    /// so far.
+    /// What was found in everything that is sealed.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.work.findings
+    }
+
+    /// The view as it is now, with the findings of what is new: of what was added since the last seal, or of what it sealed
+    /// if that was the last that happened. Costs just that, however long the conversation is.
     #[must_use]
     pub fn view(&self) -> Repaired {
         let work = &self.work;
+        if self.pending.is_empty() {
+            let view = SoundView { sealed: work.sealed.clone(), open: None, first_change: work.first_change };
+            return Repaired { view, findings: work.findings[self.earlier..].to_vec() };
+        }
         let emitted =
             emit::Emitter::new(work.policy, &work.pairing, &self.pending, self.base, work.state.clone())
                 .run();
         let first_change = work.first_change.or(emit::shift(emitted.first_change, work.items));
-        let mut chunks = work.chunks.clone();
-        if !emitted.items.is_empty() {
+        let open = (!emitted.items.is_empty()).then(|| {
             let messages = Arc::new(self.pending.clone());
-            chunks.push(Arc::new(Chunk { messages, base: self.base as u32, items: emitted.items }));
-        }
-        let findings = work.findings.iter().cloned().chain(emitted.findings).collect();
-        Repaired { view: SoundView { chunks, first_change }, findings }
+            Arc::new(Chunk { messages, base: self.base as u32, items: emitted.items })
+        });
+        let view = SoundView { sealed: work.sealed.clone(), open, first_change };
+        Repaired { view, findings: emitted.findings }
     }
 }
 

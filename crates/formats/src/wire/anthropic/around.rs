@@ -56,14 +56,15 @@ impl Encoder<'_> {
         let taken = ours && (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
-        if taken && self.system.is_empty() && !strip {
+        let instructions = self.target.context.own_instructions();
+        if taken && self.system.is_empty() && !strip && instructions.is_none() {
             return;
         }
         if own.is_some() && !taken {
             let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
             self.ledger.note(finding.about("system"));
         }
-        let mut blocks: Vec<String> = Vec::new();
+        let mut blocks: Vec<String> = instructions.into_iter().map(|text| render::text_block(text)).collect();
         for piece in pieces.iter().filter(|piece| !blank(piece)) {
             let block = piece.block.as_ref().map(Raw::as_str);
             blocks.push(match block {
@@ -74,6 +75,9 @@ impl Encoder<'_> {
         blocks.extend(self.system.iter().map(|text| render::text_block(text)));
         match (&self.system[..], blocks.len()) {
             (_, 0) => around.leave_out("system"),
+            (_, 1) if instructions.is_some() => {
+                around.put("system", render::literal(instructions.map_or("", |text| text)));
+            }
             ([only], 1) => around.put("system", render::literal(only)),
             ([], 1) if !self.same => {
                 let only = pieces.iter().find(|piece| !blank(piece));
@@ -88,14 +92,17 @@ impl Encoder<'_> {
     }
 
     fn tools_field(&mut self, around: &mut Surroundings) {
-        let declared = self.target.context.tools();
+        let context = self.target.context;
+        let declared = context.field_tools();
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
         let marks = self.same && self.surplus_marks > 0;
-        let rebuilt = !self.same || marks || !declared.iter().all(legal);
+        let rebuilt = !self.same || marks || !context.offered.is_empty() || !declared.iter().all(legal);
         let mut tools: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
-        for tool in &declared {
-            let Some(json) = self.declaration(tool) else { continue };
+        let own = context.offered.iter().map(|tool| (tool, false));
+        let same = self.same;
+        for (tool, written) in own.chain(declared.iter().map(|tool| (tool, same))) {
+            let Some(json) = self.declaration(tool, written) else { continue };
             let json = if marks { self.marked(&json, Position::default()).json.into_owned() } else { json };
             tools.push(json);
             names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
@@ -145,12 +152,13 @@ impl Encoder<'_> {
         }
     }
 
-    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
+    /// A tool as it is declared; one that is `written` in this dialect goes out as it is.
+    fn declaration(&mut self, tool: &ToolDeclaration, written: bool) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
-        if !self.ledger.declares(tool, &name, self.same) {
+        if !self.ledger.declares(tool, &name, written) {
             return None;
         }
-        if self.same {
+        if written {
             return Some(render::with_field(tool.raw.as_str(), "name", &render::literal(&name)));
         }
         let mut out = String::from("{\"name\":");

@@ -79,7 +79,7 @@ impl<'t> Encoder<'t> {
     fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
         let same = target.context.dialect == Some(Dialect::Anthropic);
         // Tools stand before every message. That stubs may be declared later changes nothing that was said.
-        let declared = target.context.tools();
+        let declared = target.context.field_tools();
         let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
         let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !renamed;
         let marks = if same { count_marks(view, target) } else { 0 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rejoin_record::{json::write, text::is_blank};
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, render, tools};
+use super::super::{body::Surroundings, names::wire_name, registry::Dialect, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
 use crate::context::ToolChoice;
 
@@ -46,6 +46,10 @@ impl Encoder<'_> {
             around.put("toolConfig", out);
         }
         around.translated(context, choice.is_some());
+        if context.dialect == Some(Dialect::Bedrock) {
+            // The address of a request names it.
+            around.leave_out("model");
+        }
         around
     }
 }

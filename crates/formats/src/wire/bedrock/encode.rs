@@ -112,8 +112,10 @@ struct Sent<'i> {
 }
 
 impl Encoder<'_> {
-    /// Instructions that another dialect keeps outside the list.
+    /// Instructions that stand outside the list: the conversation's own, then another dialect's.
     fn foreign_system(&mut self) {
+        let own = self.target.context.own_instructions();
+        self.system.extend(own.map(|text| text_block(text)));
         let texts = said::of_context(self.target.context, &mut self.ledger);
         self.system.extend(texts.iter().map(|text| text_block(text)));
     }

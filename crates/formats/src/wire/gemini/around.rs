@@ -22,6 +22,7 @@ impl Encoder<'_> {
         self.system_field(&mut around);
         if self.same {
             self.renamed_tools(&mut around);
+            self.offered_tools(&mut around);
         } else {
             let names = self.tools_field(&mut around);
             self.choice_field(&mut around, &names);
@@ -36,7 +37,8 @@ impl Encoder<'_> {
         let own = context.system_field().filter(|_| self.same);
         let twice = own.and_then(|(name, _)| the_other(context, name));
         let taken = twice.is_none() && own.is_none_or(|(_, raw)| is_instruction(raw.as_str()));
-        if self.same && self.system.is_empty() && taken {
+        let instructions = context.own_instructions();
+        if self.same && self.system.is_empty() && taken && instructions.is_none() {
             return;
         }
         if let Some((name, _)) = own.filter(|_| !taken) {
@@ -52,6 +54,7 @@ impl Encoder<'_> {
             around.leave_out(name);
         }
         let said = pieces.iter().filter(|piece| !piece.text.is_blank()).map(|piece| piece.text.as_str());
+        let said = instructions.map(|text| text.as_str()).into_iter().chain(said);
         let parts: Vec<String> = said.chain(self.system.iter().map(String::as_str)).map(text_part).collect();
         let name = own.map_or("systemInstruction", |(name, _)| name);
         if parts.is_empty() {
@@ -91,6 +94,41 @@ impl Encoder<'_> {
                 around.put(name, json);
             }
         }
+    }
+
+    /// The conversation's own tools, before those of the fields; none of these has a name that is taken.
+    fn offered_tools(&mut self, around: &mut Surroundings) {
+        let context = self.target.context;
+        let mut names: Vec<String> = Vec::new();
+        let mut functions: Vec<String> = Vec::new();
+        for tool in &context.offered {
+            let name = gemini_name(&tool.name).into_owned();
+            if self.ledger.declares(tool, &name, false) {
+                functions.push(declaration(tool, &name));
+                names.push(name);
+            }
+        }
+        if functions.is_empty() {
+            return;
+        }
+        let mut own = String::from("{\"functionDeclarations\":");
+        render::array(&mut own, functions.iter().map(String::as_str));
+        own.push('}');
+        let mut list = vec![own];
+        let written = around.value("tools").map(str::to_owned);
+        let written = written.as_deref().or(context.get("tools").map(rejoin_record::Raw::as_str));
+        let doc = written.and_then(|written| Doc::parse(written).ok());
+        for element in doc.as_ref().and_then(Doc::root).into_iter().flat_map(items) {
+            let (json, gone) = without_functions(element, &names);
+            list.extend(json);
+            for name in gone {
+                let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+                self.ledger.note(finding.about(format!("tool {name}")).because("it is declared twice"));
+            }
+        }
+        let mut out = String::new();
+        render::array(&mut out, list.iter().map(String::as_str));
+        around.put("tools", out);
     }
 
     /// Declares the tools of another dialect, and gives their names.
@@ -144,6 +182,43 @@ impl Encoder<'_> {
         out.push_str("}}");
         around.put("toolConfig", out);
     }
+}
+
+/// An element of the list of tools without the functions of these names, and their names; nothing if nothing is left of it.
+fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, Vec<String>) {
+    let mut gone: Vec<String> = Vec::new();
+    let mut out = String::from("{");
+    for (key, value) in element.fields() {
+        let key = key.as_str().unwrap_or_default();
+        let mut json = String::new();
+        if camel(&key) == "functionDeclarations" {
+            let mut kept: Vec<String> = Vec::new();
+            for function in items(value) {
+                let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+                if names.iter().any(|taken| *taken == *gemini_name(&name)) {
+                    gone.push(name.into_owned());
+                } else {
+                    let mut clean = String::new();
+                    write::clean_copy(&mut clean, function.raw());
+                    kept.push(clean);
+                }
+            }
+            if kept.is_empty() && !gone.is_empty() {
+                continue;
+            }
+            render::array(&mut json, kept.iter().map(String::as_str));
+        } else {
+            write::clean_copy(&mut json, value.raw());
+        }
+        write::key(&mut out, &key);
+        out.push_str(&json);
+    }
+    out.push('}');
+    if gone.is_empty() {
+        out.clear();
+        write::clean_copy(&mut out, element.raw());
+    }
+    ((out != "{}" || gone.is_empty()).then_some(out), gone)
 }
 
 /// The system prompt under the other one of its names, where both are given: the API takes one.

@@ -107,7 +107,7 @@ pub(super) struct Call<'i> {
 impl<'t> Encoder<'t> {
     fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(Dialect::Gemini);
-        let renamed = target.context.tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
+        let renamed = target.context.field_tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
         Self {
             target,
             same: target.context.dialect == Some(Dialect::Gemini),

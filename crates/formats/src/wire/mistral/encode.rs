@@ -40,7 +40,7 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         leading: 0,
         last: Last::Instructions,
     };
-    encoder.foreign_system();
+    encoder.instructions();
     for item in view.items() {
         encoder.ledger.left_out_fields(item.message(), item.index());
         match item.role() {
@@ -81,8 +81,11 @@ struct Sent<'i> {
 }
 
 impl Encoder<'_> {
-    /// Instructions that another dialect keeps outside the list come first.
-    fn foreign_system(&mut self) {
+    /// Instructions that stand outside the list come first: the conversation's own, then another dialect's.
+    fn instructions(&mut self) {
+        if let Some(text) = self.target.context.own_instructions() {
+            self.push("system", &render::literal(text));
+        }
         let mut content = Content::default();
         for text in said::of_context(self.target.context, &mut self.ledger) {
             content.text(&text);

@@ -30,7 +30,7 @@ const FAILED: &str = "[error]";
 pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
     let mut encoder =
         Encoder { target, messages: Vec::new(), ledger: Ledger::new(view, false), names: NameMap::default() };
-    encoder.foreign_system();
+    encoder.instructions();
     for item in view.items() {
         encoder.ledger.left_out_fields(item.message(), item.index());
         match item.role() {
@@ -78,8 +78,12 @@ impl Content {
 }
 
 impl Encoder<'_> {
-    /// Instructions that another dialect keeps outside the list come first.
-    fn foreign_system(&mut self) {
+    /// Instructions that stand outside the list come first: the conversation's own, then another dialect's.
+    fn instructions(&mut self) {
+        if let Some(text) = self.target.context.own_instructions() {
+            let content = Content { texts: vec![text.to_string()], images: Vec::new() };
+            self.push("system", &content, Position::default());
+        }
         let mut content = Content::default();
         for text in said::of_context(self.target.context, &mut self.ledger) {
             content.text(&*text);

@@ -14,18 +14,21 @@ impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         let context = self.target.context;
-        let declared = context.tools();
+        let declared = context.field_tools();
         let given = context.fields.iter().any(|field| &*field.name == "tools");
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
         let mut tools: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
-        for tool in &declared {
-            if let Some(json) = self.declaration(tool) {
+        let own = context.offered.iter().map(|tool| (tool, false));
+        let same = self.same;
+        for (tool, written) in own.chain(declared.iter().map(|tool| (tool, same))) {
+            if let Some(json) = self.declaration(tool, written) {
                 tools.push(json);
                 names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
             }
         }
-        if self.same && given && declared.is_empty() && is_empty_list(context.get("tools")) {
+        let offers = !context.offered.is_empty();
+        if self.same && given && !offers && declared.is_empty() && is_empty_list(context.get("tools")) {
             let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
             self.ledger.note(finding.about("tools").because("an empty list is refused"));
             around.leave_out("tools");
@@ -34,7 +37,7 @@ impl Encoder<'_> {
                 self.ledger.note(finding.about("tool_choice").because("there are no tools"));
                 around.leave_out("tool_choice");
             }
-        } else if !tools.is_empty() && (!self.same || !declared.iter().all(legal)) {
+        } else if !tools.is_empty() && (!self.same || offers || !declared.iter().all(legal)) {
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
             around.put("tools", out);
@@ -81,12 +84,13 @@ impl Encoder<'_> {
         }
     }
 
-    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
+    /// A tool as it is declared; one that is `written` in this dialect goes out as it is.
+    fn declaration(&mut self, tool: &ToolDeclaration, written: bool) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
-        if !self.ledger.declares(tool, &name, self.same) {
+        if !self.ledger.declares(tool, &name, written) {
             return None;
         }
-        if self.same {
+        if written {
             return Some(renamed(tool.raw.as_str(), &name));
         }
         let schema = tool.schema.as_ref().map(|schema| {

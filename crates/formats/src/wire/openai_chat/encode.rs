@@ -46,6 +46,7 @@ pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, T
         places: Vec::new(),
         current: 0,
     };
+    encoder.instructions();
     if !same {
         encoder.foreign_system();
     }
@@ -90,6 +91,14 @@ struct Call<'i> {
 }
 
 impl Encoder<'_> {
+    /// The conversation's own instructions stand before everything.
+    fn instructions(&mut self) {
+        if let Some(text) = self.target.context.own_instructions() {
+            let text = render::literal(text);
+            self.push(Outgoing::New(format!("{{\"role\":\"system\",\"content\":{text}}}")));
+        }
+    }
+
     /// Instructions that another dialect keeps outside the list come first.
     fn foreign_system(&mut self) {
         let mut content = Content::default();

@@ -14,32 +14,46 @@ impl Encoder<'_> {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         let context = self.target.context;
-        if let Some(instructions) = &self.instructions {
-            around.put("instructions", render::literal(instructions));
+        let own = context.own_instructions().map(|text| text.as_str());
+        if own.is_some() || self.instructions.is_some() {
+            let texts: Vec<&str> = own.into_iter().chain(self.instructions.as_deref()).collect();
+            around.put("instructions", render::literal(&texts.join("\n\n")));
         }
         if self.same
             && let Some((name, raw)) = context.system_field()
-            && !raw.as_str().starts_with('"')
+            && (own.is_some() || !raw.as_str().starts_with('"'))
         {
-            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-            self.ledger.note(finding.about(name));
-            let texts: Vec<String> = context.system().iter().map(|piece| piece.text.to_string()).collect();
+            if !raw.as_str().starts_with('"') {
+                let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
+                self.ledger.note(finding.about(name));
+            }
+            let system = context.system();
+            let texts = own.into_iter().chain(system.iter().map(|piece| &*piece.text));
+            let texts: Vec<&str> = texts.filter(|text| own.is_none() || !text.is_empty()).collect();
             around.put(name, render::literal(&texts.join("\n\n")));
         }
         self.null_fields(&mut around);
-        let declared = context.tools();
+        let declared = context.field_tools();
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
         let mut tools: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
+        for tool in &context.offered {
+            if let Some(json) = self.declaration(tool, false) {
+                tools.push(json);
+                names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
+            }
+        }
+        let offered = names.len();
         for tool in &declared {
-            if let Some(json) = self.declaration(tool) {
+            if let Some(json) = self.declaration(tool, self.same) {
                 tools.push(json);
                 names.push(wire_name(&tool.name, NAME_LENGTH).into_owned());
             }
         }
         let renamed = !declared.iter().all(legal);
-        if self.same && renamed {
-            around.put("tools", self.renamed_tools());
+        if self.same && (renamed || !context.offered.is_empty()) {
+            tools.truncate(offered);
+            around.put("tools", self.written_tools(tools, &names[..offered]));
         } else if !self.same && !tools.is_empty() {
             let mut out = String::new();
             render::array(&mut out, tools.iter().map(String::as_str));
@@ -70,13 +84,17 @@ impl Encoder<'_> {
         }
     }
 
-    /// The source's own declarations, those with a name that is refused under another one.
-    fn renamed_tools(&mut self) -> String {
+    /// These declarations, and the source's own behind them: those with a name that is refused under another one, none with a
+    /// name that is taken.
+    fn written_tools(&mut self, mut out: Vec<String>, taken: &[String]) -> String {
         let raw = self.target.context.get("tools").map_or("[]", Raw::as_str);
         let doc = Doc::parse(raw);
-        let mut out = Vec::new();
         for tool in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(|root| root.items()) {
             let name = tool.get("name").and_then(|name| name.as_str());
+            let wire = name.as_deref().map(|name| wire_name(name, NAME_LENGTH));
+            if wire.is_some_and(|wire| taken.iter().any(|taken| *taken == *wire)) {
+                continue;
+            }
             let mut json = String::new();
             match name.as_deref().map(|name| (name, wire_name(name, NAME_LENGTH))) {
                 Some((name, wire)) if name != wire => {
@@ -117,9 +135,9 @@ impl Encoder<'_> {
         }
     }
 
-    fn declaration(&mut self, tool: &ToolDeclaration) -> Option<String> {
+    fn declaration(&mut self, tool: &ToolDeclaration, written: bool) -> Option<String> {
         let name = wire_name(&tool.name, NAME_LENGTH);
-        if !self.ledger.declares(tool, &name, self.same) {
+        if !self.ledger.declares(tool, &name, written) {
             return None;
         }
         let mut out = String::from("{\"type\":\"function\",\"name\":");

@@ -35,7 +35,7 @@ const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
     let same = target.context.dialect == Some(Dialect::OpenAiResponses);
     // Tools stand before every item; a new name for one of them is a change.
-    let declared = target.context.tools();
+    let declared = target.context.field_tools();
     let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
     let intact = target.keeps_reasoning_of(Dialect::OpenAiResponses) && !renamed;
     let mut encoder = Encoder {

@@ -1,0 +1,145 @@
+//! A list that grows at its end, and that its readers share.
+//!
+//! To copy it costs nothing, however long it is: a copy is the same slots and a length of its own. What was pushed never
+//! moves and never changes, so that whoever holds a copy may read while somebody else pushes.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+/// How many values the first segment holds; each one behind it holds twice as many as the one before.
+const FIRST: usize = 8;
+/// Enough for any list that fits into memory.
+const SEGMENTS: usize = 40;
+
+type Segment<T> = Box<[OnceLock<T>]>;
+
+/// A list that grows at its end.
+pub struct List<T> {
+    segments: Arc<[OnceLock<Segment<T>>; SEGMENTS]>,
+    len: usize,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { segments: Arc::new([const { OnceLock::new() }; SEGMENTS]), len: 0 }
+    }
+}
+
+impl<T> Clone for List<T> {
+    fn clone(&self) -> Self {
+        Self { segments: Arc::clone(&self.segments), len: self.len }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The segment that holds a place, and where in it.
+fn place(index: usize) -> (usize, usize) {
+    let segment = (index / FIRST + 1).ilog2() as usize;
+    (segment, index - FIRST * ((1 << segment) - 1))
+}
+
+impl<T> List<T> {
+    /// How many values it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The value at a place.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        if index >= self.len {
+            return None;
+        }
+        let (segment, slot) = place(index);
+        self.segments[segment].get()?[slot].get()
+    }
+
+    /// The last value.
+    #[must_use]
+    pub fn last(&self) -> Option<&T> {
+        self.get(self.len.checked_sub(1)?)
+    }
+
+    /// The values, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.range(0, self.len)
+    }
+
+    /// The values from one place to another, in order.
+    pub fn range(&self, from: usize, to: usize) -> impl DoubleEndedIterator<Item = &T> {
+        (from..to.min(self.len)).filter_map(|index| self.get(index))
+    }
+}
+
+impl<T: Clone> List<T> {
+    /// Adds a value at the end. Other copies do not see it.
+    ///
+    /// Costs nothing but itself as long as one copy grows. If another one grew first, this one gets slots of its own.
+    pub fn push(&mut self, value: T) {
+        let (segment, slot) = place(self.len);
+        let slots = self.segments[segment]
+            .get_or_init(|| std::iter::repeat_with(OnceLock::new).take(FIRST << segment).collect());
+        if let Err(value) = slots[slot].set(value) {
+            let mut own = Self::default();
+            self.iter().for_each(|value| own.push(value.clone()));
+            own.push(value);
+            *self = own;
+        } else {
+            self.len += 1;
+        }
+    }
+}
+
+impl<T: Clone> Extend<T> for List<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_follow_each_other() {
+        let mut expected = (0, 0);
+        for index in 0..10_000 {
+            assert_eq!(place(index), expected);
+            expected.1 += 1;
+            if expected.1 == FIRST << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_share_what_they_have_in_common() {
+        let mut list = List::default();
+        list.extend((0..100).map(Arc::new));
+        let copy = list.clone();
+        list.push(Arc::new(100));
+        assert_eq!((list.len(), copy.len(), copy.get(100)), (101, 100, None));
+        assert!(Arc::ptr_eq(list.get(99).unwrap(), copy.get(99).unwrap()));
+        assert!(Arc::ptr_eq(&list.segments, &copy.segments));
+        // The other one took the slot: this one goes its own way.
+        let mut other = copy.clone();
+        other.push(Arc::new(-1));
+        assert_eq!((**other.last().unwrap(), **list.last().unwrap()), (-1, 100));
+        assert_eq!(other.iter().rev().take(2).map(|value| **value).collect::<Vec<_>>(), [-1, 99]);
+        assert_eq!(list.range(98, 500).map(|value| **value).collect::<Vec<_>>(), [98, 99, 100]);
+    }
+}
