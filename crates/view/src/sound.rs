@@ -336,7 +336,8 @@ impl SoundView {
     /// Its last message.
     #[must_use]
     pub fn last(&self) -> Option<ItemRef<'_>> {
-        let chunk = self.chunks.iter().rev().find(|chunk| !chunk.items.is_empty())?;
+        // No chunk is empty.
+        let chunk = self.open.as_ref().or(self.sealed.last())?;
         Some(ItemRef { chunk, item: chunk.items.last()? })
     }
 

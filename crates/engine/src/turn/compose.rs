@@ -32,8 +32,6 @@ pub(super) struct Composer {
     seals: usize,
     compactions: usize,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
-    /// How many findings of the repairer were told.
-    told: usize,
 }
 
 /// A request that is ready to be sent.
@@ -58,7 +56,6 @@ impl Composer {
             seals: 0,
             compactions: 0,
             draft: None,
-            told: 0,
         }
     }
 
@@ -101,7 +98,7 @@ impl Composer {
 
     fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
-        (self.pushed, self.seals, self.told) = (0, 0, 0);
+        (self.pushed, self.seals) = (0, 0);
         self.draft = None;
     }
 
@@ -150,19 +147,17 @@ impl Composer {
             .is_some_and(|item| item.role() == SoundRole::Assistant && item.exchanges().next().is_none())
     }
 
-    /// What was found so far that nobody was told of.
+    /// What was found in what no request was sent with yet.
     pub(super) fn findings(&mut self) -> Vec<Finding> {
         self.push();
-        let findings = self.repairer.view().findings;
-        let new = findings.get(self.told..).unwrap_or_default().to_vec();
-        self.told = findings.len();
-        new
+        let sent = self.walk.sent()[..self.seals].last();
+        if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.repairer.view().findings }
     }
 
     /// Everything that was found.
     pub(super) fn all_findings(&mut self) -> Vec<Finding> {
-        self.push();
-        self.repairer.view().findings
+        let new = self.findings();
+        self.repairer.findings().iter().cloned().chain(new).collect()
     }
 
     /// Whether there is nothing to show a model.
@@ -178,11 +173,9 @@ impl Composer {
     ) -> Result<Composed, ProviderError> {
         self.push();
         let repaired = self.repairer.view();
-        let findings = repaired.findings.get(self.told..).unwrap_or_default().to_vec();
-        self.told = repaired.findings.len();
         let mut composed = Composed {
             request: Request { view: repaired.view, context: Arc::clone(context), body: None },
-            findings,
+            findings: repaired.findings,
             prefix: None,
         };
         let Some(dialect) = endpoint.dialect else { return Ok(composed) };
