@@ -39,7 +39,7 @@ fn a_turn_works_on_every_provider() {
         let second = ask(&home, &server, provider, &["chat", "tools:1 think and again"]);
         assert_eq!(second.code, 0, "{label}: {}", second.err);
         // The same provider without a flag: it is recorded.
-        let mut command = home.command(&["resume", "@", "tools:2 think once more"]);
+        let mut command = home.command(&["resume", "@", "think once more"]);
         with_keys(&mut command, &server);
         let third = Ran::of(command.output().unwrap());
         assert_eq!(third.code, 0, "{label}: {}", third.err);

@@ -1,0 +1,265 @@
+//! Kill it at any moment, on any provider, and go on: real processes, real SIGKILLs, real HTTP.
+//!
+//! `REJOIN_KILLS` says how many runs (50 if it does not), `REJOIN_KILL_SEED` which; `cargo xtask kill` runs 500.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use support::{
+    Home, Ran, STORES,
+    services::{PROVIDERS, Provider, with_keys},
+};
+use testkit::loopback::{Config, Fault, Loopback};
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides.max(1)
+    }
+}
+
+/// What a process acknowledged before it was killed.
+#[derive(Debug, Default)]
+struct Seen {
+    conversation: Option<String>,
+    /// Messages of the model.
+    answered: Vec<String>,
+    /// Calls whose result was told.
+    ended: Vec<String>,
+    /// Whether a request left: what was said before it is stored.
+    asked: bool,
+    /// Whether it came to its end before it was killed.
+    finished: bool,
+}
+
+/// Runs a command and kills it after a while.
+fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    let reader = thread::spawn(move || {
+        let mut seen = Seen::default();
+        for line in lines.lines().map_while(Result::ok) {
+            // The last line may be cut off with the process.
+            let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
+            let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+            match event["type"].as_str().unwrap_or_default() {
+                "started" => seen.conversation = Some(text("conversation")),
+                "asking" => seen.asked = true,
+                "answered" => seen.answered.push(text("entry")),
+                "call_ended" => seen.ended.push(text("id")),
+                "ended" => seen.finished = true,
+                _ => {}
+            }
+        }
+        seen
+    });
+    let began = Instant::now();
+    while began.elapsed() < after && child.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_micros(300));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+/// What the record says.
+struct Record {
+    ids: HashSet<String>,
+    messages: usize,
+    /// For each call, how often it was set running, and how many results it has.
+    running: HashMap<(String, u64), usize>,
+    results: HashMap<String, usize>,
+}
+
+impl Record {
+    fn of(home: &Home, id: &str) -> Self {
+        let text = home.out(&["history", "export", id, "--to", "jsonl"]);
+        let mut record =
+            Self { ids: HashSet::new(), messages: 0, running: HashMap::new(), results: HashMap::new() };
+        for line in text.lines() {
+            let entry: Value = serde_json::from_str(line).unwrap();
+            record.ids.insert(entry["id"].as_str().unwrap().to_owned());
+            match entry["type"].as_str().unwrap() {
+                "message" => {
+                    record.messages += 1;
+                    // Whatever the body looks like, a result names its call.
+                    for call in result_ids(&entry) {
+                        *record.results.entry(call).or_default() += 1;
+                    }
+                }
+                "turn" if entry["body"]["state"] == "call-running" => {
+                    let call = &entry["body"]["call"];
+                    let key = (call["entry"].as_str().unwrap().to_owned(), call["block"].as_u64().unwrap());
+                    *record.running.entry(key).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        record
+    }
+}
+
+/// The calls that a message of a tool answers.
+fn result_ids(entry: &Value) -> Vec<String> {
+    let body = &entry["body"];
+    if body["role"] != "tool" {
+        return Vec::new();
+    }
+    let blocks = body["blocks"].as_array().cloned().unwrap_or_default();
+    blocks.iter().filter_map(|block| Some(block["result"]["for"].as_str()?.to_owned())).collect()
+}
+
+fn command(home: &Home, server: &Loopback, provider: Option<&Provider>, arguments: &[&str]) -> std::process::Command {
+    let flags = provider.map(|provider| provider.flags(server)).unwrap_or_default();
+    let mut all: Vec<&str> = arguments.to_vec();
+    all.extend(flags.iter().map(String::as_str));
+    let mut command = home.command(&all);
+    with_keys(&mut command, server);
+    command
+}
+
+/// One run: a turn is killed, perhaps twice or three times, and goes on.
+fn run(number: u64, server: &Loopback) -> Result<bool, String> {
+    let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed());
+    let home = Home::new(STORES[(number % 2) as usize]);
+    std::fs::create_dir_all(home.path("here")).unwrap();
+    std::fs::write(home.path("here").join("notes.txt"), "a note\n".repeat(200)).unwrap();
+    let mut provider = &PROVIDERS[(number as usize / 2) % PROVIDERS.len()];
+    let label = format!("run {number} on {} and {}", provider.label(), home.store.split(':').next().unwrap());
+    let fail = |what: String| Err(format!("{label}: {what}"));
+    let mut id: Option<String> = None;
+    let mut known: Option<Record> = None;
+    let mut interrupted = false;
+    for round in 0..=dice.roll(3) {
+        let said = format!("tools:{} steps:{} think round {round}", 1 + dice.roll(4), 1 + dice.roll(3));
+        let mut arguments = vec!["chat", "--json", said.as_str()];
+        let rerun = dice.roll(4) == 0;
+        if let Some(id) = &id {
+            // As a person would: resume, with a word or by running again what has no result; sometimes on another provider.
+            arguments = vec!["resume", "--json", id];
+            if rerun {
+                arguments.extend(["--on-broken", "rerun"]);
+            }
+            arguments.push(&said);
+            if dice.roll(4) == 0 {
+                provider = &PROVIDERS[dice.roll(PROVIDERS.len() as u64) as usize];
+            }
+        }
+        let after = Duration::from_micros(dice.roll(140_000));
+        let seen = run_and_kill(command(&home, server, Some(provider), &arguments), after);
+        interrupted |= !seen.finished;
+        id = id.or(seen.conversation.clone());
+        let Some(id) = &id else { continue };
+        if seen.conversation.is_none() && known.is_none() {
+            continue;
+        }
+        let record = Record::of(&home, id);
+        for entry in &seen.answered {
+            if !record.ids.contains(entry) {
+                return fail(format!("the model's message {entry} was acknowledged and is missing"));
+            }
+        }
+        for call in &seen.ended {
+            if !record.results.contains_key(call) {
+                return fail(format!("the result of {call} was acknowledged and is missing"));
+            }
+        }
+        if let Some(known) = &known {
+            if !known.ids.is_subset(&record.ids) {
+                return fail(String::from("an entry that was there is gone"));
+            }
+            for (call, times) in &known.running {
+                let now = record.running.get(call).copied().unwrap_or(0);
+                if now > *times && !rerun {
+                    return fail(format!("{call:?} was run again, and nobody asked for it"));
+                }
+            }
+        }
+        for (call, results) in &record.results {
+            if *results > 1 && !call.is_empty() {
+                return fail(format!("{call} has {results} results: it was run again"));
+            }
+        }
+        if seen.asked && record.messages == 0 {
+            return fail(String::from("a request left before what was said was stored"));
+        }
+        known = Some(record);
+    }
+    let Some(id) = id else { return Ok(interrupted) };
+    let last = command(&home, server, None, &["resume", &id, "and now the end"]).output().unwrap();
+    let ran = Ran::of(last);
+    if ran.code != 0 {
+        return fail(format!("resume failed with {}: {}", ran.code, ran.err));
+    }
+    let verified = home.run(&["verify"]);
+    if verified.code != 0 {
+        return fail(format!("verify: {}{}", verified.out, verified.err));
+    }
+    let violations = server.violations();
+    if !violations.is_empty() {
+        return fail(format!("the provider refused: {violations:#?}"));
+    }
+    Ok(interrupted)
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
+}
+
+fn seed() -> u64 {
+    number("REJOIN_KILL_SEED", 7)
+}
+
+/// S2-38, S2-39, S2-34: killed at random moments in turns of several tools, on every provider and both stores. `resume` goes on,
+/// the provider sees nothing unsound, nothing that was acknowledged is missing, no call that completed runs again, and the
+/// store verifies.
+#[test]
+fn killed_at_any_moment() {
+    let runs = number("REJOIN_KILLS", 50);
+    let next = AtomicUsize::new(0);
+    let problems = Mutex::new(Vec::new());
+    let hit = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                // A server for each thread: what one refuses is told by the run that caused it.
+                let server = Loopback::start(Config::default());
+                server.always(Fault::Slow(Duration::from_micros(700)));
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed) as u64;
+                    if number >= runs {
+                        break;
+                    }
+                    match run(number, &server) {
+                        Ok(interrupted) => {
+                            hit.fetch_add(usize::from(interrupted), Ordering::Relaxed);
+                        }
+                        Err(problem) => problems.lock().unwrap().push(problem),
+                    }
+                    server.forget();
+                }
+            });
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    println!("{runs} runs, {} of them killed in the middle of a turn", hit.load(Ordering::Relaxed));
+    assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
+    assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
+}
