@@ -8,10 +8,12 @@ mod encode;
 mod marks;
 mod results;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
-use crate::convert::Target;
+use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct Anthropic;
@@ -23,8 +25,8 @@ impl Wire for Anthropic {
     fn provider(&self) -> &'static str {
         "Anthropic"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        encode::encode(view, target)
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)

@@ -9,10 +9,12 @@ mod encode;
 mod pieces;
 mod results;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
-use crate::convert::Target;
+use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct Gemini;
@@ -24,8 +26,8 @@ impl Wire for Gemini {
     fn provider(&self) -> &'static str {
         "Google"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        Ok(encode::encode(view, target))
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)

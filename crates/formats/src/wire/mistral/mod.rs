@@ -5,10 +5,12 @@ pub mod checker;
 mod decode;
 mod encode;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
-use crate::convert::Target;
+use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct Mistral;
@@ -20,8 +22,8 @@ impl Wire for Mistral {
     fn provider(&self) -> &'static str {
         "Mistral"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        encode::encode(view, target)
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
