@@ -51,7 +51,8 @@ struct Seen {
 
 /// Runs a command and kills it after a while.
 fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap());
     let reader = thread::spawn(move || {
         let mut seen = Seen::default();
@@ -126,7 +127,12 @@ fn result_ids(entry: &Value) -> Vec<String> {
     blocks.iter().filter_map(|block| Some(block["result"]["for"].as_str()?.to_owned())).collect()
 }
 
-fn command(home: &Home, server: &Loopback, provider: Option<&Provider>, arguments: &[&str]) -> std::process::Command {
+fn command(
+    home: &Home,
+    server: &Loopback,
+    provider: Option<&Provider>,
+    arguments: &[&str],
+) -> std::process::Command {
     let flags = provider.map(|provider| provider.flags(server)).unwrap_or_default();
     let mut all: Vec<&str> = arguments.to_vec();
     all.extend(flags.iter().map(String::as_str));

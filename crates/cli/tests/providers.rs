@@ -56,7 +56,8 @@ fn one_conversation_goes_through_all_providers() {
     Home::each(|home| {
         for (number, provider) in PROVIDERS.iter().chain(PROVIDERS.iter().rev()).enumerate() {
             let label = provider.label();
-            let ran = ask(home, &server, provider, &["chat", &format!("tools:2 steps:2 think round {number}")]);
+            let ran =
+                ask(home, &server, provider, &["chat", &format!("tools:2 steps:2 think round {number}")]);
             assert_eq!(ran.code, 0, "{number} {label}: {}\n{:#?}", ran.err, server.violations());
             nothing_was_refused(&server, &label);
         }

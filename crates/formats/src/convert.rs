@@ -1,6 +1,8 @@
 //! From a session to a request body: repair, then encode.
 
-use rejoin_record::Reasoning;
+use std::sync::Arc;
+
+use rejoin_record::{Origin, Reasoning, Text};
 use rejoin_view::{Finding, OnBroken, Refused, SoundView, repair_or_refuse};
 
 use crate::{
@@ -19,31 +21,125 @@ pub struct Target<'a> {
     /// Whether a trailing assistant message gets the closing user message that some dialects demand. A session file does
     /// without: whoever goes on with it speaks next.
     pub closes: bool,
+    /// What becomes of cache marks.
+    pub marks: Marks,
+    /// Who answers, if that is known: reasoning that was issued elsewhere does not go there.
+    pub issuer: Option<&'a Origin>,
+}
+
+/// What becomes of cache marks, where a dialect has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Marks {
+    /// Those of the source stay, as many as the provider takes.
+    #[default]
+    AsWritten,
+    /// There are none.
+    LeftOut,
+    /// They are placed anew: at the end of what stands before the messages, and of the last two user messages.
+    Placed,
 }
 
 impl<'a> Target<'a> {
     /// A request of what stands in this context, to whatever model it names.
     #[must_use]
     pub fn of(context: &'a Context) -> Self {
-        Self { model: None, context, closes: true }
+        Self { model: None, context, closes: true, marks: Marks::AsWritten, issuer: None }
+    }
+}
+
+/// What an encoder keeps of a target.
+#[derive(Debug)]
+pub struct Settings {
+    /// The model, if one is named.
+    pub model: Option<String>,
+    /// What surrounds the messages.
+    pub context: Context,
+    /// Whether a trailing assistant message gets a closing user message.
+    pub closes: bool,
+    /// What becomes of cache marks.
+    pub marks: Marks,
+    /// Who answers, if that is known.
+    pub issuer: Option<Origin>,
+    /// The model that the context names.
+    source_model: Option<String>,
+}
+
+/// What reasoning is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bond {
+    /// To somebody else, or to something that is not known: it does not go out.
+    Elsewhere,
+    /// To everything before it, which has this hash.
+    Prefix(Text),
+    /// To who issued it, who is the one that answers.
+    Issuer,
+    /// To what it was read with: it goes out as long as nothing before it was changed.
+    Source,
+}
+
+impl Settings {
+    /// What a target says.
+    #[must_use]
+    pub fn of(target: &Target<'_>) -> Arc<Self> {
+        Arc::new(Self {
+            model: target.model.map(str::to_owned),
+            context: target.context.clone(),
+            closes: target.closes,
+            marks: target.marks,
+            issuer: target.issuer.cloned(),
+            source_model: target.context.model(),
+        })
     }
 
     /// Whether reasoning that the source carries was issued where the request goes.
     #[must_use]
     pub fn keeps_reasoning_of(&self, dialect: Dialect) -> bool {
-        let same_model = match (self.model, self.context.model()) {
+        let same_model = match (&self.model, &self.source_model) {
             (Some(target), Some(source)) => target == source,
             _ => true,
         };
         self.context.dialect == Some(dialect) && same_model
     }
 
-    /// Whether this very reasoning came from the model that the request goes to. One conversation may have used several.
+    /// What this reasoning is bound to, in a request of that dialect.
     #[must_use]
-    pub fn is_by_its_model(&self, reasoning: &Reasoning) -> bool {
-        let Some(origin) = &reasoning.origin.model else { return true };
-        let context = self.context.model();
-        self.model.or(context.as_deref()).is_none_or(|model| model == origin.as_str())
+    pub fn bond(&self, reasoning: &Reasoning, dialect: Dialect) -> Bond {
+        let origin = &reasoning.origin;
+        let here = self.issuer.as_ref();
+        let by_its_model = self.is_by_its_model(origin);
+        let spoken_here = origin.dialect.as_deref() == Some(dialect.name());
+        // What is known of both sides is the same.
+        let same = |theirs: &Option<Text>, ours: fn(&Origin) -> &Option<Text>| {
+            here.is_none_or(|here| theirs == ours(here))
+        };
+        let same_provider = same(&origin.provider, |here| &here.provider);
+        match &origin.prefix {
+            _ if origin.incomplete => Bond::Elsewhere,
+            Some(prefix) if reasoning.sealed => {
+                let issued_here = same_provider
+                    && same(&origin.endpoint, |here| &here.endpoint)
+                    && same(&origin.account, |here| &here.account)
+                    && same(&origin.model, |here| &here.model)
+                    && same(&origin.dialect, |here| &here.dialect);
+                let issued_here = issued_here && spoken_here && by_its_model;
+                if issued_here { Bond::Prefix(prefix.clone()) } else { Bond::Elsewhere }
+            }
+            // It was recorded with who said it.
+            _ if origin.provider.is_some() && !reasoning.sealed => {
+                let ours = spoken_here && by_its_model && same_provider;
+                if ours { Bond::Issuer } else { Bond::Elsewhere }
+            }
+            _ if !by_its_model || (origin.provider.is_some() && !same_provider) => Bond::Elsewhere,
+            _ => Bond::Source,
+        }
+    }
+
+    /// Whether something came from the model that the request goes to. One conversation may have used several.
+    fn is_by_its_model(&self, origin: &Origin) -> bool {
+        let Some(model) = &origin.model else { return true };
+        let issuer = self.issuer.as_ref().and_then(|issuer| issuer.model.as_deref());
+        let here = issuer.or(self.model.as_deref()).or(self.source_model.as_deref());
+        here.is_none_or(|here| here == model.as_str())
     }
 }
 

@@ -3,25 +3,40 @@
 use std::sync::Arc;
 
 use rejoin_record::{Text, block::Origin};
-use rejoin_view::{Finding, SoundView};
+use rejoin_view::{Chunk, Finding, List, SoundView};
 
 use crate::{
     context::Context,
-    convert::Target,
-    wire::{TooLarge, registry::Dialect},
+    convert::{Marks, Settings, Target},
+    wire::{TooLarge, outline::Encode, registry::Dialect},
 };
 
 /// A request body as pieces of JSON that make up the whole when they are put one behind the other.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
-    pieces: Vec<Arc<str>>,
+    stretches: Vec<Stretch>,
     length: usize,
+}
+
+/// Some pieces of a body.
+#[derive(Debug, Clone)]
+enum Stretch {
+    /// One that no other body has.
+    Own(Arc<str>),
+    /// From one place to another in a list that bodies share.
+    Shared(List<Arc<str>>, usize, usize),
 }
 
 impl Body {
     /// The pieces, in order.
     pub fn pieces(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.pieces.iter()
+        self.stretches.iter().flat_map(|stretch| {
+            let (own, shared) = match stretch {
+                Stretch::Own(piece) => (Some(piece), None),
+                Stretch::Shared(list, from, to) => (None, Some(list.range(*from, *to))),
+            };
+            own.into_iter().chain(shared.into_iter().flatten())
+        })
     }
 
     /// How many bytes they are.
@@ -39,7 +54,29 @@ impl Body {
 
 impl std::fmt::Display for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.pieces.iter().try_for_each(|piece| f.write_str(piece))
+        self.pieces().try_for_each(|piece| f.write_str(piece))
+    }
+}
+
+impl Body {
+    /// Adds a piece that no other body has.
+    pub(crate) fn own(&mut self, piece: String) {
+        if !piece.is_empty() {
+            self.length += piece.len();
+            self.stretches.push(Stretch::Own(Arc::from(piece)));
+        }
+    }
+
+    /// Adds pieces of a list that bodies share. Their bytes are counted apart: nobody looks at all of them.
+    pub(crate) fn shared(&mut self, list: &List<Arc<str>>, from: usize, to: usize) {
+        if from < to {
+            self.stretches.push(Stretch::Shared(list.clone(), from, to));
+        }
+    }
+
+    /// Counts bytes of shared pieces.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.length += bytes;
     }
 }
 
@@ -57,30 +94,105 @@ pub struct Drafted {
 }
 
 /// What is needed to write the next request.
-#[derive(Debug)]
 pub struct Draft {
     dialect: Dialect,
-    context: Context,
-    model: Option<String>,
-    issuer: Origin,
+    settings: Arc<Settings>,
+    /// What was sealed so far, encoded; none before the first request.
+    sealed: Option<Sealed>,
+    /// What was found around the messages, which is said once.
+    around: Vec<Finding>,
+}
+
+/// Chunks that are encoded.
+struct Sealed {
+    encoder: Box<dyn Encode>,
+    /// How many chunks, and the last of them.
+    chunks: usize,
+    last: Option<Arc<Chunk>>,
+    /// How many items.
+    items: usize,
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let encoded = self.sealed.as_ref().map_or(0, |sealed| sealed.items);
+        f.debug_struct("Draft")
+            .field("dialect", &self.dialect)
+            .field("encoded", &encoded)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Draft {
     /// A conversation of which nothing was sent yet. `issuer` says who answers: reasoning from elsewhere does not go there.
     #[must_use]
     pub fn new(dialect: Dialect, context: Context, model: Option<String>, issuer: Origin) -> Self {
-        Self { dialect, context, model, issuer }
+        let target = Target {
+            model: model.as_deref(),
+            marks: Marks::LeftOut,
+            issuer: Some(&issuer),
+            ..Target::of(&context)
+        };
+        Self { dialect, settings: Settings::of(&target), sealed: None, around: Vec::new() }
     }
 
-    /// The request of a view that begins as the view before it did.
+    /// The same with cache marks, where the dialect has them.
+    #[must_use]
+    pub fn with_cache_marks(mut self) -> Self {
+        let settings = &*self.settings;
+        let target = Target {
+            model: settings.model.as_deref(),
+            marks: Marks::Placed,
+            issuer: settings.issuer.as_ref(),
+            ..Target::of(&settings.context)
+        };
+        self.settings = Settings::of(&target);
+        self.sealed = None;
+        self
+    }
+
+    /// The request of a view. What was sealed in it and encoded before is not encoded again; a view that does not begin
+    /// with that is encoded as a whole.
     ///
     /// # Errors
     /// If the provider takes nothing this large.
     pub fn request(&mut self, view: &SoundView) -> Result<Drafted, TooLarge> {
-        let _ = &self.issuer;
-        let target = Target { model: self.model.as_deref(), ..Target::of(&self.context) };
-        let encoded = self.dialect.wire().encode(view, &target)?;
-        let body = Body { length: encoded.body.len(), pieces: vec![Arc::from(encoded.body)] };
-        Ok(Drafted { body, findings: encoded.findings, names: encoded.names, prefix: None })
+        let goes_on = |sealed: &Sealed| match (&sealed.last, sealed.chunks.checked_sub(1)) {
+            (Some(last), Some(place)) => {
+                view.sealed().get(place).is_some_and(|chunk| Arc::ptr_eq(chunk, last))
+            }
+            _ => true,
+        };
+        let wire = self.dialect.wire();
+        let settings = &self.settings;
+        let begin = || Sealed { encoder: wire.encoder(settings, view), chunks: 0, last: None, items: 0 };
+        let sealed = self.sealed.take().filter(goes_on);
+        let sealed = self.sealed.insert(sealed.unwrap_or_else(begin));
+        sealed.encoder.changed_from(view.first_change());
+        sealed.take(view.sealed());
+        let mut findings = sealed.encoder.take_findings();
+        let mut encoder = sealed.encoder.copy();
+        let open = view.open().into_iter().flat_map(|chunk| chunk.items());
+        open.enumerate().for_each(|(place, item)| encoder.item(sealed.items + place, item));
+        findings.extend(encoder.take_findings());
+        let (body, rest) = encoder.finish(view)?.into_body();
+        let said = std::mem::replace(&mut self.around, rest.findings);
+        findings.extend(self.around.iter().filter(|finding| !said.contains(finding)).cloned());
+        Ok(Drafted { body, findings, names: rest.names, prefix: Some(rest.prefix) })
+    }
+}
+
+impl Sealed {
+    /// Encodes the chunks that are new.
+    fn take(&mut self, chunks: &List<Arc<Chunk>>) {
+        for chunk in chunks.range(self.chunks, chunks.len()) {
+            for item in chunk.items() {
+                self.encoder.item(self.items, item);
+                self.items += 1;
+            }
+        }
+        self.chunks = chunks.len();
+        self.last = chunks.last().cloned();
+        self.encoder.settle();
     }
 }

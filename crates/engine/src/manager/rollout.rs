@@ -63,7 +63,7 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     }
     let view = repair(&History::of(messages.iter().cloned()), Policy::Keep).view;
     let context = Context::default();
-    let target = Target { model: None, context: &context, closes: false };
+    let target = Target { closes: false, ..Target::of(&context) };
     let encoded =
         Dialect::OpenAiResponses.wire().encode(&view, &target).map_err(|error| error.to_string())?;
     let doc = Doc::parse(&encoded.body).map_err(|error| error.reason.to_owned())?;

@@ -186,7 +186,9 @@ impl Composer {
             Some((_, _, draft)) => draft,
             None => {
                 let model = Some(endpoint.model.clone());
-                let draft = Draft::new(dialect, Context::clone(context), model, endpoint.origin());
+                // Whoever has a cache is told what to keep in it.
+                let draft =
+                    Draft::new(dialect, Context::clone(context), model, endpoint.origin()).with_cache_marks();
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rejoin_record::json::write;
+use rejoin_record::{Raw, json::write};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use crate::{
     context::{Context, Field, surrounding_names},
-    convert::Target,
-    wire::{registry::Dialect, render},
+    convert::Settings,
+    wire::registry::Dialect,
 };
 
 /// What a dialect says about one top-level field of the source.
@@ -73,25 +73,23 @@ impl Surroundings {
     }
 }
 
-/// Writes the body: same dialect, all fields come back in order; another one, only what was translated.
-pub fn write_body(
-    target: &Target<'_>,
+/// Writes what stands before the messages and what stands behind them: same dialect, all fields come back in order; another
+/// one, only what was translated.
+pub fn write_around(
+    target: &Settings,
     dialect: Dialect,
-    messages: &[impl AsRef<str>],
     mut around: Surroundings,
     findings: &mut Vec<Finding>,
-) -> String {
-    if let Some(model) = target.model {
+) -> (String, String) {
+    if let Some(model) = &target.model {
         let mut value = String::new();
         write::string(&mut value, model);
         around.put("model", value);
     }
-    let context = target.context;
+    let context = &target.context;
     let same = context.dialect == Some(dialect);
     let (list, system) = surrounding_names(dialect);
-    let length: usize = messages.iter().map(|message| message.as_ref().len() + 1).sum();
-    let mut out = String::with_capacity(length + 256);
-    out.push('{');
+    let mut out = String::from("{");
     let mut written: HashSet<&str> = HashSet::new();
     let last: HashMap<&str, &Field> = context.fields.iter().map(|field| (&*field.name, field)).collect();
     if same {
@@ -105,10 +103,9 @@ pub fn write_body(
         }
     }
     write::key(&mut out, list);
-    match &around.list {
-        Some(whole) => out.push_str(whole),
-        None => render::array(&mut out, messages.iter().map(AsRef::as_ref)),
-    }
+    out.push_str(around.list.as_deref().unwrap_or("["));
+    // A field is set apart from what stands before it, so something has to.
+    let head = std::mem::replace(&mut out, String::from("]"));
     if same {
         for field in &context.fields[context.before_messages..] {
             write_field(&mut out, &last, &field.name, &around, &mut written, findings);
@@ -126,6 +123,25 @@ pub fn write_body(
         write_field(&mut out, &last, name, &around, &mut written, findings);
     }
     out.push('}');
+    if around.list.is_some() {
+        out.remove(0);
+    }
+    (head, out)
+}
+
+/// What the fields say that a model sees before every message: instructions and tools, as they go out.
+pub fn seen_before(target: &Settings, dialect: Dialect, around: &Surroundings) -> String {
+    let mut out = String::from(dialect.name());
+    let names = surrounding_names(dialect).1.iter().chain(&["tools", "toolConfig"]);
+    for name in names.filter(|name| dialect == Dialect::Bedrock || **name != "toolConfig") {
+        let written = target.context.dialect == Some(dialect);
+        let written = target.context.get(name).map(Raw::as_str).filter(|_| written && !around.has(name));
+        if let Some(value) = around.value(name).or(written) {
+            out.push('\n');
+            write::key(&mut out, name);
+            out.push_str(value);
+        }
+    }
     out
 }
 

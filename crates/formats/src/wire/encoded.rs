@@ -1,6 +1,6 @@
 //! What goes in and out of a codec.
 
-use rejoin_record::{Message, json::Value};
+use rejoin_record::{Message, Text, json::Value};
 use rejoin_view::{Finding, Position};
 
 /// A request body, and what was done to get it.
@@ -14,6 +14,8 @@ pub struct Encoded {
     pub ids: Vec<(String, String)>,
     /// Tool names that got another spelling: ours, theirs.
     pub names: Vec<(String, String)>,
+    /// A hash of everything that an answer to the body stands on: reasoning in it is bound to that.
+    pub prefix: Text,
 }
 
 /// The provider takes nothing this large. No law covers size: somebody must choose what to leave out.

@@ -5,7 +5,8 @@
 //! (the provider's own words for each rule).
 //!
 //! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
-//! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`, and `body.rs` around it all.
+//! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
+//! grows, `body.rs` what stands around it, `outline.rs` all of that together.
 
 pub mod anthropic;
 pub(crate) mod arriving;
@@ -22,9 +23,11 @@ pub(crate) mod names;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+pub mod outline;
 pub mod registry;
 pub(crate) mod render;
 pub(crate) mod said;
+pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;

@@ -1,11 +1,12 @@
 //! Ids and tool names in a dialect's alphabet: legal ones stay, others are mapped by hash, the same on both sides.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 use rejoin_record::{ToolCall, hash::short_name};
-use rejoin_view::{Action, ExchangeRef, Finding, Position, Rule};
+use rejoin_view::{Action, ExchangeRef, Finding, Layers, List, Position, Rule};
 
 use super::render::Ledger;
+use crate::context::ToolDeclaration;
 
 /// Length of an id that we make, unless a dialect says otherwise: 24 letters and digits are legal wherever there is room.
 const ID_LENGTH: usize = 24;
@@ -23,22 +24,22 @@ pub struct IdMap {
     /// How long an id is that we make.
     length: usize,
     /// Ids that are taken, of those that could be wanted twice: such as look like ours, or like a server tool's.
-    taken: HashSet<String>,
-    renamed: Vec<(String, String)>,
+    taken: Layers<String>,
+    renamed: List<(String, String)>,
 }
 
 impl IdMap {
     /// A map for a dialect in which `legal` ids stay as they are.
     #[must_use]
     pub fn new(legal: fn(&str) -> bool) -> Self {
-        Self { legal, length: ID_LENGTH, taken: HashSet::new(), renamed: Vec::new() }
+        Self { legal, length: ID_LENGTH, taken: Layers::default(), renamed: List::default() }
     }
 
     /// The id that goes on the wire. Each call is mapped once; its result uses the same answer.
     pub fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
         let ours = id.len() == self.length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let wanted_twice = ours || SERVER_TOOLS.iter().any(|prefix| id.starts_with(prefix));
-        if (self.legal)(id) && (!wanted_twice || self.taken.insert(id.to_owned())) {
+        if (self.legal)(id) && (!wanted_twice || self.taken.insert(id.to_owned(), ())) {
             return Cow::Borrowed(id);
         }
         let mut count = 0usize;
@@ -48,7 +49,7 @@ impl IdMap {
             } else {
                 short_name(&format!("{id}\n{count}"), self.length)
             };
-            if self.taken.insert(candidate.clone()) {
+            if self.taken.insert(candidate.clone(), ()) {
                 break candidate;
             }
             count += 1;
@@ -59,13 +60,13 @@ impl IdMap {
 
     /// Takes the id of a server tool, which nobody may rename. False if it is taken.
     pub fn reserve(&mut self, id: &str) -> bool {
-        self.taken.insert(id.to_owned())
+        self.taken.insert(id.to_owned(), ())
     }
 
     /// Every id that got another spelling.
     #[must_use]
-    pub fn into_renamed(self) -> Vec<(String, String)> {
-        self.renamed
+    pub fn renamed(&self) -> &List<(String, String)> {
+        &self.renamed
     }
 }
 
@@ -133,18 +134,24 @@ impl Spelling {
         self.ids.reserve(id)
     }
 
+    /// What was spelled so far is shared by copies.
+    pub fn settle(&mut self) {
+        self.ids.taken.settle();
+        self.names.settle();
+    }
+
     /// Every id and every name that got another spelling.
     #[must_use]
-    pub fn into_renamed(self) -> (Renamed, Renamed) {
-        (self.ids.into_renamed(), self.names.into_renamed())
+    pub fn renamed(&self) -> (&List<(String, String)>, &NameMap) {
+        (self.ids.renamed(), &self.names)
     }
 }
 
 /// The tool names of a history, in the order in which they occur.
 #[derive(Debug, Clone, Default)]
 pub struct NameMap {
-    seen: HashSet<String>,
-    renamed: Vec<(String, String)>,
+    seen: Layers<String>,
+    renamed: List<(String, String)>,
 }
 
 impl NameMap {
@@ -153,17 +160,32 @@ impl NameMap {
         if self.seen.contains(wire) {
             return false;
         }
-        self.seen.insert(wire.to_owned());
+        self.seen.insert(wire.to_owned(), ());
         if name != wire {
             self.renamed.push((name.to_owned(), wire.to_owned()));
         }
         true
     }
 
-    /// Every name that got another spelling.
+    /// What was noted so far is shared by copies.
+    pub fn settle(&mut self) {
+        self.seen.settle();
+    }
+
+    /// Every name that got another spelling, those of tools that are declared and were not called yet included.
     #[must_use]
-    pub fn into_renamed(self) -> Vec<(String, String)> {
-        self.renamed
+    pub fn renamed(&self, declared: &[ToolDeclaration], spell: impl Fn(&str) -> Cow<'_, str>) -> Renamed {
+        let mut renamed: Renamed = self.renamed.iter().cloned().collect();
+        for tool in declared {
+            let wire = spell(&tool.name).into_owned();
+            if wire != *tool.name
+                && !self.seen.contains(&wire)
+                && !renamed.iter().any(|(_, known)| *known == wire)
+            {
+                renamed.push((tool.name.to_string(), wire));
+            }
+        }
+        renamed
     }
 }
 
@@ -213,7 +235,7 @@ mod tests {
         assert_eq!(mapped.len(), 24);
         // Somebody's own id that looks exactly like the one we made.
         assert_ne!(ids.map(&mapped), mapped);
-        assert_eq!(ids.into_renamed().len(), 2);
+        assert_eq!(ids.renamed().len(), 2);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The dialects. Adding one: a folder, a `mod` line in `wire/mod.rs`, and a variant and a line here.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use rejoin_view::{Rule, SoundView};
 
 use super::{
     DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, gemini, mistral, ollama,
-    openai_chat, openai_responses, stream::StreamDecoder,
+    openai_chat, openai_responses,
+    outline::{Encode, Outline},
+    stream::StreamDecoder,
 };
-use crate::convert::Target;
+use crate::convert::{Settings, Target};
 
 /// What a dialect can do.
 pub trait Wire: Sync {
@@ -20,7 +22,14 @@ pub trait Wire: Sync {
     ///
     /// # Errors
     /// Only for size: the provider takes no body, list or text this large.
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge>;
+    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+        let mut encoder = self.encoder(&Settings::of(target), view);
+        encoder.changed_from(view.first_change());
+        view.items().enumerate().for_each(|(place, item)| encoder.item(place, item));
+        encoder.finish(view).map(Outline::into_encoded)
+    }
+    /// An encoder that has taken nothing yet, for views that begin as this one does.
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode>;
     /// Turns a whole response into a message.
     ///
     /// # Errors

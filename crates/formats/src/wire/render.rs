@@ -8,10 +8,10 @@ use crate::{
     gemini,
 };
 use rejoin_record::{
-    BlockKind, Media, MediaSource, Message, Raw, Text, ToolResult,
+    BlockKind, Media, MediaSource, Message, Text, ToolResult,
     json::{Doc, Value, write},
 };
-use rejoin_view::{Action, Finding, Position, Rule, SoundView, sound};
+use rejoin_view::{Action, Finding, Position, Rule, sound};
 
 /// Stands before a leading assistant message where that is refused, and where there would be no message at all.
 pub const OPENING: &str = "[conversation resumed]";
@@ -29,24 +29,6 @@ pub const FREE_TEXT_SCHEMA: &str =
 pub fn speaks(format: &str, dialect: &str) -> bool {
     format == dialect
         || matches!((format, dialect), ("claude-code", "anthropic") | ("codex" | "turns", "openai-responses"))
-}
-
-/// A message on its way out: the source's own bytes, or new ones.
-#[derive(Debug, Clone)]
-pub enum Outgoing {
-    /// As it was written.
-    Raw(Raw),
-    /// As we write it.
-    New(String),
-}
-
-impl AsRef<str> for Outgoing {
-    fn as_ref(&self) -> &str {
-        match self {
-            Self::Raw(raw) => raw.as_str(),
-            Self::New(text) => text,
-        }
-    }
 }
 
 /// A content block on its way out.
@@ -91,6 +73,7 @@ impl Content {
 }
 
 /// Notes taken while encoding, and whether everything so far is what the source had.
+#[derive(Debug, Clone)]
 pub struct Ledger {
     /// What was found.
     pub findings: Vec<Finding>,
@@ -103,16 +86,15 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A fresh ledger for a view.
+    /// A fresh ledger.
     #[must_use]
-    pub fn new(view: &SoundView, intact: bool) -> Self {
-        Self {
-            findings: Vec::new(),
-            intact,
-            first_change: view.first_change(),
-            fields_of: None,
-            declared: HashSet::new(),
-        }
+    pub fn new(intact: bool) -> Self {
+        Self { findings: Vec::new(), intact, first_change: None, fields_of: None, declared: HashSet::new() }
+    }
+
+    /// Where the repair pass first changed something, as far as that is known now.
+    pub fn changed_from(&mut self, first: Option<sound::FirstChange>) {
+        self.first_change = first;
     }
 
     /// Whether nothing before this piece was changed, here or by the repair pass.

@@ -1,13 +1,19 @@
-//! What a message of a view says, for a dialect that is never the source's own: texts and media, in order. Reasoning is
-//! left out, since it was issued elsewhere; a block that no dialect shares becomes a labelled text.
+//! What a message of a view says, for a dialect that is written anew: texts and media, in order. Reasoning is left out unless
+//! its own dialect asks for it; a block that no dialect shares becomes a labelled text.
 
 use std::borrow::Cow;
 
 use rejoin_record::{Block, BlockKind, Role, Text};
 use rejoin_view::{Action, Finding, ItemRef, Position, ResultRef, Rule, sound::PartRef};
 
-use super::render::{self, Ledger};
-use crate::context::Context;
+use super::{
+    registry::Dialect,
+    render::{self, Ledger},
+};
+use crate::{
+    context::Context,
+    convert::{Bond, Settings},
+};
 
 /// A piece of what is said, and where it stands in the source.
 pub struct Said<'i> {
@@ -49,6 +55,16 @@ pub fn of_context(context: &Context, ledger: &mut Ledger) -> Vec<Text> {
         ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
     }
     context.system().into_iter().map(|piece| piece.text).filter(|text| !text.is_blank()).collect()
+}
+
+/// What a model thought in a part, if that is no secret and goes back to who said it.
+#[must_use]
+pub fn thought<'i>(part: PartRef<'i>, target: &Settings, dialect: Dialect) -> Option<&'i str> {
+    let PartRef::Block(_, block) = part else { return None };
+    let BlockKind::Reasoning(reasoning) = &block.kind else { return None };
+    let spoken_here = reasoning.origin.dialect.as_deref() == Some(dialect.name());
+    let goes = matches!(target.bond(reasoning, dialect), Bond::Issuer | Bond::Source) && spoken_here;
+    (goes && !reasoning.sealed && !reasoning.text.is_empty()).then_some(&*reasoning.text)
 }
 
 /// What an item says beside its calls.

@@ -52,14 +52,14 @@ proptest! {
         let Ok(to) = body.shape.name().parse::<Dialect>() else { return Ok(()) };
         let own = with_own(plain.clone(), 3);
         let view = repair(&plain.history(), Policy::Keep).view;
-        // Where nothing was said, nothing needs to stand in its place.
-        if view.items().next().is_none() { return Ok(()) }
         let body = |session: &Session| {
             let out = to.wire().encode(&view, &Target::of(&session.context)).unwrap().body;
             testkit::scan::parse(&out)
         };
         let list = |value: &Value| value[body_list(to)].clone();
         let (without, with) = (list(&body(&plain)), list(&body(&own)));
+        // Where nothing was said, and instructions are a message, nothing needs to stand in its place.
+        if without.to_string().contains("[conversation resumed]") { return Ok(()) }
         match (&without, &with) {
             (Value::Array(without), Value::Array(with)) if to == Dialect::OpenAiChat => {
                 prop_assert_eq!(&with[1..], &without[..]);

@@ -1,20 +1,30 @@
 //! What goes around the messages of an Anthropic body: system prompt, tools, tool choice, thinking.
 
+use std::sync::Arc;
+
 use rejoin_record::{
     Raw,
     json::{Doc, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, render, tools};
+use super::super::{body::Surroundings, names::wire_name, outline::with_mark, render, tools};
 use super::{
     encode::{Encoder, NAME_LENGTH},
     marks::MARK,
 };
-use crate::context::{Field, SystemPiece, ToolChoice, ToolDeclaration};
+use crate::{
+    context::{Field, SystemPiece, ToolChoice, ToolDeclaration},
+    convert::Marks,
+};
 
-impl Encoder<'_> {
+impl Encoder {
     pub(super) fn surroundings(&mut self) -> Surroundings {
+        self.around(self.target.marks)
+    }
+
+    /// The fields around the messages, with cache marks or without.
+    pub(super) fn around(&mut self, marks: Marks) -> Surroundings {
         let mut around = Surroundings::default();
         self.system_field(&mut around);
         self.tools_field(&mut around);
@@ -23,9 +33,24 @@ impl Encoder<'_> {
             self.null_fields(&mut around);
         } else {
             let choice_sent = around.has("tool_choice");
-            around.translated(self.target.context, choice_sent);
+            around.translated(&self.target.context, choice_sent);
+        }
+        if marks == Marks::Placed {
+            self.mark(&mut around);
         }
         around
+    }
+
+    /// Puts a cache mark at the end of what stands before the messages: behind the system prompt, else behind the tools.
+    fn mark(&self, around: &mut Surroundings) {
+        for name in ["system", "tools"] {
+            let written = self.target.context.get(name).filter(|_| self.same && !around.has(name));
+            let value = around.value(name).or(written.map(Raw::as_str));
+            if let Some(marked) = value.and_then(with_mark) {
+                around.put(name, marked);
+                return;
+            }
+        }
     }
 
     /// Settings that are `null` say nothing, and the API refuses them.
@@ -43,7 +68,8 @@ impl Encoder<'_> {
     }
 
     fn system_field(&mut self, around: &mut Surroundings) {
-        let own = self.target.context.get("system").filter(|_| self.same);
+        let target = Arc::clone(&self.target);
+        let own = target.context.get("system").filter(|_| self.same);
         let pieces = self.target.context.system();
         let string = own.is_some_and(|own| own.as_str().starts_with('"'));
         let blank = |piece: &SystemPiece| piece.text.is_blank();
@@ -56,7 +82,7 @@ impl Encoder<'_> {
         let taken = ours && (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
-        let instructions = self.target.context.own_instructions();
+        let instructions = target.context.own_instructions();
         if taken && self.system.is_empty() && !strip && instructions.is_none() {
             return;
         }
@@ -92,10 +118,12 @@ impl Encoder<'_> {
     }
 
     fn tools_field(&mut self, around: &mut Surroundings) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = context.field_tools();
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
-        let marks = self.same && self.surplus_marks > 0;
+        let marked = |raw: &Raw| raw.as_str().contains(MARK);
+        let marks = self.same && self.surplus_marks > 0 && context.get("tools").is_some_and(marked);
         let rebuilt = !self.same || marks || !context.offered.is_empty() || !declared.iter().all(legal);
         let mut tools: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
@@ -109,9 +137,9 @@ impl Encoder<'_> {
         }
         if tools.is_empty() && !self.used_tools.is_empty() {
             let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
-            self.ledger.note(finding.about(self.used_tools.join(", ")));
-            names.clone_from(&self.used_tools);
-            tools.extend(self.used_tools.iter().map(|name| {
+            names = self.used_tools.iter().cloned().collect();
+            self.ledger.note(finding.about(names.join(", ")));
+            tools.extend(names.iter().map(|name| {
                 format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
             }));
         } else if !rebuilt {
@@ -127,7 +155,8 @@ impl Encoder<'_> {
 
     /// The tool choice: translated, and left out where there is no such tool.
     fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let Some(choice) = context.tool_choice() else { return };
         let named = match &choice {
             ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),

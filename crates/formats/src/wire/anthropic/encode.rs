@@ -10,20 +10,23 @@ use std::{
 };
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message, Raw, Text, ToolCall,
+    Block, BlockKind, Media, MediaSource, Message, Reasoning, Text, ToolCall,
     json::{Doc, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView, sound::PartRef,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, List, Position, Rule, SoundRole, SoundView,
+    sound::{FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge,
-    body::write_body,
+    TooLarge,
+    body::{seen_before, write_around},
     calls,
     names::{Spelled, Spelling, wire_name},
+    outline::{Encode, Outline},
     registry::Dialect,
-    render::{self, Ledger, Outgoing, Piece},
+    render::{self, Ledger, Piece},
+    scroll::Scroll,
 };
 use super::{
     marks::{MARK, count_marks, marks_on, without_marks},
@@ -31,7 +34,7 @@ use super::{
 };
 use crate::{
     chat::{blocks::is_base64, is_image_type},
-    convert::Target,
+    convert::{Bond, Marks, Settings},
 };
 
 pub(super) const NAME_LENGTH: usize = 128;
@@ -42,22 +45,19 @@ const FORMAT: &str = "anthropic";
 /// The kind of document that goes out as bytes.
 const PDF: &str = "application/pdf";
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-    let mut encoder = Encoder::new(view, target);
-    for (place, item) in view.items().enumerate() {
-        encoder.item(place, item);
-    }
-    encoder.finish()
+pub(super) fn encoder(settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+    Box::new(Encoder::new(view, settings))
 }
 
-pub(super) struct Encoder<'t> {
-    pub(super) target: &'t Target<'t>,
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) target: Arc<Settings>,
     pub(super) same: bool,
-    pub(super) messages: Vec<Outgoing>,
+    pub(super) list: Scroll,
     pub(super) ledger: Ledger,
     spelling: Spelling,
     /// Tools of the history, in order.
-    pub(super) used_tools: Vec<String>,
+    pub(super) used_tools: List<String>,
     pub(super) system: Vec<String>,
     /// How many messages at the beginning are instructions.
     leading: usize,
@@ -73,36 +73,17 @@ pub(super) struct Encoder<'t> {
     pub(super) surplus_marks: usize,
     /// The message whose own item was looked at last.
     looked_at: Option<usize>,
+    /// What a model sees before every message, once that is decided.
+    before: Option<Arc<str>>,
 }
 
-impl<'t> Encoder<'t> {
-    fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
-        let same = target.context.dialect == Some(Dialect::Anthropic);
-        // Tools stand before every message. That stubs may be declared later changes nothing that was said.
-        let declared = target.context.field_tools();
-        let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
-        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !renamed;
-        let marks = if same { count_marks(view, target) } else { 0 };
-        Self {
-            target,
-            same,
-            messages: Vec::new(),
-            ledger: Ledger::new(view, intact),
-            spelling: Spelling::new(legal_id, NAME_LENGTH),
-            used_tools: Vec::new(),
-            system: Vec::new(),
-            leading: 0,
-            pending: None,
-            ends_with_assistant: None,
-            tool_loop: None,
-            user_spoke: false,
-            surplus_marks: marks.saturating_sub(CACHE_MARKS),
-            looked_at: None,
-        }
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
     }
 
     fn item(&mut self, place: usize, item: ItemRef<'_>) {
-        if !self.same {
+        if !is_own(item.message()) {
             self.ledger.left_out_fields(item.message(), item.index());
         }
         match item.role() {
@@ -112,10 +93,104 @@ impl<'t> Encoder<'t> {
         }
     }
 
+    fn settle(&mut self) {
+        self.list.settle();
+        self.spelling.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        self.flush();
+        if self.list.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            self.push_text("user", render::OPENING);
+        } else if let Some(last) = self.ends_with_assistant.filter(|_| self.target.closes) {
+            let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
+            self.ledger.note(finding.because("a conversation ends with a user message"));
+            self.push_text("user", render::CLOSING);
+        }
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::Anthropic, around, &mut findings);
+        let (ids, names) = self.spelling.renamed();
+        let names = names.renamed(&self.target.context.tools(), |name| wire_name(name, NAME_LENGTH));
+        let marked = self.target.marks == Marks::Placed;
+        let ids = ids.clone();
+        let outline = Outline { head, list: Some(self.list), tail, findings, ids, names, prefix, marked };
+        let too_large =
+            |what, size, limit| Err(TooLarge { rule: "ANT-28", what, size, limit, at: Position::default() });
+        match (outline.list.as_ref().map_or(0, Scroll::count), outline.length()) {
+            (count, _) if count > MESSAGES => too_large("the number of messages", count, MESSAGES),
+            (_, length) if length > BODY_BYTES => too_large("the body in bytes", length, BODY_BYTES),
+            _ => Ok(outline),
+        }
+    }
+}
+
+impl Encoder {
+    fn new(view: &SoundView, target: &Arc<Settings>) -> Self {
+        let same = target.context.dialect == Some(Dialect::Anthropic);
+        // Tools stand before every message. That stubs may be declared later changes nothing that was said.
+        let declared = target.context.field_tools();
+        let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
+        let intact = target.keeps_reasoning_of(Dialect::Anthropic) && !renamed;
+        let surplus_marks = match target.marks {
+            Marks::AsWritten => count_marks(view, target).saturating_sub(CACHE_MARKS),
+            Marks::LeftOut | Marks::Placed => usize::MAX,
+        };
+        Self {
+            target: Arc::clone(target),
+            same,
+            list: Scroll::default(),
+            ledger: Ledger::new(intact),
+            spelling: Spelling::new(legal_id, NAME_LENGTH),
+            used_tools: List::default(),
+            system: Vec::new(),
+            leading: 0,
+            pending: None,
+            ends_with_assistant: None,
+            tool_loop: None,
+            user_spoke: false,
+            surplus_marks,
+            looked_at: None,
+            before: None,
+        }
+    }
+
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let before = self.before.take().unwrap_or_else(|| {
+            // Stubs are declared for what comes later, too: they are no part of it.
+            let mut copy = Self { used_tools: List::default(), ledger: Ledger::new(true), ..self.clone() };
+            let around = copy.around(Marks::LeftOut);
+            seen_before(&self.target, Dialect::Anthropic, &around).into()
+        });
+        self.list.prefix(self.before.insert(before), None)
+    }
+
+    /// Whether reasoning goes out, before which so much of its message does as it is.
+    fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
+        match self.target.bond(reasoning, Dialect::Anthropic) {
+            Bond::Elsewhere => false,
+            Bond::Issuer => true,
+            Bond::Source => intact,
+            Bond::Prefix(prefix) => as_it_was && self.prefix() == prefix,
+        }
+    }
+
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading && self.messages.is_empty() && self.pending.is_none();
+        let leading = item.index() == self.leading && self.list.is_empty() && self.pending.is_none();
         self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let mut texts = Vec::new();
@@ -136,7 +211,7 @@ impl<'t> Encoder<'t> {
         if texts.is_empty() {
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
         } else if leading {
-            if self.same {
+            if is_own(item.message()) {
                 self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
             }
             self.system.extend(texts);
@@ -170,13 +245,13 @@ impl<'t> Encoder<'t> {
             return;
         }
         let message = item.message();
-        let whole = item.is_complete() && self.is_regular(message);
+        let whole = item.is_complete() && Self::is_regular(message);
         if whole
             && pieces.len() == message.blocks.len()
             && !pieces.is_empty()
             && pieces.iter().all(|p| p.exact)
         {
-            self.push_raw(message);
+            self.push_raw("user", message);
             self.user_spoke = true;
             return;
         }
@@ -192,7 +267,7 @@ impl<'t> Encoder<'t> {
             return;
         }
         self.user_spoke = true;
-        if item.is_complete() && self.same {
+        if item.is_complete() {
             self.irregular(message, item.index());
         }
         self.push_pieces("user", message, pieces);
@@ -263,10 +338,10 @@ impl<'t> Encoder<'t> {
         block: &'i Block,
         at: Position,
     ) -> Option<Piece<'i>> {
-        let own = self.own_bytes(message, block);
+        let own = Self::own_bytes(message, block);
         let made = match (&block.kind, own) {
             // Another dialect's way to say that there is no text.
-            (BlockKind::Text(text), _) if text.is_empty() && !self.same => return None,
+            (BlockKind::Text(text), _) if text.is_empty() && !is_own(message) => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
                 let finding = Finding::new(Rule::EmptyMessage, at, Action::LeftOut);
                 // The agent did not send it either: nothing changes for the model.
@@ -289,17 +364,16 @@ impl<'t> Encoder<'t> {
                 let exact = !text.is_lossy();
                 return Some(Piece { json: render::text_block(text).into(), exact });
             }
-            (BlockKind::Image(media), None) => self.image(media, at),
-            (BlockKind::Document(media), None) => self.document(media, at),
+            (BlockKind::Image(media), None) => self.image(media, is_own(message), at),
+            (BlockKind::Document(media), None) => self.document(media, is_own(message), at),
             (other, None) => render::text_block(&self.ledger.as_text(other, at)),
         };
         Some(Piece { json: made.into(), exact: false })
     }
 
     /// The source's own bytes of a block, if they may be sent again.
-    pub(super) fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native =
-            message.native.as_ref().filter(|native| self.same && render::speaks(&native.format, FORMAT))?;
+    pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
+        let native = message.native.as_ref().filter(|_| is_own(message))?;
         block.span?.of(native.raw.as_str())
     }
 
@@ -315,13 +389,19 @@ impl<'t> Encoder<'t> {
         if gone == 0 {
             return as_it_is;
         }
-        self.surplus_marks -= gone;
+        if self.target.marks == Marks::AsWritten {
+            self.surplus_marks -= gone;
+        }
         let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut);
-        self.ledger.note(finding.about("cache_control").because("more marks than the provider takes"));
+        let why = match self.target.marks {
+            Marks::AsWritten => "more marks than the provider takes",
+            Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
+        };
+        self.ledger.note(finding.about("cache_control").because(why));
         Piece { json: without_marks(block, gone).into(), exact: false }
     }
 
-    fn image(&mut self, media: &Media, at: Position) -> String {
+    fn image(&mut self, media: &Media, own: bool, at: Position) -> String {
         let mut out = String::from("{\"type\":\"image\",\"source\":");
         match &media.source {
             MediaSource::Base64(data)
@@ -336,7 +416,7 @@ impl<'t> Encoder<'t> {
                 out.push_str("{\"type\":\"url\",\"url\":");
                 write::string(&mut out, url);
             }
-            MediaSource::ProviderFile(id) if self.same => {
+            MediaSource::ProviderFile(id) if own => {
                 out.push_str("{\"type\":\"file\",\"file_id\":");
                 write::string(&mut out, id);
             }
@@ -349,7 +429,7 @@ impl<'t> Encoder<'t> {
         out
     }
 
-    fn document(&mut self, media: &Media, at: Position) -> String {
+    fn document(&mut self, media: &Media, own: bool, at: Position) -> String {
         let mut out = String::from("{\"type\":\"document\",\"source\":");
         match &media.source {
             MediaSource::Base64(data)
@@ -368,7 +448,7 @@ impl<'t> Encoder<'t> {
                 out.push_str("{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":");
                 write::string(&mut out, text);
             }
-            MediaSource::ProviderFile(id) if self.same => {
+            MediaSource::ProviderFile(id) if own => {
                 out.push_str("{\"type\":\"file\",\"file_id\":");
                 write::string(&mut out, id);
             }
@@ -399,12 +479,11 @@ impl<'t> Encoder<'t> {
                     let at = Position::block(item.index(), block);
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let own = self.own_bytes(message, content);
+                            let own = Self::own_bytes(message, content);
                             // What is put before a leading assistant message is a change, too.
-                            let intact =
-                                self.ledger.is_intact(place, part_place) && !self.messages.is_empty();
-                            let by_its_model = self.target.is_by_its_model(reasoning);
-                            match own.filter(|_| intact && by_its_model) {
+                            let intact = self.ledger.is_intact(place, part_place) && !self.list.is_empty();
+                            let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
+                            match own.filter(|_| self.replays(reasoning, intact, as_it_was)) {
                                 Some(raw) => {
                                     begins_with_thinking |= pieces.is_empty();
                                     pieces.push(Piece { json: raw.into(), exact: true });
@@ -436,16 +515,16 @@ impl<'t> Encoder<'t> {
             self.ledger.change(finding);
             return;
         }
-        if self.messages.is_empty() {
+        if self.list.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::message(item.index()), Action::Inserted);
             self.ledger.change(finding.because("a conversation begins with a user message"));
             self.push_text("user", render::OPENING);
         }
-        let whole = item.is_complete() && self.is_regular(message) && pieces.len() == message.blocks.len();
+        let whole = item.is_complete() && Self::is_regular(message) && pieces.len() == message.blocks.len();
         if whole && pieces.iter().all(|piece| piece.exact) {
-            self.push_raw(message);
+            self.push_raw("assistant", message);
         } else {
-            if item.is_complete() && self.same {
+            if item.is_complete() {
                 self.irregular(message, item.index());
             }
             self.push_pieces("assistant", message, pieces);
@@ -511,7 +590,7 @@ impl<'t> Encoder<'t> {
         let as_written =
             exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
-        if let Some(raw) = self.own_bytes(item.message(), block)
+        if let Some(raw) = Self::own_bytes(item.message(), block)
             && as_written
             && spelled_so
         {
@@ -527,13 +606,19 @@ impl<'t> Encoder<'t> {
         (Piece { json: out.into(), exact: false }, id)
     }
 
-    pub(super) fn is_regular(&self, message: &Message) -> bool {
-        self.same && message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+    pub(super) fn is_regular(message: &Message) -> bool {
+        message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
     }
 
-    pub(super) fn push_raw(&mut self, message: &Arc<Message>) {
-        let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
-        self.messages.push(Outgoing::Raw(raw));
+    pub(super) fn push_raw(&mut self, role: &str, message: &Message) {
+        self.push_json(role, message.native.as_ref().map_or("", |native| native.raw.as_str()));
+    }
+
+    fn push_json(&mut self, role: &str, json: &str) {
+        match role {
+            "user" => self.list.push_by_user(json),
+            _ => self.list.push(json),
+        }
         self.ends_with_assistant = None;
     }
 
@@ -551,36 +636,13 @@ impl<'t> Encoder<'t> {
     }
 
     fn push_content(&mut self, role: &str, content: &str) {
-        let out = format!("{{\"role\":\"{role}\",\"content\":{content}}}");
-        self.messages.push(Outgoing::New(out));
-        self.ends_with_assistant = None;
+        self.push_json(role, &format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
     }
+}
 
-    fn finish(mut self) -> Result<Encoded, TooLarge> {
-        self.flush();
-        if self.messages.is_empty() {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-            self.ledger.change(finding.because("a request needs a message"));
-            self.push_text("user", render::OPENING);
-        } else if let Some(last) = self.ends_with_assistant.filter(|_| self.target.closes) {
-            let finding = Finding::new(Rule::RoleOrder, Position::message(last), Action::Inserted);
-            self.ledger.note(finding.because("a conversation ends with a user message"));
-            self.push_text("user", render::CLOSING);
-        }
-        let around = self.surroundings();
-        let body =
-            write_body(self.target, Dialect::Anthropic, &self.messages, around, &mut self.ledger.findings);
-        let too_large =
-            |what, size, limit| Err(TooLarge { rule: "ANT-28", what, size, limit, at: Position::default() });
-        if self.messages.len() > MESSAGES {
-            return too_large("the number of messages", self.messages.len(), MESSAGES);
-        }
-        if body.len() > BODY_BYTES {
-            return too_large("the body in bytes", body.len(), BODY_BYTES);
-        }
-        let (ids, names) = self.spelling.into_renamed();
-        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
-    }
+/// Whether a message was said in this dialect, or to an agent that speaks it.
+pub(super) fn is_own(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
 }
 
 pub(super) fn foreign_reasoning(item: ItemRef<'_>, block: usize) -> Finding {

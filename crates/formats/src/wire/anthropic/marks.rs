@@ -5,16 +5,18 @@ use std::collections::HashSet;
 use rejoin_record::json::{Doc, Kind, Value};
 use rejoin_view::SoundView;
 
-use crate::convert::Target;
+use super::{super::registry::Dialect, encode::is_own};
+use crate::convert::Settings;
 
 /// Cache marks in the whole request.
-pub(super) fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
+pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
+    let same = target.context.dialect == Some(Dialect::Anthropic);
     let around: usize = ["system", "tools"]
         .iter()
-        .filter_map(|name| target.context.get(name))
+        .filter_map(|name| target.context.get(name).filter(|_| same))
         .map(|raw| marks_of(raw.as_str(), None))
         .sum();
-    let top = target.context.get("cache_control").map_or(0, |_| 1);
+    let top = target.context.get("cache_control").map_or(0, |_| usize::from(same));
     // Items of one source message share its bytes: count each message once.
     let mut seen: HashSet<usize> = HashSet::new();
     let mut messages = 0;
@@ -24,7 +26,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target<'_>) -> usize {
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
             let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if seen.insert(index) && raw.contains(MARK) {
+            if raw.contains(MARK) && is_own(message) && seen.insert(index) {
                 messages += marks_of(raw, Some("content"));
             }
         }

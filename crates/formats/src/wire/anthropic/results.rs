@@ -6,9 +6,10 @@ use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
 use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
 
 use super::super::render::{self, Piece};
-use super::encode::{Encoder, is_transcript};
+use super::encode::{Encoder, is_own, is_transcript};
 
 /// A message of results that is being put together.
+#[derive(Clone)]
 pub(in super::super) struct Pending {
     pieces: Vec<String>,
     /// The message that the last result stood in.
@@ -31,7 +32,7 @@ impl Pending {
     }
 }
 
-impl Encoder<'_> {
+impl Encoder {
     /// The results of an assistant message's calls, in call order.
     pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, &ToolCall, String)]) {
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
@@ -39,7 +40,7 @@ impl Encoder<'_> {
         for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
             let before = self.ledger.findings.len();
             let (json, exact) = self.result(exchange, call, id, &mut media);
-            if let Some(result) = exchange.in_place().filter(|_| self.same && !exact) {
+            if let Some(result) = exchange.in_place().filter(|result| is_own(result.message()) && !exact) {
                 // It goes out in other words; if nothing has said why, its spelling was not the API's.
                 if self.ledger.findings.len() == before
                     && exchange.renamed().is_none()
@@ -56,7 +57,7 @@ impl Encoder<'_> {
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
                         // A transcript has a line for each result; the agent itself joins them before it sends them.
-                        if self.same && !is_transcript(result.message()) {
+                        if is_own(result.message()) && !is_transcript(result.message()) {
                             let finding =
                                 Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                             self.ledger.change(finding.because("results of one batch go in one message"));
@@ -84,7 +85,7 @@ impl Encoder<'_> {
 
     /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
-        if self.same {
+        if is_own(message) {
             self.irregular(message, index);
         } else {
             self.ledger.left_out_fields(message, index);
@@ -155,7 +156,7 @@ impl Encoder<'_> {
 
     /// A result's own bytes, if it answers its call under the same id and the API takes it as it is.
     fn own_result<'r>(&self, result: ResultRef<'r>, call: &ToolCall, id: &str) -> Option<&'r str> {
-        let raw = self.own_bytes(result.message(), result.block())?;
+        let raw = Self::own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
         let media =
@@ -171,9 +172,9 @@ impl Encoder<'_> {
         if let Some((_, message)) = pending
             .source
             .as_ref()
-            .filter(|(_, message)| pending.exact == Some(message.blocks.len()) && self.is_regular(message))
+            .filter(|(_, message)| pending.exact == Some(message.blocks.len()) && Self::is_regular(message))
         {
-            self.push_raw(message);
+            self.push_raw("user", message);
         } else {
             self.push_new("user", pending.pieces);
         }

@@ -1,6 +1,6 @@
 //! What goes around the messages of a Bedrock body: system prompt, tools, tool choice.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{json::write, text::is_blank};
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -9,7 +9,7 @@ use super::super::{body::Surroundings, names::wire_name, registry::Dialect, rend
 use super::encode::{Encoder, NAME_LENGTH};
 use crate::context::ToolChoice;
 
-impl Encoder<'_> {
+impl Encoder {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         if !self.system.is_empty() {
@@ -17,7 +17,8 @@ impl Encoder<'_> {
             render::array(&mut out, self.system.iter().map(String::as_str));
             around.put("system", out);
         }
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = tools::declared(context, spell, &mut self.ledger);
         let mut specs: Vec<String> = declared
             .iter()
@@ -29,8 +30,8 @@ impl Encoder<'_> {
         let mut names: Vec<String> = declared.into_iter().map(|(name, _)| name).collect();
         if specs.is_empty() && !self.used_tools.is_empty() {
             let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
-            self.ledger.note(finding.about(self.used_tools.join(", ")));
-            names.clone_from(&self.used_tools);
+            names = self.used_tools.iter().cloned().collect();
+            self.ledger.note(finding.about(names.join(", ")));
             specs.extend(names.iter().map(|name| tool_spec(name, None, "{\"type\":\"object\"}")));
         }
         let choice = tools::choice(context, &names, spell, &mut self.ledger);

@@ -5,58 +5,58 @@
 //! it: what stands there stays. Results open their user message, since the assistant spoke right before. Images and
 //! documents are in `media.rs`, with what one message may hold of them; the fields around the messages in `around.rs`.
 
-use rejoin_record::{BlockKind, Media, json::write};
+use std::sync::Arc;
+
+use rejoin_record::{BlockKind, Media, Text, json::write};
 use rejoin_view::{
-    Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
+    Action, ExchangeRef, Finding, ItemRef, List, Position, ResultRef, Rule, SoundRole, SoundView,
+    sound::{self, FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge,
-    body::write_body,
+    TooLarge,
+    body::{seen_before, write_around},
     calls,
-    names::{Spelled, Spelling},
+    names::{Spelled, Spelling, wire_name},
+    outline::{Encode, Outline},
     registry::Dialect,
     render::{self, Ledger},
     said::{self, Said, What},
+    scroll::Scroll,
 };
 use super::media::Shelf;
-use crate::convert::Target;
+use crate::convert::{Settings, Target};
 
 const ID_LENGTH: usize = 64;
 pub(super) const NAME_LENGTH: usize = 64;
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
     let mut encoder = Encoder {
-        target,
-        messages: Vec::new(),
-        ledger: Ledger::new(view, false),
+        target: Arc::clone(settings),
+        list: Scroll::default(),
+        turn: None,
+        ledger: Ledger::new(false),
         spelling: Spelling::new(legal_id, NAME_LENGTH),
-        used_tools: Vec::new(),
+        used_tools: List::default(),
         system: Vec::new(),
         leading: 0,
         last: None,
         too_large: None,
     };
-    encoder.foreign_system();
-    for item in view.items() {
-        encoder.ledger.left_out_fields(item.message(), item.index());
-        match item.role() {
-            SoundRole::System | SoundRole::Developer => encoder.system(item),
-            SoundRole::User => encoder.user(item),
-            SoundRole::Assistant => encoder.assistant(item),
-        }
-    }
-    encoder.finish()
+    encoder.instructions();
+    Box::new(encoder)
 }
 
-pub(super) struct Encoder<'t> {
-    pub(super) target: &'t Target<'t>,
-    messages: Vec<Turn>,
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) target: Arc<Settings>,
+    list: Scroll,
+    /// The message that was begun last.
+    turn: Option<Turn>,
     pub(super) ledger: Ledger,
     spelling: Spelling,
     /// Tools of the history, in order.
-    pub(super) used_tools: Vec<String>,
+    pub(super) used_tools: List<String>,
     pub(super) system: Vec<String>,
     /// How many messages at the beginning are instructions.
     leading: usize,
@@ -66,10 +66,10 @@ pub(super) struct Encoder<'t> {
     too_large: Option<TooLarge>,
 }
 
-/// A message as it is being put together.
+/// A message as it is being put together; its blocks are written already.
+#[derive(Clone)]
 struct Turn {
     speaker: Speaker,
-    blocks: Vec<String>,
     /// Whether one of the blocks is a text.
     has_text: bool,
     media: Shelf,
@@ -79,13 +79,6 @@ struct Turn {
 enum Speaker {
     User,
     Assistant,
-}
-
-impl Turn {
-    fn text(&mut self, text: &str) {
-        self.blocks.push(text_block(text));
-        self.has_text = true;
-    }
 }
 
 /// Blocks on their way into a message or a result.
@@ -111,19 +104,81 @@ struct Sent<'i> {
     id: String,
 }
 
-impl Encoder<'_> {
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
+    }
+
+    fn item(&mut self, _: usize, item: ItemRef<'_>) {
+        self.ledger.left_out_fields(item.message(), item.index());
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(item),
+            SoundRole::Assistant => self.assistant(item),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.list.settle();
+        self.spelling.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        if let Some(error) = self.too_large {
+            return Err(error);
+        }
+        match (self.turn.as_ref().map(|turn| turn.speaker), self.last) {
+            (None, _) => {
+                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+                self.ledger.change(finding.because("a request needs a message"));
+                self.say(Speaker::User, 0, render::OPENING);
+            }
+            (Some(Speaker::Assistant), Some(index)) if self.target.closes => {
+                let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Inserted);
+                self.ledger.note(finding.because("a conversation ends with a user message"));
+                self.say(Speaker::User, index, render::CLOSING);
+            }
+            _ => {}
+        }
+        self.list.close();
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        // The model is named by the address, not by the body.
+        if self.target.model.is_some() && self.target.context.get("model").is_none() {
+            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+            self.ledger.note(finding.about("model").because("the address of the request names it"));
+        }
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let target = Target { closes: self.target.closes, ..Target::of(&self.target.context) };
+        let (head, tail) = write_around(&Settings::of(&target), Dialect::Bedrock, around, &mut findings);
+        let (ids, names) = self.spelling.renamed();
+        let names = names.renamed(&self.target.context.tools(), |name| wire_name(name, NAME_LENGTH));
+        let ids = ids.clone();
+        Ok(Outline { head, list: Some(self.list), tail, findings, ids, names, prefix, marked: false })
+    }
+}
+
+impl Encoder {
     /// Instructions that stand outside the list: the conversation's own, then another dialect's.
-    fn foreign_system(&mut self) {
-        let own = self.target.context.own_instructions();
-        self.system.extend(own.map(|text| text_block(text)));
-        let texts = said::of_context(self.target.context, &mut self.ledger);
+    fn instructions(&mut self) {
+        let target = Arc::clone(&self.target);
+        self.system.extend(target.context.own_instructions().map(|text| text_block(text)));
+        let texts = said::of_context(&target.context, &mut self.ledger);
         self.system.extend(texts.iter().map(|text| text_block(text)));
     }
 
     /// Leading instructions go to the `system` field, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading && self.messages.is_empty();
+        let leading = item.index() == self.leading && self.turn.is_none();
         self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let said = said::of_item(item, &mut self.ledger).into_iter().filter(|piece| !piece.is_blank());
@@ -134,8 +189,9 @@ impl Encoder<'_> {
             self.system.extend(texts.iter().map(|text| text_block(text)));
         } else {
             self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
-            let turn = self.turn(Speaker::User, item.index());
-            texts.iter().for_each(|text| turn.text(&format!("<system>{text}</system>")));
+            for text in texts {
+                self.say(Speaker::User, item.index(), &format!("<system>{text}</system>"));
+            }
         }
     }
 
@@ -148,11 +204,11 @@ impl Encoder<'_> {
             let action = if nothing { Action::LeftOut } else { Action::Replaced };
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, action));
             if !nothing {
-                self.turn(Speaker::User, item.index()).text(render::EMPTY);
+                self.say(Speaker::User, item.index(), render::EMPTY);
             }
             return;
         }
-        self.turn(Speaker::User, item.index());
+        self.begin(Speaker::User, item.index());
         self.append(said);
     }
 
@@ -162,9 +218,8 @@ impl Encoder<'_> {
         said.into_iter().for_each(|piece| self.place(&mut blocks, piece));
         // Decided here, and not when the message is complete: what comes later must not change it.
         self.settle(&mut blocks);
-        let turn = self.last_turn();
-        turn.blocks.extend(blocks.list);
-        turn.has_text = blocks.has_text;
+        blocks.list.iter().for_each(|json| self.list.part(json));
+        self.last_turn().has_text = blocks.has_text;
     }
 
     fn assistant(&mut self, item: ItemRef<'_>) {
@@ -198,19 +253,20 @@ impl Encoder<'_> {
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
             return;
         }
-        if self.messages.is_empty() {
+        if self.turn.is_none() {
             let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
             self.ledger.change(finding.because("a conversation begins with a user message"));
-            self.turn(Speaker::User, item.index()).text(render::OPENING);
+            self.say(Speaker::User, item.index(), render::OPENING);
         }
-        self.turn(Speaker::Assistant, item.index()).blocks.extend(blocks);
+        self.begin(Speaker::Assistant, item.index());
+        blocks.iter().for_each(|json| self.list.part(json));
         self.results(&sent, item.index());
     }
 
     /// The results of a batch, in call order, at the beginning of their message.
     fn results(&mut self, sent: &[Sent<'_>], index: usize) {
         if !sent.is_empty() {
-            self.turn(Speaker::User, index);
+            self.begin(Speaker::User, index);
         }
         let mut after = Vec::new();
         for Sent { exchange, id } in sent {
@@ -225,7 +281,7 @@ impl Encoder<'_> {
                 json.push_str(",\"status\":\"error\"");
             }
             json.push_str("}}");
-            self.last_turn().blocks.push(json);
+            self.list.part(&json);
             // What stood beside the results belongs to the same message.
             self.last = results.last().map(|result| result.at().0).or(self.last);
         }
@@ -272,7 +328,7 @@ impl Encoder<'_> {
             blocks.text(&piece.into_text(&mut self.ledger));
             return;
         };
-        let shelf = &mut self.messages.last_mut().expect("BUG: a message was begun").media;
+        let shelf = &mut self.turn.as_mut().expect("BUG: a message was begun").media;
         match shelf.block(kind, piece.at, &mut self.ledger) {
             Ok(Some(json)) => {
                 blocks.list.push(json);
@@ -298,70 +354,40 @@ impl Encoder<'_> {
         }
     }
 
-    /// The message that this speaker goes on with: the last one if it is theirs, else a new one.
-    fn turn(&mut self, speaker: Speaker, index: usize) -> &mut Turn {
-        let joins = self.messages.last().is_some_and(|turn| turn.speaker == speaker);
+    /// Begins the message that this speaker goes on with: the last one if it is theirs, else a new one.
+    fn begin(&mut self, speaker: Speaker, index: usize) {
+        let joins = self.turn.as_ref().is_some_and(|turn| turn.speaker == speaker);
         if joins && self.last != Some(index) {
             let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
             self.ledger.change(finding.because("neighbours of one role go in one message"));
         }
         if !joins {
-            self.messages.push(Turn {
-                speaker,
-                blocks: Vec::new(),
-                has_text: false,
-                media: Shelf::default(),
-            });
+            let head = match speaker {
+                Speaker::User => "{\"role\":\"user\",\"content\":[",
+                Speaker::Assistant => "{\"role\":\"assistant\",\"content\":[",
+            };
+            self.list.open(head, "]}");
+            self.turn = Some(Turn { speaker, has_text: false, media: Shelf::default() });
         }
         self.last = Some(index);
-        self.last_turn()
+    }
+
+    /// Adds a text to the message that this speaker goes on with.
+    fn say(&mut self, speaker: Speaker, index: usize, text: &str) {
+        self.begin(speaker, index);
+        self.list.part(&text_block(text));
+        self.last_turn().has_text = true;
     }
 
     fn last_turn(&mut self) -> &mut Turn {
-        self.messages.last_mut().expect("BUG: a message was begun before it is filled")
+        self.turn.as_mut().expect("BUG: a message was begun before it is filled")
     }
 
-    fn finish(mut self) -> Result<Encoded, TooLarge> {
-        if let Some(error) = self.too_large {
-            return Err(error);
-        }
-        match (self.messages.last().map(|turn| turn.speaker), self.last) {
-            (None, _) => {
-                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-                self.ledger.change(finding.because("a request needs a message"));
-                self.turn(Speaker::User, 0).text(render::OPENING);
-            }
-            (Some(Speaker::Assistant), Some(index)) if self.target.closes => {
-                let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Inserted);
-                self.ledger.note(finding.because("a conversation ends with a user message"));
-                self.turn(Speaker::User, index).text(render::CLOSING);
-            }
-            _ => {}
-        }
-        let around = self.surroundings();
-        let messages: Vec<String> = self.messages.iter().map(Turn::json).collect();
-        // The model is named by the address, not by the body.
-        if self.target.model.is_some() && self.target.context.get("model").is_none() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about("model").because("the address of the request names it"));
-        }
-        let target = Target { model: None, ..*self.target };
-        let body = write_body(&target, Dialect::Bedrock, &messages, around, &mut self.ledger.findings);
-        let (ids, names) = self.spelling.into_renamed();
-        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
-    }
-}
-
-impl Turn {
-    fn json(&self) -> String {
-        let role = match self.speaker {
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
-        };
-        let mut out = format!("{{\"role\":\"{role}\",\"content\":");
-        render::array(&mut out, self.blocks.iter().map(String::as_str));
-        out.push('}');
-        out
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let mut copy = Self { used_tools: List::default(), ledger: Ledger::new(true), ..self.clone() };
+        let before = seen_before(&self.target, Dialect::Bedrock, &copy.surroundings());
+        self.list.prefix(&before, None)
     }
 }
 

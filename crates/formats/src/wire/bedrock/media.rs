@@ -18,7 +18,7 @@ const DOCUMENT_BYTES: usize = 4_500_000;
 const NAME_LENGTH: usize = 180;
 
 /// The images and documents of one message.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Shelf {
     images: usize,
     documents: HashSet<String>,

@@ -7,10 +7,12 @@ mod decode;
 mod encode;
 mod media;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Encoded, TooLarge, Violation, registry::Wire};
-use crate::convert::Target;
+use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct Bedrock;
@@ -22,8 +24,8 @@ impl Wire for Bedrock {
     fn provider(&self) -> &'static str {
         "AWS Bedrock"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        encode::encode(view, target)
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)

@@ -1,6 +1,6 @@
 //! What goes around the contents of a Gemini body: system prompt, tools, tool choice.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::json::{Doc, Kind, Value, write};
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -16,7 +16,7 @@ use crate::{
     gemini::fields::{Fields, camel},
 };
 
-impl Encoder<'_> {
+impl Encoder {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         self.system_field(&mut around);
@@ -27,13 +27,14 @@ impl Encoder<'_> {
             let names = self.tools_field(&mut around);
             self.choice_field(&mut around, &names);
             let choice_sent = around.has("toolConfig");
-            around.translated(self.target.context, choice_sent);
+            around.translated(&self.target.context, choice_sent);
         }
         around
     }
 
     fn system_field(&mut self, around: &mut Surroundings) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let own = context.system_field().filter(|_| self.same);
         let twice = own.and_then(|(name, _)| the_other(context, name));
         let taken = twice.is_none() && own.is_none_or(|(_, raw)| is_instruction(raw.as_str()));
@@ -71,7 +72,8 @@ impl Encoder<'_> {
 
     /// Tools and their choice in this very dialect: as they are, unless a name must be spelled otherwise.
     fn renamed_tools(&mut self, around: &mut Surroundings) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = context.tools();
         let functions = declared.iter().filter(|tool| tool.kind != ToolKind::Provider);
         for tool in functions.filter(|tool| gemini_name(&tool.name) != *tool.name) {
@@ -98,7 +100,8 @@ impl Encoder<'_> {
 
     /// The conversation's own tools, before those of the fields; none of these has a name that is taken.
     fn offered_tools(&mut self, around: &mut Surroundings) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let mut names: Vec<String> = Vec::new();
         let mut functions: Vec<String> = Vec::new();
         for tool in &context.offered {
@@ -136,7 +139,7 @@ impl Encoder<'_> {
         let mut names = Vec::new();
         let mut declared: HashSet<String> = HashSet::new();
         let mut functions: Vec<String> = Vec::new();
-        for tool in &self.target.context.tools() {
+        for tool in &Arc::clone(&self.target).context.tools() {
             let name = gemini_name(&tool.name);
             if !self.ledger.declares(tool, &name, self.same) {
                 continue;
@@ -160,7 +163,8 @@ impl Encoder<'_> {
 
     /// The tool choice of another dialect, left out where there is no such tool.
     fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let Some(choice) = context.tool_choice() else { return };
         for field in context.tool_choice_more() {
             let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);

@@ -7,27 +7,29 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
-    BlockKind, Message, Raw, Role, ToolCall,
+    Block, BlockKind, Message, Reasoning, Role, Text, ToolCall,
     json::{Doc, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
-    sound::{PartRef, wrapped_arguments},
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, List, Position, Rule, SoundRole, SoundView,
+    sound::{FirstChange, PartRef, wrapped_arguments},
 };
 
 use super::super::{
-    Encoded,
-    body::write_body,
+    TooLarge,
+    body::{seen_before, write_around},
     names::{NameMap, spelled_name},
+    outline::{Encode, Outline},
     registry::Dialect,
-    render::{self, Ledger, Outgoing, Piece},
+    render::{self, Ledger, Piece},
+    scroll::Scroll,
 };
 use super::{
     edit::{Signing, edited, id_in},
     pieces::{foreign_reasoning, text_part},
 };
 use crate::{
-    convert::Target,
+    convert::{Bond, Settings},
     gemini::{
         self, FORMAT,
         fields::{SENTINEL, Signature},
@@ -40,12 +42,8 @@ const CLOSING: &str = "Continue.";
 const EMPTY: &str = "(empty)";
 const NAME_LENGTH: usize = 64;
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Encoded {
-    let mut encoder = Encoder::new(view, target);
-    for (place, item) in view.items().enumerate() {
-        encoder.item(place, item);
-    }
-    encoder.finish()
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+    Box::new(Encoder::new(settings))
 }
 
 /// The tool name that goes on the wire.
@@ -70,27 +68,35 @@ pub(super) enum Parts {
     New(Vec<String>),
 }
 
-/// A content on its way out.
-struct Content {
+/// The content that was begun last.
+#[derive(Clone)]
+struct Last {
     speaker: Speaker,
-    parts: Parts,
+    /// The source's own content, as long as nobody joins it: it is not written yet.
+    own: Option<Arc<Message>>,
     /// Results and nothing else: nothing may be added to it.
     results: bool,
     /// The source message that its last part comes from.
     index: Option<usize>,
 }
 
-pub(super) struct Encoder<'t> {
-    pub(super) target: &'t Target<'t>,
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) target: Arc<Settings>,
     pub(super) same: bool,
     /// Whether what the source's model thought goes back to that model.
     keeps_reasoning: bool,
-    contents: Vec<Content>,
+    list: Scroll,
+    last: Option<Last>,
+    /// Whether a user said something, or a tool did.
+    begun: bool,
     pub(super) ledger: Ledger,
     names: NameMap,
     pub(super) system: Vec<String>,
     /// How many messages at the beginning are instructions.
     leading: usize,
+    /// What a model sees before every content, once that is decided.
+    before: Option<Arc<str>>,
 }
 
 /// A call that went out.
@@ -104,24 +110,13 @@ pub(super) struct Call<'i> {
     pub(super) as_written: bool,
 }
 
-impl<'t> Encoder<'t> {
-    fn new(view: &SoundView, target: &'t Target<'t>) -> Self {
-        let keeps_reasoning = target.keeps_reasoning_of(Dialect::Gemini);
-        let renamed = target.context.field_tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
-        Self {
-            target,
-            same: target.context.dialect == Some(Dialect::Gemini),
-            keeps_reasoning,
-            contents: Vec::new(),
-            ledger: Ledger::new(view, keeps_reasoning && !renamed),
-            names: NameMap::default(),
-            system: Vec::new(),
-            leading: 0,
-        }
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
     }
 
     fn item(&mut self, place: usize, item: ItemRef<'_>) {
-        if !self.same {
+        if !is_own(item.message()) {
             self.ledger.left_out_fields(item.message(), item.index());
         }
         match item.role() {
@@ -131,10 +126,94 @@ impl<'t> Encoder<'t> {
         }
     }
 
+    fn settle(&mut self) {
+        self.list.settle();
+        self.names.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        match &self.last {
+            None => {
+                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+                self.ledger.change(finding.because("a request needs a message"));
+                self.push_made(render::OPENING);
+            }
+            Some(last) if last.speaker == Speaker::Model && self.target.closes => {
+                let at = last.index.map_or_else(Position::default, Position::message);
+                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
+                self.ledger.note(finding.because("a conversation ends with a user message"));
+                self.push_made(CLOSING);
+            }
+            Some(_) => {}
+        }
+        self.write_own();
+        self.list.close();
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::Gemini, around, &mut findings);
+        let names = self.names.renamed(&self.target.context.tools(), gemini_name);
+        let (list, ids) = (Some(self.list), List::default());
+        Ok(Outline { head, list, tail, findings, ids, names, prefix, marked: false })
+    }
+}
+
+impl Encoder {
+    fn new(target: &Arc<Settings>) -> Self {
+        let keeps_reasoning = target.keeps_reasoning_of(Dialect::Gemini);
+        let renamed = target.context.field_tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
+        Self {
+            target: Arc::clone(target),
+            same: target.context.dialect == Some(Dialect::Gemini),
+            keeps_reasoning,
+            list: Scroll::default(),
+            last: None,
+            begun: false,
+            ledger: Ledger::new(keeps_reasoning && !renamed),
+            names: NameMap::default(),
+            system: Vec::new(),
+            leading: 0,
+            before: None,
+        }
+    }
+
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let before = self.before.take().unwrap_or_else(|| {
+            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let around = copy.surroundings();
+            seen_before(&self.target, Dialect::Gemini, &around).into()
+        });
+        let own = self.last.as_ref().and_then(|last| last.own.as_ref()).map(|own| native(own));
+        self.list.prefix(self.before.insert(before), own)
+    }
+
+    /// Whether what a model signed goes out, if nothing before it in its message was changed. `None` if nobody knows who
+    /// issued it: then it is bound to what it was read with.
+    fn signatures_stand(&mut self, message: &Message) -> Option<bool> {
+        let issued = message.blocks.iter().find_map(|block| match &block.kind {
+            BlockKind::Reasoning(reasoning) if reasoning.origin.prefix.is_some() => Some(&**reasoning),
+            _ => None,
+        });
+        let sealed = Reasoning { sealed: true, ..issued?.clone() };
+        match self.target.bond(&sealed, Dialect::Gemini) {
+            Bond::Prefix(prefix) => Some(self.prefix() == prefix),
+            _ => Some(false),
+        }
+    }
+
     /// Leading instructions go to the field for them, later ones stay in their place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading && self.contents.is_empty();
+        let leading = item.index() == self.leading && self.last.is_none();
         self.leading += usize::from(leading);
         let at = Position::message(item.index());
         let mut texts = Vec::new();
@@ -154,7 +233,7 @@ impl<'t> Encoder<'t> {
         if texts.is_empty() {
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
         } else if leading {
-            if self.same {
+            if is_own(item.message()) {
                 self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
             }
             self.system.extend(texts);
@@ -206,16 +285,30 @@ impl<'t> Encoder<'t> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         // What is put before a content of the model's is a change, too.
         let follows = item.exchanges().next().is_none() || !self.needs_opening();
+        let stand = self.signatures_stand(message);
         for (part_place, part) in item.parts().enumerate() {
-            let intact = follows && self.is_intact(Speaker::Model, place, part_place);
+            let as_it_was = || pieces.len() == part_place && pieces.iter().all(|piece| piece.exact);
+            let intact = match stand {
+                Some(stand) => stand && as_it_was() && is_in_place(part, part_place),
+                None => follows && self.is_intact(Speaker::Model, place, part_place),
+            };
             match part {
                 PartRef::Block(block, content) => {
                     let at = Position::block(item.index(), block);
                     match &content.kind {
+                        BlockKind::Reasoning(reasoning) if names_issuer(content, reasoning) => {
+                            if stand != Some(true) {
+                                self.ledger.change(foreign_reasoning(at));
+                            }
+                        }
                         BlockKind::Reasoning(reasoning) => {
-                            let ours = self.keeps_reasoning && self.target.is_by_its_model(reasoning);
-                            let bound = reasoning.sealed && !intact;
-                            match self.own_bytes(message, content).filter(|_| ours && !bound) {
+                            let goes = match self.target.bond(reasoning, Dialect::Gemini) {
+                                Bond::Elsewhere => false,
+                                Bond::Issuer => true,
+                                Bond::Prefix(_) => intact,
+                                Bond::Source => self.keeps_reasoning && (intact || !reasoning.sealed),
+                            };
+                            match Self::own_bytes(message, content).filter(|_| goes) {
                                 Some(raw) => pieces.push(Piece { json: raw.into(), exact: true }),
                                 None => self.ledger.change(foreign_reasoning(at)),
                             }
@@ -250,7 +343,7 @@ impl<'t> Encoder<'t> {
     /// Whether calls cannot stand here before a user said something. A model may speak first as long as it calls nothing: so
     /// the first content stays as it is, whatever comes later.
     fn needs_opening(&self) -> bool {
-        self.contents.iter().all(|content| content.speaker == Speaker::Model)
+        !self.begun
     }
 
     /// Whether everything before a piece of an item is what its model saw. To be joined with the content before is a change.
@@ -272,7 +365,7 @@ impl<'t> Encoder<'t> {
             self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
         }
         self.names.add(&call.name, &name);
-        let own = self.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
+        let own = Self::own_bytes(item.message(), &item.message().blocks[exchange.block()]);
         let own_id = own.and_then(id_in);
         // Without an id on the wire there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
@@ -344,8 +437,8 @@ impl<'t> Encoder<'t> {
         out
     }
 
-    pub(super) fn is_regular(&self, message: &Message) -> bool {
-        self.same && message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+    pub(super) fn is_regular(message: &Message) -> bool {
+        message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
     }
 
     /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
@@ -371,11 +464,16 @@ impl<'t> Encoder<'t> {
     /// A content of these pieces: the source's own one, if that is what they are.
     fn push_pieces(&mut self, speaker: Speaker, item: ItemRef<'_>, pieces: Vec<Piece<'_>>) {
         let message = item.message();
-        let whole = item.is_complete() && self.is_regular(message) && pieces.len() == message.blocks.len();
+        let issuers = message.blocks.iter().filter(|block| match &block.kind {
+            BlockKind::Reasoning(reasoning) => names_issuer(block, reasoning),
+            _ => false,
+        });
+        let blocks = message.blocks.len() - issuers.count();
+        let whole = item.is_complete() && Self::is_regular(message) && pieces.len() == blocks;
         let parts = if whole && pieces.iter().all(|piece| piece.exact) {
             Parts::Own(Arc::clone(message))
         } else {
-            if item.is_complete() && self.same {
+            if item.is_complete() {
                 self.irregular(message, item.index());
             }
             Parts::New(pieces.into_iter().map(|piece| piece.json.into_owned()).collect())
@@ -385,58 +483,91 @@ impl<'t> Encoder<'t> {
 
     /// Whether what this speaker says next goes into the last content.
     fn joins(&self, speaker: Speaker) -> bool {
-        self.contents.last().is_some_and(|last| last.speaker == speaker && !last.results)
+        self.last.as_ref().is_some_and(|last| last.speaker == speaker && !last.results)
     }
 
     /// Adds what somebody says: to the last content if it is the same one's, else as a content of its own.
     pub(super) fn push(&mut self, speaker: Speaker, parts: Parts, index: usize) {
         if self.joins(speaker)
-            && let Some(last) = self.contents.last_mut()
+            && let Some(last) = &mut self.last
         {
             // Pieces of one message belong together anyway.
-            if last.index != Some(index) {
+            if last.index.replace(index) != Some(index) {
                 let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                 self.ledger.change(finding.because("roles alternate"));
             }
-            let mut list = std::mem::replace(&mut last.parts, Parts::New(Vec::new())).into_list();
-            list.extend(parts.into_list());
-            last.parts = Parts::New(list);
-            last.index = Some(index);
+            if let Some(own) = last.own.take() {
+                self.list.open(head(speaker), END);
+                Parts::Own(own).into_list().iter().for_each(|part| self.list.part(part));
+            }
+            parts.into_list().iter().for_each(|part| self.list.part(part));
             return;
         }
-        self.contents.push(Content { speaker, parts, results: false, index: Some(index) });
+        self.begin(speaker, parts, Some(index), false);
     }
 
     /// Adds the results of the last content's calls.
     pub(super) fn push_results(&mut self, parts: Parts) {
-        self.contents.push(Content { speaker: Speaker::User, parts, results: true, index: None });
+        self.begin(Speaker::User, parts, None, true);
     }
 
     /// A user's content that nobody wrote.
     fn push_made(&mut self, text: &str) {
-        let parts = Parts::New(vec![text_part(text)]);
-        self.contents.push(Content { speaker: Speaker::User, parts, results: false, index: None });
+        self.begin(Speaker::User, Parts::New(vec![text_part(text)]), None, false);
     }
 
-    fn finish(mut self) -> Encoded {
-        match self.contents.last() {
-            None => {
-                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-                self.ledger.change(finding.because("a request needs a message"));
-                self.push_made(render::OPENING);
+    fn begin(&mut self, speaker: Speaker, parts: Parts, index: Option<usize>, results: bool) {
+        self.write_own();
+        self.begun |= speaker == Speaker::User;
+        let own = match parts {
+            Parts::Own(message) => Some(message),
+            Parts::New(parts) => {
+                self.list.open(head(speaker), END);
+                parts.iter().for_each(|part| self.list.part(part));
+                None
             }
-            Some(last) if last.speaker == Speaker::Model && self.target.closes => {
-                let at = last.index.map_or_else(Position::default, Position::message);
-                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-                self.ledger.note(finding.because("a conversation ends with a user message"));
-                self.push_made(CLOSING);
-            }
-            Some(_) => {}
+        };
+        self.last = Some(Last { speaker, own, results, index });
+    }
+
+    /// Writes the last content, if it is the source's own and still waits.
+    fn write_own(&mut self) {
+        if let Some(own) = self.last.as_mut().and_then(|last| last.own.take()) {
+            self.list.push(native(&own));
         }
-        let around = self.surroundings();
-        let contents: Vec<Outgoing> = self.contents.into_iter().map(Content::written).collect();
-        let body = write_body(self.target, Dialect::Gemini, &contents, around, &mut self.ledger.findings);
-        Encoded { body, findings: self.ledger.findings, ids: Vec::new(), names: self.names.into_renamed() }
+    }
+}
+
+/// What a content begins with, up to its parts.
+fn head(speaker: Speaker) -> &'static str {
+    match speaker {
+        Speaker::User => "{\"role\":\"user\",\"parts\":[",
+        Speaker::Model => "{\"role\":\"model\",\"parts\":[",
+    }
+}
+
+/// What ends the parts of a content, and the content.
+const END: &str = "]}";
+
+fn native(message: &Message) -> &str {
+    message.native.as_ref().map_or("", |native| native.raw.as_str())
+}
+
+/// Whether a message was said in this dialect.
+pub(super) fn is_own(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
+}
+
+/// Whether a block says nothing, and just names who issued the signatures of its message.
+fn names_issuer(block: &Block, reasoning: &Reasoning) -> bool {
+    block.span.is_none() && reasoning.text.is_empty() && reasoning.sealed && reasoning.origin.prefix.is_some()
+}
+
+/// Whether a part is what its message has at that place.
+fn is_in_place(part: PartRef<'_>, place: usize) -> bool {
+    match part {
+        PartRef::Block(block, _) | PartRef::Orphan(block, _) => block == place,
+        PartRef::Exchange(exchange, _) => exchange.block() == place,
     }
 }
 
@@ -448,26 +579,6 @@ impl Parts {
             Self::Own(message) => {
                 let own = |block| message.native_block(block).map(str::to_owned);
                 message.blocks.iter().filter_map(own).collect()
-            }
-        }
-    }
-}
-
-impl Content {
-    fn written(self) -> Outgoing {
-        match self.parts {
-            Parts::Own(message) => {
-                let raw = message.native.as_ref().map(|native| native.raw.clone());
-                Outgoing::Raw(raw.unwrap_or_else(|| Raw::new("")))
-            }
-            Parts::New(parts) => {
-                let role = if self.speaker == Speaker::User { "user" } else { "model" };
-                let length: usize = parts.iter().map(|part| part.len() + 1).sum();
-                let mut out = String::with_capacity(length + 32);
-                out.push_str(&format!("{{\"role\":\"{role}\",\"parts\":"));
-                render::array(&mut out, parts.iter().map(String::as_str));
-                out.push('}');
-                Outgoing::New(out)
             }
         }
     }

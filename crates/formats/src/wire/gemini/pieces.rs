@@ -8,21 +8,17 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::super::render::{self, Piece};
 use super::{
     edit::{Signing, edited},
-    encode::Encoder,
+    encode::{Encoder, is_own},
 };
-use crate::gemini::{
-    FORMAT,
-    fields::{Signature, is_bytes},
-};
+use crate::gemini::fields::{Signature, is_bytes};
 
 /// What a document is where nobody says.
 const PDF: &str = "application/pdf";
 
-impl Encoder<'_> {
+impl Encoder {
     /// The source's own bytes of a block, if they may be sent again.
-    pub(super) fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native =
-            message.native.as_ref().filter(|native| self.same && render::speaks(&native.format, FORMAT))?;
+    pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
+        let native = message.native.as_ref().filter(|_| is_own(message))?;
         block.span?.of(native.raw.as_str())
     }
 
@@ -35,7 +31,7 @@ impl Encoder<'_> {
         at: Position,
         intact: bool,
     ) -> Option<Piece<'i>> {
-        let own = self.own_bytes(message, block);
+        let own = Self::own_bytes(message, block);
         let json = match (&block.kind, own) {
             (BlockKind::Reasoning(_), _) => {
                 self.ledger.change(foreign_reasoning(at));

@@ -8,11 +8,11 @@ use rejoin_view::{Action, Finding, Position, ResultRef, Rule, sound};
 use super::super::render;
 use super::{
     edit::{Signing, edited, id_in},
-    encode::{Call, Encoder, Parts, Speaker, is_media},
+    encode::{Call, Encoder, Parts, Speaker, is_media, is_own},
     pieces::foreign_reasoning,
 };
 
-impl Encoder<'_> {
+impl Encoder {
     /// The results of a content's calls; pictures and documents in them follow as what a user shows.
     pub(super) fn results(&mut self, calls: &[Call<'_>]) {
         let mut parts = Vec::new();
@@ -30,7 +30,11 @@ impl Encoder<'_> {
                 continue;
             };
             let (index, block) = result.at();
-            if self.same && !as_written && self.ledger.findings.len() == before && call.as_written {
+            if is_own(result.message())
+                && !as_written
+                && self.ledger.findings.len() == before
+                && call.as_written
+            {
                 // It goes out in other words, and nothing has said why: its spelling was not the API's.
                 let at = Position::block(index, block);
                 self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
@@ -38,7 +42,7 @@ impl Encoder<'_> {
             if source.as_ref().is_none_or(|(source, _)| *source != index) {
                 if source.is_some() {
                     exact = None;
-                    if self.same {
+                    if is_own(result.message()) {
                         let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                         self.ledger.change(finding.because("results of one content go in one content"));
                     }
@@ -49,7 +53,7 @@ impl Encoder<'_> {
             exact = exact.filter(|_| as_written).map(|count| count + 1);
         }
         let own =
-            source.filter(|(_, message)| exact == Some(message.blocks.len()) && self.is_regular(message));
+            source.filter(|(_, message)| exact == Some(message.blocks.len()) && Self::is_regular(message));
         self.push_results(own.map_or(Parts::New(parts), |(_, message)| Parts::Own(message)));
         if let Some(index) = media.index {
             self.push(Speaker::User, Parts::New(media.parts), index);
@@ -58,7 +62,7 @@ impl Encoder<'_> {
 
     /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
-        if self.same {
+        if is_own(message) {
             self.irregular(message, index);
         } else {
             self.ledger.left_out_fields(message, index);
@@ -69,7 +73,7 @@ impl Encoder<'_> {
     fn own_result<'i>(&self, call: &Call<'i>) -> Option<(ResultRef<'i>, &'i str)> {
         let mut results = call.exchange.results();
         let only = results.next().filter(|_| results.next().is_none())?;
-        Some((only, self.own_bytes(only.message(), only.block())?))
+        Some((only, Self::own_bytes(only.message(), only.block())?))
     }
 
     /// Whether the ids in results' own bytes may stay. They are optional, on either side: so each is its call's, or one side

@@ -1,28 +1,30 @@
-//! Encoding for Mistral: one forward pass over the view. The source is always another dialect, so every message is written
-//! anew.
+//! Encoding for Mistral: one forward pass over the view. Every message is written anew, also what Mistral itself said: nothing
+//! in its own items says more than the blocks do.
 //!
 //! A user may not speak directly after a tool: a short assistant message goes between. It is written with the user's
 //! message and not with the results, so that results at the end of a history stay what they were.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use rejoin_record::{BlockKind, Media, MediaSource, json::write};
+use rejoin_record::{BlockKind, Media, MediaSource, Text, json::write};
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
+    sound::{self, FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge,
-    body::{Surroundings, write_body},
+    TooLarge,
+    body::{Surroundings, seen_before, write_around},
     calls,
     names::{Spelled, Spelling, wire_name},
+    outline::{Encode, Outline},
     registry::Dialect,
     render::{self, Content, Ledger},
     said::{self, What},
+    scroll::Scroll,
     tools,
 };
-use crate::{context::ToolChoice, convert::Target};
+use crate::{context::ToolChoice, convert::Settings};
 
 /// Stands between results and a user message.
 const BRIDGE: &str = "Understood.";
@@ -31,35 +33,80 @@ const BRIDGE: &str = "Understood.";
 const ID_LENGTH: usize = 9;
 const NAME_LENGTH: usize = 64;
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
     let mut encoder = Encoder {
-        target,
-        messages: Vec::new(),
-        ledger: Ledger::new(view, false),
+        target: Arc::clone(settings),
+        list: Scroll::default(),
+        ledger: Ledger::new(false),
         spelling: Spelling::new(legal_id, NAME_LENGTH).with_id_length(ID_LENGTH),
         leading: 0,
         last: Last::Instructions,
     };
     encoder.instructions();
-    for item in view.items() {
-        encoder.ledger.left_out_fields(item.message(), item.index());
-        match item.role() {
-            SoundRole::System | SoundRole::Developer => encoder.system(item),
-            SoundRole::User => encoder.user(item),
-            SoundRole::Assistant => encoder.assistant(item),
-        }
-    }
-    Ok(encoder.finish())
+    Box::new(encoder)
 }
 
-struct Encoder<'t> {
-    target: &'t Target<'t>,
-    messages: Vec<String>,
+#[derive(Clone)]
+struct Encoder {
+    target: Arc<Settings>,
+    list: Scroll,
     ledger: Ledger,
     spelling: Spelling,
     /// How many messages at the beginning are instructions.
     leading: usize,
     last: Last,
+}
+
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
+    }
+
+    fn item(&mut self, _: usize, item: ItemRef<'_>) {
+        self.ledger.left_out_fields(item.message(), item.index());
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(item),
+            SoundRole::Assistant => self.assistant(item),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.list.settle();
+        self.spelling.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        match self.last {
+            Last::Instructions => {
+                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+                self.ledger.change(finding.because("a request needs a message"));
+                self.push_user(&render::literal(render::OPENING), Position::default());
+            }
+            Last::Assistant(index) if self.target.closes => {
+                let at = Position::message(index);
+                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
+                self.ledger.note(finding.because("a conversation ends with a user message"));
+                self.push_user(&render::literal(render::CLOSING), at);
+            }
+            Last::Assistant(_) | Last::User | Last::Tool => {}
+        }
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::Mistral, around, &mut findings);
+        let (ids, names) = self.spelling.renamed();
+        let (ids, names) = (ids.clone(), names.renamed(&self.target.context.tools(), spell));
+        Ok(Outline { head, list: Some(self.list), tail, findings, ids, names, prefix, marked: false })
+    }
 }
 
 /// Who spoke last.
@@ -80,14 +127,14 @@ struct Sent<'i> {
     name: String,
 }
 
-impl Encoder<'_> {
+impl Encoder {
     /// Instructions that stand outside the list come first: the conversation's own, then another dialect's.
     fn instructions(&mut self) {
-        if let Some(text) = self.target.context.own_instructions() {
-            self.push("system", &render::literal(text));
+        if let Some(text) = self.target.context.own_instructions().map(|text| render::literal(text)) {
+            self.push("system", &text);
         }
         let mut content = Content::default();
-        for text in said::of_context(self.target.context, &mut self.ledger) {
+        for text in said::of_context(&Arc::clone(&self.target).context, &mut self.ledger) {
             content.text(&text);
         }
         if let Some(json) = content.json() {
@@ -143,16 +190,23 @@ impl Encoder<'_> {
     fn assistant(&mut self, item: ItemRef<'_>) {
         let at = Position::message(item.index());
         let mut content = Content::default();
-        for piece in said::of_item(item, &mut self.ledger) {
-            let text = piece.into_text(&mut self.ledger);
-            if !text.is_empty() {
-                content.text(&text);
-            }
-        }
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            let PartRef::Exchange(exchange, call) = part else { continue };
+            if let Some(thought) = said::thought(part, &self.target, Dialect::Mistral) {
+                let text = render::text_block(thought);
+                content.part(format!("{{\"type\":\"thinking\",\"thinking\":[{text}]}}"));
+                continue;
+            }
+            let PartRef::Exchange(exchange, call) = part else {
+                for piece in said::of_part(part, item.index(), &mut self.ledger) {
+                    let text = piece.into_text(&mut self.ledger);
+                    if !text.is_empty() {
+                        content.text(&text);
+                    }
+                }
+                continue;
+            };
             let at = Position::block(item.index(), exchange.block());
             let Spelled { id, name, .. } = self.spelling.of(exchange, call, at, &mut self.ledger);
             list.push(calls::function_call(&id, &name, exchange, call, at, &mut self.ledger));
@@ -243,34 +297,20 @@ impl Encoder<'_> {
 
     /// A message; `content` is its content and may be followed by more fields.
     fn push(&mut self, role: &str, content: &str) {
-        self.messages.push(format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
+        self.list.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
     }
 
-    fn finish(mut self) -> Encoded {
-        match self.last {
-            Last::Instructions => {
-                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-                self.ledger.change(finding.because("a request needs a message"));
-                self.push_user(&render::literal(render::OPENING), Position::default());
-            }
-            Last::Assistant(index) if self.target.closes => {
-                let at = Position::message(index);
-                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-                self.ledger.note(finding.because("a conversation ends with a user message"));
-                self.push_user(&render::literal(render::CLOSING), at);
-            }
-            Last::Assistant(_) | Last::User | Last::Tool => {}
-        }
-        let around = self.surroundings();
-        let body =
-            write_body(self.target, Dialect::Mistral, &self.messages, around, &mut self.ledger.findings);
-        let (ids, names) = self.spelling.into_renamed();
-        Encoded { body, findings: self.ledger.findings, ids, names }
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+        let before = seen_before(&self.target, Dialect::Mistral, &copy.surroundings());
+        self.list.prefix(&before, None)
     }
 
     fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = tools::declared(context, spell, &mut self.ledger);
         if let Some(list) = tools::functions(&declared) {
             around.put("tools", list);

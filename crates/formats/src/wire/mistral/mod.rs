@@ -5,13 +5,15 @@ pub mod checker;
 pub(crate) mod decode;
 mod encode;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, openai_chat, registry::Wire,
+    DecodeError, Decoded, Violation, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
     stream::StreamDecoder,
 };
-use crate::convert::Target;
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct Mistral;
@@ -23,8 +25,8 @@ impl Wire for Mistral {
     fn provider(&self) -> &'static str {
         "Mistral"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        encode::encode(view, target)
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)

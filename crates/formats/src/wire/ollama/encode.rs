@@ -1,52 +1,95 @@
-//! Encoding for Ollama: one forward pass over the view. The source is always another dialect, so every message is written
-//! anew.
+//! Encoding for Ollama: one forward pass over the view. Every message is written anew, also what Ollama itself said: nothing in
+//! its own items says more than the blocks do.
 //!
 //! A content is one string, so the texts of a message are joined with a blank line. Calls have no ids: results follow them
 //! in call order, each with the name of its tool. Nothing is refused for its role, so a trailing assistant message stays.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use rejoin_record::{BlockKind, MediaSource, ToolCall, json::write};
+use rejoin_record::{BlockKind, MediaSource, Text, ToolCall, json::write};
 use rejoin_view::{
-    Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
+    Action, ExchangeRef, Finding, ItemRef, List, Position, ResultRef, Rule, SoundRole, SoundView,
+    sound::{self, FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge, base64,
-    body::{Surroundings, write_body},
+    TooLarge, base64,
+    body::{Surroundings, seen_before, write_around},
     calls,
     names::NameMap,
+    outline::{Encode, Outline},
     registry::Dialect,
     render::{self, Ledger},
     said::{self, What},
+    scroll::Scroll,
     tools,
 };
-use crate::convert::Target;
+use crate::convert::Settings;
 
 /// Stands before the text of a result that failed: the dialect has no mark for it.
 const FAILED: &str = "[error]";
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-    let mut encoder =
-        Encoder { target, messages: Vec::new(), ledger: Ledger::new(view, false), names: NameMap::default() };
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+    let mut encoder = Encoder {
+        target: Arc::clone(settings),
+        list: Scroll::default(),
+        ledger: Ledger::new(false),
+        names: NameMap::default(),
+    };
     encoder.instructions();
-    for item in view.items() {
-        encoder.ledger.left_out_fields(item.message(), item.index());
-        match item.role() {
-            SoundRole::System | SoundRole::Developer => encoder.system(item),
-            SoundRole::User => encoder.user(item),
-            SoundRole::Assistant => encoder.assistant(item),
-        }
-    }
-    Ok(encoder.finish())
+    Box::new(encoder)
 }
 
-struct Encoder<'t> {
-    target: &'t Target<'t>,
-    messages: Vec<String>,
+#[derive(Clone)]
+struct Encoder {
+    target: Arc<Settings>,
+    list: Scroll,
     ledger: Ledger,
     names: NameMap,
+}
+
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
+    }
+
+    fn item(&mut self, _: usize, item: ItemRef<'_>) {
+        self.ledger.left_out_fields(item.message(), item.index());
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(item),
+            SoundRole::Assistant => self.assistant(item),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.list.settle();
+        self.names.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        if self.list.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            let opening = Content { texts: vec![render::OPENING.to_owned()], images: Vec::new() };
+            self.push("user", &opening, Position::default());
+        }
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::Ollama, around, &mut findings);
+        let names = self.names.renamed(&self.target.context.tools(), spell);
+        let (list, ids) = (Some(self.list), List::default());
+        Ok(Outline { head, list, tail, findings, ids, names, prefix, marked: false })
+    }
 }
 
 /// A message as it is being put together.
@@ -77,15 +120,15 @@ impl Content {
     }
 }
 
-impl Encoder<'_> {
+impl Encoder {
     /// Instructions that stand outside the list come first: the conversation's own, then another dialect's.
     fn instructions(&mut self) {
-        if let Some(text) = self.target.context.own_instructions() {
-            let content = Content { texts: vec![text.to_string()], images: Vec::new() };
+        if let Some(text) = self.target.context.own_instructions().map(ToString::to_string) {
+            let content = Content { texts: vec![text], images: Vec::new() };
             self.push("system", &content, Position::default());
         }
         let mut content = Content::default();
-        for text in said::of_context(self.target.context, &mut self.ledger) {
+        for text in said::of_context(&Arc::clone(&self.target).context, &mut self.ledger) {
             content.text(&*text);
         }
         if !content.texts.is_empty() {
@@ -132,13 +175,20 @@ impl Encoder<'_> {
     fn assistant(&mut self, item: ItemRef<'_>) {
         let at = Position::message(item.index());
         let mut content = Content::default();
-        for piece in said::of_item(item, &mut self.ledger) {
-            content.text(piece.into_text(&mut self.ledger));
-        }
+        let mut thoughts = Vec::new();
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            let PartRef::Exchange(exchange, call) = part else { continue };
+            if let Some(thought) = said::thought(part, &self.target, Dialect::Ollama) {
+                thoughts.push(thought);
+                continue;
+            }
+            let PartRef::Exchange(exchange, call) = part else {
+                for piece in said::of_part(part, item.index(), &mut self.ledger) {
+                    content.text(piece.into_text(&mut self.ledger));
+                }
+                continue;
+            };
             let (json, name) = self.call(exchange, call, Position::block(item.index(), exchange.block()));
             list.push(json);
             sent.push((exchange, name));
@@ -149,11 +199,15 @@ impl Encoder<'_> {
         }
         self.joined(&content, at);
         let mut json = content.json();
+        if !thoughts.is_empty() {
+            write::key(&mut json, "thinking");
+            write::string(&mut json, &thoughts.join("\n\n"));
+        }
         if !list.is_empty() {
             write::key(&mut json, "tool_calls");
             render::array(&mut json, list.iter().map(String::as_str));
         }
-        self.messages.push(format!("{{\"role\":\"assistant\",\"content\":{json}}}"));
+        self.list.push(&format!("{{\"role\":\"assistant\",\"content\":{json}}}"));
         self.results(&sent);
     }
 
@@ -191,11 +245,11 @@ impl Encoder<'_> {
             write::key(&mut json, "content");
             json.push_str(&content.json());
             json.push('}');
-            self.messages.push(json);
+            self.list.push(&json);
         }
         if !shown.images.is_empty() {
             // One line an image, in the order of the images.
-            self.messages.push(format!("{{\"role\":\"user\",\"content\":{}}}", shown.json()));
+            self.list.push(&format!("{{\"role\":\"user\",\"content\":{}}}", shown.json()));
         }
     }
 
@@ -232,7 +286,7 @@ impl Encoder<'_> {
 
     fn push(&mut self, role: &str, content: &Content, at: Position) {
         self.joined(content, at);
-        self.messages.push(format!("{{\"role\":\"{role}\",\"content\":{}}}", content.json()));
+        self.list.push(&format!("{{\"role\":\"{role}\",\"content\":{}}}", content.json()));
     }
 
     /// Notes that several texts became one.
@@ -243,24 +297,18 @@ impl Encoder<'_> {
         }
     }
 
-    fn finish(mut self) -> Encoded {
-        if self.messages.is_empty() {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-            self.ledger.change(finding.because("a request needs a message"));
-            let opening = Content { texts: vec![render::OPENING.to_owned()], images: Vec::new() };
-            self.push("user", &opening, Position::default());
-        }
-        let around = self.surroundings();
-        let body =
-            write_body(self.target, Dialect::Ollama, &self.messages, around, &mut self.ledger.findings);
-        let names = self.names.into_renamed();
-        Encoded { body, findings: self.ledger.findings, ids: Vec::new(), names }
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+        let before = seen_before(&self.target, Dialect::Ollama, &copy.surroundings());
+        self.list.prefix(&before, None)
     }
 
     /// Tools are declared as in Chat Completions; there is no such thing as a tool choice.
     fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = tools::declared(context, spell, &mut self.ledger);
         if let Some(list) = tools::functions(&declared) {
             around.put("tools", list);

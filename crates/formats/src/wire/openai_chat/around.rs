@@ -1,5 +1,7 @@
 //! What goes around the messages of an OpenAI Chat body: tools and tool choice.
 
+use std::sync::Arc;
+
 use rejoin_record::{
     Raw,
     json::{Doc, Kind, write},
@@ -10,10 +12,11 @@ use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
 use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
 
-impl Encoder<'_> {
+impl Encoder {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let declared = context.field_tools();
         let given = context.fields.iter().any(|field| &*field.name == "tools");
         let legal = |tool: &ToolDeclaration| wire_name(&tool.name, NAME_LENGTH) == *tool.name;
@@ -52,7 +55,8 @@ impl Encoder<'_> {
 
     /// The tool choice: translated, and left out where there is no such tool.
     fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let raw =
             context.fields.iter().rev().find(|field| &*field.name == "tool_choice").map(|field| &field.value);
         let Some(choice) = context.tool_choice() else {

@@ -1,27 +1,31 @@
 //! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte. The fields around
 //! the messages are in `around.rs`.
 
+use std::sync::Arc;
+
 use rejoin_record::{
-    Block, BlockKind, Form, Media, MediaSource, Message, Raw, Role, ToolCall,
+    Block, BlockKind, Form, Media, MediaSource, Message, Reasoning, Role, Text, ToolCall,
     json::{Doc, Kind, Value, write},
     limits,
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
+    sound::{self, FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge,
-    body::write_body,
+    TooLarge,
+    body::{seen_before, write_around},
     calls,
-    names::{Spelled, Spelling},
+    names::{Spelled, Spelling, wire_name},
+    outline::{Encode, Outline},
     registry::Dialect,
-    render::{self, Content, Ledger, Outgoing},
+    render::{self, Content, Ledger},
+    scroll::Scroll,
 };
 use crate::{
     chat::{REASONING_FIELDS, blocks::is_base64},
-    convert::Target,
+    convert::{Bond, Settings},
 };
 
 const ID_LENGTH: usize = 40;
@@ -31,54 +35,97 @@ const TOOLS: usize = 128;
 const TEXT_CHARS: usize = 10_485_760;
 const FORMAT: &str = "openai-chat";
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-    let same = target.context.dialect == Some(Dialect::OpenAiChat);
-    let keeps_reasoning = target.keeps_reasoning_of(Dialect::OpenAiChat);
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+    let keeps_reasoning = settings.keeps_reasoning_of(Dialect::OpenAiChat);
     let mut encoder = Encoder {
-        target,
-        same,
+        target: Arc::clone(settings),
+        same: settings.context.dialect == Some(Dialect::OpenAiChat),
         keeps_reasoning,
-        messages: Vec::new(),
-        ledger: Ledger::new(view, keeps_reasoning),
+        list: Scroll::default(),
+        ledger: Ledger::new(keeps_reasoning),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         fields_of: None,
         voice: None,
-        places: Vec::new(),
+        too_large: None,
         current: 0,
+        before: None,
     };
     encoder.instructions();
-    if !same {
-        encoder.foreign_system();
-    }
-    for (place, item) in view.items().enumerate() {
-        if !same {
-            encoder.ledger.left_out_fields(item.message(), item.index());
-        }
-        encoder.current = item.index();
-        match item.role() {
-            SoundRole::System => encoder.speaker("system", item),
-            SoundRole::Developer => encoder.speaker("developer", item),
-            SoundRole::User => encoder.speaker("user", item),
-            SoundRole::Assistant => encoder.assistant(place, item),
-        }
-    }
-    encoder.finish()
+    Box::new(encoder)
 }
 
-pub(super) struct Encoder<'t> {
-    pub(super) target: &'t Target<'t>,
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) target: Arc<Settings>,
     pub(super) same: bool,
-    pub(super) keeps_reasoning: bool,
-    pub(super) messages: Vec<Outgoing>,
+    keeps_reasoning: bool,
+    list: Scroll,
     pub(super) ledger: Ledger,
     spelling: Spelling,
     /// The message whose other fields went out last.
-    pub(super) fields_of: Option<usize>,
+    fields_of: Option<usize>,
     /// What the message that was seen last says outside its content.
     voice: Option<(usize, Voice)>,
-    /// The source message that each message comes from.
-    pub(super) places: Vec<usize>,
-    pub(super) current: usize,
+    /// The first text that is longer than the provider takes.
+    too_large: Option<TooLarge>,
+    /// The source message that is being written.
+    current: usize,
+    /// What a model sees before every message, once that is decided.
+    before: Option<Arc<str>>,
+}
+
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
+    }
+
+    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+        if !is_own(item.message()) {
+            self.ledger.left_out_fields(item.message(), item.index());
+        }
+        self.current = item.index();
+        match item.role() {
+            SoundRole::System => self.speaker("system", item),
+            SoundRole::Developer => self.speaker("developer", item),
+            SoundRole::User => self.speaker("user", item),
+            SoundRole::Assistant => self.assistant(place, item),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.list.settle();
+        self.spelling.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+        if self.list.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            let opening = render::literal(render::OPENING);
+            self.push(&format!("{{\"role\":\"user\",\"content\":{opening}}}"));
+        }
+        let tools = self.target.context.tools();
+        let (what, limit) = ("the number of tools", TOOLS);
+        let too_many = TooLarge { rule: "OAC-11", what, size: tools.len(), limit, at: Position::default() };
+        if let Some(error) = self.too_large.take().or((tools.len() > TOOLS).then_some(too_many)) {
+            return Err(error);
+        }
+        let prefix = self.prefix();
+        let around = self.surroundings();
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::OpenAiChat, around, &mut findings);
+        let (ids, names) = self.spelling.renamed();
+        let (ids, names) = (ids.clone(), names.renamed(&tools, |name| wire_name(name, NAME_LENGTH)));
+        Ok(Outline { head, list: Some(self.list), tail, findings, ids, names, prefix, marked: false })
+    }
 }
 
 /// A call that is ready to go out.
@@ -90,17 +137,15 @@ struct Call<'i> {
     exact: bool,
 }
 
-impl Encoder<'_> {
-    /// The conversation's own instructions stand before everything.
+impl Encoder {
+    /// Instructions that stand outside the list come first: the conversation's own, then another dialect's.
     fn instructions(&mut self) {
-        if let Some(text) = self.target.context.own_instructions() {
-            let text = render::literal(text);
-            self.push(Outgoing::New(format!("{{\"role\":\"system\",\"content\":{text}}}")));
+        if let Some(text) = self.target.context.own_instructions().map(|text| render::literal(text)) {
+            self.push(&format!("{{\"role\":\"system\",\"content\":{text}}}"));
         }
-    }
-
-    /// Instructions that another dialect keeps outside the list come first.
-    fn foreign_system(&mut self) {
+        if self.same {
+            return;
+        }
         let mut content = Content::default();
         for piece in self.target.context.system().iter().filter(|piece| !piece.text.is_blank()) {
             content.text(&piece.text);
@@ -109,7 +154,28 @@ impl Encoder<'_> {
             self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
         }
         if let Some(json) = content.json() {
-            self.push(Outgoing::New(format!("{{\"role\":\"system\",\"content\":{json}}}")));
+            self.push(&format!("{{\"role\":\"system\",\"content\":{json}}}"));
+        }
+    }
+
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let before = self.before.take().unwrap_or_else(|| {
+            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let around = copy.surroundings();
+            seen_before(&self.target, Dialect::OpenAiChat, &around).into()
+        });
+        self.list.prefix(self.before.insert(before), None)
+    }
+
+    /// Whether reasoning goes out with its message.
+    fn replays(&mut self, reasoning: &Reasoning, intact: bool) -> bool {
+        let ours = reasoning.origin.dialect.as_deref() == Some(FORMAT);
+        match self.target.bond(reasoning, Dialect::OpenAiChat) {
+            Bond::Elsewhere => false,
+            Bond::Issuer => true,
+            Bond::Source => ours && self.keeps_reasoning && (intact || !reasoning.sealed),
+            Bond::Prefix(prefix) => self.prefix() == prefix,
         }
     }
 
@@ -147,14 +213,14 @@ impl Encoder<'_> {
             self.ledger.change(finding);
             String::from("\"\"")
         });
-        if item.is_complete() && self.same && !content.parts.is_empty() {
+        if item.is_complete() && is_own(message) && !content.parts.is_empty() {
             let finding =
                 Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
             self.ledger.note(finding);
         }
         let role_json = render::literal(role);
         // Other fields of the source's own message stay, unless the message was taken apart.
-        let whole = item.is_complete() && self.is_own(message);
+        let whole = item.is_complete() && is_own(message);
         let fields = [
             ("role", Some(role_json)),
             ("content", Some(json)),
@@ -187,7 +253,7 @@ impl Encoder<'_> {
             },
             BlockKind::Document(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
                 Some(raw) => content.part(raw),
-                None => match file_part(media, self.same) {
+                None => match file_part(media, is_own(message)) {
                     Some(part) => content.part(part),
                     None => content.text(&self.ledger.as_text(&block.kind, at)),
                 },
@@ -202,7 +268,7 @@ impl Encoder<'_> {
 
     fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message: &Message = item.message();
-        let own = self.is_own(message);
+        let own = is_own(message);
         let mut content = Content::default();
         let mut calls: Vec<Call<'_>> = Vec::new();
         // Which reasoning of the message goes out with this item: sealed, or plain.
@@ -221,13 +287,8 @@ impl Encoder<'_> {
                     let at = Position::block(item.index(), block);
                     match &kind.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let ours = reasoning.origin.dialect.as_deref() == Some(FORMAT) && own;
-                            let bound = reasoning.sealed && !self.ledger.is_intact(place, part_place);
-                            if ours
-                                && self.keeps_reasoning
-                                && self.target.is_by_its_model(reasoning)
-                                && !bound
-                            {
+                            let intact = self.ledger.is_intact(place, part_place);
+                            if own && self.replays(reasoning, intact) {
                                 kept_reasoning[usize::from(reasoning.sealed)] = true;
                             } else {
                                 left_out_reasoning = true;
@@ -260,7 +321,7 @@ impl Encoder<'_> {
             self.ledger.change(finding);
             return;
         }
-        if item.is_complete() && self.same && !self.is_regular(message) {
+        if item.is_complete() && own && !self.is_regular(message) {
             let finding =
                 Finding::new(Rule::IrregularContent, Position::message(item.index()), Action::Replaced);
             self.ledger.note(finding);
@@ -328,7 +389,7 @@ impl Encoder<'_> {
             let results: Vec<ResultRef<'_>> = exchange.results().collect();
             if let Some(result) = exchange.in_place() {
                 let message = result.message();
-                if !self.same {
+                if !is_own(message) {
                     self.ledger.left_out_fields(message, result.at().0);
                 }
                 if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
@@ -342,7 +403,7 @@ impl Encoder<'_> {
             }
             for result in &results {
                 let at = Position::block(result.at().0, result.at().1);
-                if result.result().is_error && !self.is_own(result.message()) {
+                if result.result().is_error && !is_own(result.message()) {
                     let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
                     self.ledger.note(finding.about("is_error"));
                 }
@@ -350,7 +411,7 @@ impl Encoder<'_> {
                     if is_media(block) {
                         let carried = match &block.kind {
                             BlockKind::Image(picture) => image_part(picture),
-                            BlockKind::Document(document) => file_part(document, self.same),
+                            BlockKind::Document(document) => file_part(document, is_own(result.message())),
                             _ => None,
                         };
                         let Some(part) = carried else {
@@ -376,9 +437,7 @@ impl Encoder<'_> {
                 ("function_call", None),
             ];
             let source = match &results[..] {
-                [only] if only.message().blocks.len() == 1 && self.is_own(only.message()) => {
-                    Some(only.message())
-                }
+                [only] if only.message().blocks.len() == 1 && is_own(only.message()) => Some(only.message()),
                 _ => None,
             };
             if source.is_some_and(|message| !self.is_regular(message)) {
@@ -388,31 +447,30 @@ impl Encoder<'_> {
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
-            self.push(Outgoing::New(format!("{{\"role\":\"user\",\"content\":{json}}}")));
+            self.push(&format!("{{\"role\":\"user\",\"content\":{json}}}"));
         }
     }
 
-    fn is_own(&self, message: &Message) -> bool {
-        self.same && message.native.as_ref().is_some_and(|native| &*native.format == FORMAT)
-    }
-
     fn is_regular(&self, message: &Message) -> bool {
-        self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)
+        is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)
     }
 
     /// The source's own bytes of a block, if they may be sent again.
     fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        if self.is_own(message) { message.native_block(block) } else { None }
+        if is_own(message) { message.native_block(block) } else { None }
     }
 
-    fn push(&mut self, message: Outgoing) {
-        self.messages.push(message);
-        self.places.push(self.current);
+    fn push(&mut self, json: &str) {
+        if let Some(size) = longest_text(json).filter(|size| *size > TEXT_CHARS) {
+            let (what, limit) = ("a text in characters", TEXT_CHARS);
+            let at = Position::message(self.current);
+            self.too_large.get_or_insert(TooLarge { rule: "OAC-12", what, size, limit, at });
+        }
+        self.list.push(json);
     }
 
     fn push_raw(&mut self, message: &Message) {
-        let raw = message.native.as_ref().map_or_else(|| Raw::new(""), |native| native.raw.clone());
-        self.push(Outgoing::Raw(raw));
+        self.push(message.native.as_ref().map_or("", |native| native.raw.as_str()));
     }
 
     /// A message with these fields; every other field of the source's own message stays.
@@ -451,34 +509,13 @@ impl Encoder<'_> {
             }
         }
         out.push('}');
-        self.push(Outgoing::New(out));
+        self.push(&out);
     }
+}
 
-    fn finish(mut self) -> Result<Encoded, TooLarge> {
-        if self.messages.is_empty() {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-            self.ledger.change(finding.because("a request needs a message"));
-            let opening = format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(render::OPENING));
-            self.push(Outgoing::New(opening));
-        }
-        for (index, message) in self.messages.iter().enumerate() {
-            if let Some(size) = longest_text(message.as_ref()).filter(|size| *size > TEXT_CHARS) {
-                let (what, limit) = ("a text in characters", TEXT_CHARS);
-                let at = Position::message(self.places[index]);
-                return Err(TooLarge { rule: "OAC-12", what, size, limit, at });
-            }
-        }
-        let tools = self.target.context.tools().len();
-        if tools > TOOLS {
-            let (what, limit) = ("the number of tools", TOOLS);
-            return Err(TooLarge { rule: "OAC-11", what, size: tools, limit, at: Position::default() });
-        }
-        let around = self.surroundings();
-        let body =
-            write_body(self.target, Dialect::OpenAiChat, &self.messages, around, &mut self.ledger.findings);
-        let (ids, names) = self.spelling.into_renamed();
-        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
-    }
+/// Whether a message was said in this dialect.
+fn is_own(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| &*native.format == FORMAT)
 }
 
 fn is_media(block: &Block) -> bool {

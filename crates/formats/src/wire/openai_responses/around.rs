@@ -1,5 +1,7 @@
 //! What goes around the items of a Responses body: instructions, tools and tool choice.
 
+use std::sync::Arc;
+
 use rejoin_record::{
     Raw,
     json::{Doc, write},
@@ -10,10 +12,11 @@ use super::super::{body::Surroundings, names::wire_name, render, tools};
 use super::encode::{Encoder, NAME_LENGTH};
 use crate::context::{ToolChoice, ToolDeclaration};
 
-impl Encoder<'_> {
+impl Encoder {
     pub(super) fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let own = context.own_instructions().map(|text| text.as_str());
         if own.is_some() || self.instructions.is_some() {
             let texts: Vec<&str> = own.into_iter().chain(self.instructions.as_deref()).collect();
@@ -111,7 +114,8 @@ impl Encoder<'_> {
 
     /// The tool choice: translated, and left out where there is no such tool.
     fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let context = self.target.context;
+        let target = Arc::clone(&self.target);
+        let context = &target.context;
         let Some(choice) = context.tool_choice() else { return };
         let named = match &choice {
             ToolChoice::Named(name) => Some(wire_name(name, NAME_LENGTH).into_owned()),

@@ -1,27 +1,29 @@
 //! Encoding for OpenAI Responses: one forward pass over the view. What the dialect takes goes out byte for byte, item by
 //! item. The fields around the items are in `around.rs`.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message, Native, Raw, Role, ToolCall,
+    Block, BlockKind, Media, MediaSource, Message, Native, Raw, Reasoning, Role, Text, ToolCall,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
+    sound::{self, FirstChange, PartRef},
 };
 
 use super::super::{
-    Encoded, TooLarge,
-    body::write_body,
+    TooLarge,
+    body::{seen_before, write_around},
     names::{Spelled, Spelling, wire_name},
+    outline::{Encode, Outline},
     registry::Dialect,
-    render::{self, Ledger, Outgoing},
+    render::{self, Ledger},
+    scroll::Scroll,
 };
 use crate::{
     chat::blocks::is_base64,
-    convert::Target,
+    convert::{Bond, Settings},
     responses::{Call, FORMAT},
 };
 
@@ -32,51 +34,110 @@ const TOOLS: usize = 128;
 /// A field of items in rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
-pub(super) fn encode(view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-    let same = target.context.dialect == Some(Dialect::OpenAiResponses);
+pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
     // Tools stand before every item; a new name for one of them is a change.
-    let declared = target.context.field_tools();
+    let declared = settings.context.field_tools();
     let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
-    let intact = target.keeps_reasoning_of(Dialect::OpenAiResponses) && !renamed;
+    let intact = settings.keeps_reasoning_of(Dialect::OpenAiResponses) && !renamed;
     let mut encoder = Encoder {
-        target,
-        same,
-        items: Vec::new(),
-        ledger: Ledger::new(view, intact),
+        target: Arc::clone(settings),
+        same: settings.context.dialect == Some(Dialect::OpenAiResponses),
+        list: Scroll::default(),
+        ledger: Ledger::new(intact),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
-        places: Vec::new(),
+        too_large: None,
         current: 0,
         instructions: None,
+        before: None,
     };
-    if !same {
+    if !encoder.same {
         encoder.foreign_system();
     }
-    for (place, item) in view.items().enumerate() {
-        if !same {
-            encoder.ledger.left_out_fields(item.message(), item.index());
-        }
-        encoder.current = item.index();
-        match item.role() {
-            SoundRole::System => encoder.speaker("system", item),
-            SoundRole::Developer => encoder.speaker("developer", item),
-            SoundRole::User => encoder.speaker("user", item),
-            SoundRole::Assistant => encoder.assistant(place, item),
-        }
-    }
-    encoder.finish(view)
+    Box::new(encoder)
 }
 
-pub(super) struct Encoder<'t> {
-    pub(super) target: &'t Target<'t>,
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) target: Arc<Settings>,
     pub(super) same: bool,
-    items: Vec<Outgoing>,
+    list: Scroll,
     pub(super) ledger: Ledger,
     spelling: Spelling,
-    /// The source message that each item comes from.
-    places: Vec<usize>,
+    /// The first text that is longer than the provider takes.
+    too_large: Option<TooLarge>,
+    /// The source message that is being written.
     current: usize,
     /// Another dialect's system prompt, where it is one text.
     pub(super) instructions: Option<String>,
+    /// What a model sees before every item, once that is decided.
+    before: Option<Arc<str>>,
+}
+
+impl Encode for Encoder {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger.changed_from(first);
+    }
+
+    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+        if !is_own(item.message()) {
+            self.ledger.left_out_fields(item.message(), item.index());
+        }
+        self.current = item.index();
+        match item.role() {
+            SoundRole::System => self.speaker("system", item),
+            SoundRole::Developer => self.speaker("developer", item),
+            SoundRole::User => self.speaker("user", item),
+            SoundRole::Assistant => self.assistant(place, item),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.list.settle();
+        self.spelling.settle();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger.findings)
+    }
+
+    fn finish(mut self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge> {
+        if self.list.is_empty() {
+            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
+            self.ledger.change(finding.because("a request needs a message"));
+            let opening = render::literal(render::OPENING);
+            self.push(&format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{opening}}}"));
+        }
+        let tools = self.target.context.tools();
+        let (what, limit) = ("the number of tools", TOOLS);
+        let too_many = TooLarge { rule: "OAC-11", what, size: tools.len(), limit, at: Position::default() };
+        if let Some(error) = self.too_large.take().or((tools.len() > TOOLS).then_some(too_many)) {
+            return Err(error);
+        }
+        let prefix = self.prefix();
+        let mut around = self.surroundings();
+        // An input that is one text stays one.
+        let mut alone = view.items();
+        if let (Some(only), None, true) = (alone.next(), alone.next(), self.same)
+            && let Some(native) = &only.message().native
+            && native.raw.as_str().starts_with('"')
+            && Doc::parse(native.raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(Value::is_clean))
+            && only.is_complete()
+            && self.target.context.whole_body
+        {
+            around.list = Some(native.raw.as_str().to_owned());
+            self.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+        }
+        let list = around.list.is_none().then_some(self.list);
+        let mut findings = std::mem::take(&mut self.ledger.findings);
+        let (head, tail) = write_around(&self.target, Dialect::OpenAiResponses, around, &mut findings);
+        let (ids, names) = self.spelling.renamed();
+        let (ids, names) = (ids.clone(), names.renamed(&tools, |name| wire_name(name, NAME_LENGTH)));
+        Ok(Outline { head, list, tail, findings, ids, names, prefix, marked: false })
+    }
 }
 
 /// A piece of a model's answer, ready to go out.
@@ -103,7 +164,7 @@ struct Sent<'i> {
     kind: Call,
 }
 
-impl Encoder<'_> {
+impl Encoder {
     /// Instructions that another dialect keeps outside the list: one text has a field, several are a message.
     fn foreign_system(&mut self) {
         let system = self.target.context.system();
@@ -122,12 +183,32 @@ impl Encoder<'_> {
         }
     }
 
+    /// A hash of everything that what comes next stands on.
+    fn prefix(&mut self) -> Text {
+        let before = self.before.take().unwrap_or_else(|| {
+            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let around = copy.surroundings();
+            seen_before(&self.target, Dialect::OpenAiResponses, &around).into()
+        });
+        self.list.prefix(self.before.insert(before), None)
+    }
+
+    /// Whether reasoning goes out, before which so much of its message does as it is.
+    fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
+        match self.target.bond(reasoning, Dialect::OpenAiResponses) {
+            Bond::Elsewhere => false,
+            Bond::Issuer => true,
+            Bond::Source => intact,
+            Bond::Prefix(prefix) => as_it_was && self.prefix() == prefix,
+        }
+    }
+
     fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
         let message = item.message();
-        if item.is_complete() && self.is_own(message) && self.regular_item(message).is_some() {
+        if item.is_complete() && is_own(message) && self.regular_item(message).is_some() {
             if let Some(native) = &message.native {
                 let span = native.items[0].span;
-                self.push(Outgoing::Raw(sub(native, span.start as usize..(span.start + span.len) as usize)));
+                self.push(sub(native, span.start as usize..(span.start + span.len) as usize).as_str());
             }
             return;
         }
@@ -167,7 +248,7 @@ impl Encoder<'_> {
             }
             only_text = Some(String::new());
         }
-        if item.is_complete() && self.is_own(message) {
+        if item.is_complete() && is_own(message) {
             let at = Position::message(item.index());
             self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
         }
@@ -175,7 +256,7 @@ impl Encoder<'_> {
             Some(text) => {
                 let (role, text) = (render::literal(role), render::literal(&text));
                 let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{text}}}");
-                self.push(Outgoing::New(json));
+                self.push(&json);
             }
             None => self.push_message(role, &parts),
         }
@@ -183,18 +264,18 @@ impl Encoder<'_> {
 
     /// A block of a user message, of instructions, or of a result.
     fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
-        let own = if self.is_own(message) { message.native_block(block) } else { None };
+        let own = if is_own(message) { message.native_block(block) } else { None };
         match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
             (_, Some(raw)) => raw.to_owned(),
             (BlockKind::Text(text), None) => {
                 self.ledger.lossy(text, at);
                 part("input_text", text)
             }
-            (BlockKind::Image(media), None) => match image_part(media, self.same) {
+            (BlockKind::Image(media), None) => match image_part(media, is_own(message)) {
                 Some(part) => part,
                 None => part("input_text", &self.ledger.as_text(&block.kind, at)),
             },
-            (BlockKind::Document(media), None) => match file_part(media, self.same) {
+            (BlockKind::Document(media), None) => match file_part(media, is_own(message)) {
                 Some(part) => part,
                 None => part("input_text", &self.ledger.as_text(&block.kind, at)),
             },
@@ -204,7 +285,7 @@ impl Encoder<'_> {
 
     fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message: &Message = item.message();
-        let own = self.is_own(message);
+        let own = is_own(message);
         let native = message.native.as_ref().filter(|_| own);
         let items = native.map_or(&[][..], |native| &native.items);
         let ranges = block_ranges(items.iter().map(|item| item.blocks as usize));
@@ -223,9 +304,9 @@ impl Encoder<'_> {
                     let regular = native.is_some_and(|native| items[native].regular);
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let bound = self.ledger.is_intact(place, part_place);
-                            let replayed = regular && bound && self.target.is_by_its_model(reasoning);
-                            if replayed {
+                            let intact = self.ledger.is_intact(place, part_place);
+                            let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
+                            if regular && self.replays(reasoning, intact, as_it_was) {
                                 let json = String::new();
                                 pieces.push(Piece {
                                     native,
@@ -357,16 +438,16 @@ impl Encoder<'_> {
                     if named {
                         let at = Position::block(item.index(), piece.block);
                         self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
-                        self.push(Outgoing::New(without_id(raw.as_str())));
+                        self.push(&without_id(raw.as_str()));
                     } else {
-                        self.push(Outgoing::Raw(raw));
+                        self.push(raw.as_str());
                     }
                     index += count;
                 }
                 // An item that is refused as it stands, or that was taken apart.
                 None => {
                     for piece in &shown {
-                        self.push(Outgoing::New(piece.json.clone()));
+                        self.push(&piece.json);
                     }
                     index += shown.len();
                 }
@@ -384,7 +465,7 @@ impl Encoder<'_> {
     ) -> (String, bool, Sent<'i>) {
         let at = Position::block(item.index(), exchange.block());
         let block = &item.message().blocks[exchange.block()];
-        let own = if self.is_own(item.message()) { item.message().native_block(block) } else { None };
+        let own = if is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
         // The screen of a computer cannot be made up: without it, the call is a function's.
         let screen = || only(exchange).and_then(|result| self.own_result(result, kind));
@@ -398,7 +479,7 @@ impl Encoder<'_> {
         if regular && own.is_some() && as_written && spelled_so {
             return (String::new(), true, Sent { exchange, call, id, kind });
         }
-        if self.is_own(item.message()) && !regular && spelled_so {
+        if is_own(item.message()) && !regular && spelled_so {
             self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
         }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
@@ -433,7 +514,7 @@ impl Encoder<'_> {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
         if let Some(result) = only(*exchange) {
             let message = result.message();
-            if !self.same {
+            if !is_own(message) {
                 self.ledger.left_out_fields(message, result.at().0);
             }
             if let Some(raw) = self.own_result(result, *kind) {
@@ -441,10 +522,10 @@ impl Encoder<'_> {
                 let same_id = id == call.id.as_str();
                 let json =
                     if same_id { raw } else { render::with_field(&raw, "call_id", &render::literal(id)) };
-                self.push(Outgoing::New(json));
+                self.push(&json);
                 return;
             }
-            if self.is_own(message) && self.regular_item(message).is_some() {
+            if is_own(message) && self.regular_item(message).is_some() {
                 // It is the answer to a call of another kind.
                 let at = Position::message(result.at().0);
                 self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
@@ -458,7 +539,7 @@ impl Encoder<'_> {
         }
         for result in &results {
             let at = Position::block(result.at().0, result.at().1);
-            if result.result().is_error && !self.is_own(result.message()) {
+            if result.result().is_error && !is_own(result.message()) {
                 let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
                 self.ledger.note(finding.about("is_error"));
             }
@@ -467,7 +548,7 @@ impl Encoder<'_> {
                 parts.push(self.part(result.message(), block, at));
             }
             let message = result.message();
-            if self.is_own(message) && self.regular_item(message).is_none() {
+            if is_own(message) && self.regular_item(message).is_none() {
                 let at = Position::message(result.at().0);
                 self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
             }
@@ -501,21 +582,17 @@ impl Encoder<'_> {
             None => json.push_str(&output),
         }
         json.push('}');
-        self.push(Outgoing::New(json));
+        self.push(&json);
     }
 
     /// A result's own item, if it answers that kind of call.
     fn own_result(&self, result: ResultRef<'_>, kind: Call) -> Option<String> {
         let message = result.message();
-        self.regular_item(message).filter(|_| self.is_own(message) && message.blocks.len() == 1)?;
+        self.regular_item(message).filter(|_| is_own(message) && message.blocks.len() == 1)?;
         let raw = message.native_block(result.block())?;
         let doc = Doc::parse(raw).ok()?;
         let fits = doc.root()?.get("type")?.is_str(kind.output);
         fits.then(|| raw.to_owned())
-    }
-
-    fn is_own(&self, message: &Message) -> bool {
-        self.same && message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
     }
 
     /// The only item of a message, if it may be sent again.
@@ -524,61 +601,34 @@ impl Encoder<'_> {
         (native.items.len() == 1 && native.items[0].regular).then_some(())
     }
 
-    fn push(&mut self, item: Outgoing) {
+    fn push(&mut self, json: &str) {
         // What Codex notes for itself in its items is no field of the API's.
-        let item = if item.as_ref().contains(PRIVATE) {
-            Outgoing::New(without_field(item.as_ref(), PRIVATE))
-        } else {
-            item
-        };
-        self.items.push(item);
-        self.places.push(self.current);
+        if json.contains(PRIVATE) {
+            let json = without_field(json, PRIVATE);
+            return self.push_item(&json);
+        }
+        self.push_item(json);
+    }
+
+    fn push_item(&mut self, json: &str) {
+        if let Some(size) = longest_text(json).filter(|size| *size > TEXT_CHARS) {
+            let (what, limit) = ("a text in characters", TEXT_CHARS);
+            let at = Position::message(self.current);
+            self.too_large.get_or_insert(TooLarge { rule: "OAC-12", what, size, limit, at });
+        }
+        self.list.push(json);
     }
 
     fn push_message(&mut self, role: &str, parts: &[String]) {
         let role = render::literal(role);
         let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{}}}", list(parts));
-        self.push(Outgoing::New(json));
+        self.push(&json);
     }
+}
 
-    fn finish(mut self, view: &SoundView) -> Result<Encoded, TooLarge> {
-        if self.items.is_empty() {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-            self.ledger.change(finding.because("a request needs a message"));
-            let opening = render::literal(render::OPENING);
-            let json = format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{opening}}}");
-            self.push(Outgoing::New(json));
-        }
-        for (index, item) in self.items.iter().enumerate() {
-            if let Some(size) = longest_text(item.as_ref()).filter(|size| *size > TEXT_CHARS) {
-                let at = Position::message(self.places[index]);
-                let (what, limit) = ("a text in characters", TEXT_CHARS);
-                return Err(TooLarge { rule: "OAC-12", what, size, limit, at });
-            }
-        }
-        let tools = self.target.context.tools().len();
-        if tools > TOOLS {
-            let (what, limit) = ("the number of tools", TOOLS);
-            return Err(TooLarge { rule: "OAC-11", what, size: tools, limit, at: Position::default() });
-        }
-        let mut around = self.surroundings();
-        // An input that is one text stays one.
-        let mut alone = view.items();
-        if let (Some(only), None, true) = (alone.next(), alone.next(), self.same)
-            && let Some(native) = &only.message().native
-            && native.raw.as_str().starts_with('"')
-            && Doc::parse(native.raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(Value::is_clean))
-            && only.is_complete()
-            && self.target.context.whole_body
-        {
-            around.list = Some(native.raw.as_str().to_owned());
-            self.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
-        }
-        let findings = &mut self.ledger.findings;
-        let body = write_body(self.target, Dialect::OpenAiResponses, &self.items, around, findings);
-        let (ids, names) = self.spelling.into_renamed();
-        Ok(Encoded { body, findings: self.ledger.findings, ids, names })
-    }
+/// Whether a message was said in this dialect, or to an agent that speaks it.
+fn is_own(message: &Message) -> bool {
+    message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
 }
 
 /// The blocks that each native item holds.

@@ -8,13 +8,15 @@ mod encode;
 
 mod stream;
 
+use std::sync::Arc;
+
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, Violation, arriving::Decoder, registry::Wire,
+    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
     stream::StreamDecoder,
 };
-use crate::convert::Target;
+use crate::convert::Settings;
 
 /// The dialect.
 pub struct OpenAiResponses;
@@ -26,8 +28,8 @@ impl Wire for OpenAiResponses {
     fn provider(&self) -> &'static str {
         "OpenAI"
     }
-    fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        encode::encode(view, target)
+    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+        encode::encoder(settings, view)
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)

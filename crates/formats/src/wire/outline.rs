@@ -1,0 +1,168 @@
+//! Encoders that go on, and what they come to: a body of which the messages may be shared.
+
+use rejoin_record::{
+    Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Finding, ItemRef, List, SoundView, sound::FirstChange};
+
+use super::{Encoded, TooLarge, names::Renamed, scroll::Scroll};
+use crate::draft::Body;
+
+/// Makes a body of items as they come. What is settled is written once, whatever comes.
+pub trait Encode: Send + Sync {
+    /// Where the repair pass first changed something, as far as that is known now.
+    fn changed_from(&mut self, first: Option<FirstChange>);
+    /// Takes the next item, and its number.
+    fn item(&mut self, place: usize, item: ItemRef<'_>);
+    /// What was taken so far stays as it is: copies share it.
+    fn settle(&mut self);
+    /// A copy that goes its own way. Costs what is not settled.
+    fn copy(&self) -> Box<dyn Encode>;
+    /// Hands out what was found since the last time.
+    fn take_findings(&mut self) -> Vec<Finding>;
+    /// Ends the body of this view, all items of which were taken.
+    ///
+    /// # Errors
+    /// Only for size.
+    fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge>;
+}
+
+/// A body, in the pieces that it is made of.
+pub struct Outline {
+    /// Everything before the messages, the opening bracket of their list included.
+    pub head: String,
+    /// The messages; none if something else stands in their place, at the end of the head.
+    pub list: Option<Scroll>,
+    /// Everything behind them, the closing bracket included.
+    pub tail: String,
+    /// What was found since findings were handed out.
+    pub findings: Vec<Finding>,
+    /// Call ids that got another spelling: ours, theirs.
+    pub ids: List<(String, String)>,
+    /// Tool names that got another spelling: ours, theirs.
+    pub names: Renamed,
+    /// A hash of everything that an answer to the body stands on.
+    pub prefix: Text,
+    /// Whether the last messages of users get cache marks.
+    pub marked: bool,
+}
+
+/// A cache mark, at the end of the fields of a block.
+pub const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+/// What makes a block of a text that is written without one, before it and behind it.
+const BLOCK: [&str; 2] = ["[{\"type\":\"text\",\"text\":", ",\"cache_control\":{\"type\":\"ephemeral\"}}]"];
+
+impl Outline {
+    /// The size of the body in bytes, without cache marks.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.head.len() + self.list.as_ref().map_or(0, Scroll::length) + self.tail.len()
+    }
+
+    /// The body as one text.
+    #[must_use]
+    pub fn into_encoded(self) -> Encoded {
+        let mut body = String::with_capacity(self.length() + 256);
+        let (whole, rest) = self.into_body();
+        whole.pieces().for_each(|piece| body.push_str(piece));
+        let Rest { findings, ids, names, prefix } = rest;
+        let ids = ids.iter().cloned().collect();
+        Encoded { body, findings, ids, names, prefix }
+    }
+
+    /// The body as shared pieces, and what else there is.
+    #[must_use]
+    pub fn into_body(self) -> (Body, Rest) {
+        let rest = Rest { findings: self.findings, ids: self.ids, names: self.names, prefix: self.prefix };
+        let mut body = Body::default();
+        body.own(self.head);
+        if let Some(list) = self.list {
+            let mut marks: Vec<(usize, usize, &'static str)> = Vec::new();
+            for stretch in list.by_user().filter(|_| self.marked) {
+                let places = message_mark(list.text(stretch)).into_iter();
+                marks.extend(places.map(|(at, text)| (stretch.piece, stretch.bytes.start + at, text)));
+            }
+            // What is shared is all of the list but what is fresh, and but the pieces with marks in them.
+            let mut bytes = list.length();
+            let (settled, fresh) = list.into_parts();
+            bytes -= fresh.len();
+            let (in_settled, in_fresh): (Vec<_>, Vec<_>) =
+                marks.into_iter().partition(|mark| mark.0 < settled.len());
+            let groups: Vec<_> = in_settled.chunk_by(|one, other| one.0 == other.0).collect();
+            let marked =
+                |group: &[(usize, usize, &str)]| settled.get(group[0].0).map_or(0, |piece| piece.len());
+            bytes -= groups.iter().map(|group| marked(group)).sum::<usize>();
+            let mut next = 0;
+            for group in groups {
+                let place = group[0].0;
+                body.shared(&settled, next, place);
+                body.own(settled.get(place).map_or_else(String::new, |piece| with_inserted(piece, group)));
+                next = place + 1;
+            }
+            body.shared(&settled, next, settled.len());
+            body.count(bytes);
+            body.own(if in_fresh.is_empty() { fresh } else { with_inserted(&fresh, &in_fresh) });
+        }
+        body.own(self.tail);
+        (body, rest)
+    }
+}
+
+/// What comes with a body.
+pub struct Rest {
+    /// What was found since findings were handed out.
+    pub findings: Vec<Finding>,
+    /// Call ids that got another spelling.
+    pub ids: List<(String, String)>,
+    /// Tool names that got another spelling.
+    pub names: Renamed,
+    /// A hash of everything that an answer to the body stands on.
+    pub prefix: Text,
+}
+
+fn with_inserted(text: &str, marks: &[(usize, usize, &'static str)]) -> String {
+    let mut out = String::with_capacity(text.len() + marks.len() * MARK.len());
+    let mut copied = 0;
+    for (_, at, mark) in marks {
+        out.push_str(&text[copied..*at]);
+        out.push_str(mark);
+        copied = *at;
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+/// What is to be inserted into a message, and where, so that its last block has a mark. Nothing, if that cannot have one.
+fn message_mark(message: &str) -> Vec<(usize, &'static str)> {
+    let doc = Doc::parse(message);
+    let content = doc.as_ref().ok().and_then(Doc::root).and_then(|root| root.get("content"));
+    content.map(value_mark).unwrap_or_default()
+}
+
+/// The same for a value that is a list of blocks, or a text.
+fn value_mark(value: Value<'_>) -> Vec<(usize, &'static str)> {
+    let blank = |text: Value<'_>| text.as_str().is_none_or(|text| rejoin_record::text::is_blank(&text));
+    if value.kind() == Kind::String {
+        let ends = [value.start(), value.end()];
+        return if blank(value) { Vec::new() } else { ends.into_iter().zip(BLOCK).collect() };
+    }
+    let Some(last) = value.items().last() else { return Vec::new() };
+    let kind = last.get("type").and_then(Value::as_str).unwrap_or_default();
+    let takes = match &*kind {
+        "text" => last.get("text").is_some_and(|text| !blank(text)),
+        "image" | "document" | "tool_result" => true,
+        // Tools are declared without a type, or are of a kind that the provider runs.
+        "" | "custom" => last.get("name").is_some(),
+        _ => false,
+    };
+    if takes && last.get("cache_control").is_none() { vec![(last.end() - 1, MARK)] } else { Vec::new() }
+}
+
+/// A list of blocks or tools, or a text, whose last one has a mark. `None` if that cannot have one.
+#[must_use]
+pub fn with_mark(json: &str) -> Option<String> {
+    let doc = Doc::parse(json).ok()?;
+    let places: Vec<_> = value_mark(doc.root()?).into_iter().map(|(at, text)| (0, at, text)).collect();
+    (!places.is_empty()).then(|| with_inserted(json, &places))
+}
