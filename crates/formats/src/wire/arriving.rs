@@ -93,8 +93,9 @@ struct Taking<A> {
     seen: Seen,
     /// Why what came is no response.
     broken: Option<String>,
-    /// Bytes of all events so far.
+    /// Bytes of all events so far, and how many there may be.
     taken: usize,
+    limit: usize,
     /// Whether there was an event at all.
     any: bool,
 }
@@ -104,7 +105,14 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 impl<A: Assembly> Decoder<A> {
     /// A decoder of one response.
     pub(crate) fn new(assembly: A) -> Self {
-        let taking = Taking { assembly, seen: Seen::default(), broken: None, taken: 0, any: false };
+        let taking = Taking {
+            assembly,
+            seen: Seen::default(),
+            broken: None,
+            taken: 0,
+            limit: limits::BODY_BYTES,
+            any: false,
+        };
         Self { head: Vec::new(), framing: Framing::Unknown, taking }
     }
 
@@ -248,8 +256,8 @@ impl<A: Assembly> Taking<A> {
     fn object(&mut self, name: &str, event: Value<'_>, text: &str, out: &mut Vec<Delta>) -> bool {
         self.any = true;
         self.taken += text.len();
-        if self.taken > limits::BODY_BYTES {
-            self.breaks(format!("it has no end: more than {} MiB came", limits::BODY_BYTES >> 20));
+        if self.taken > self.limit {
+            self.breaks(format!("it has no end: more than {} MiB came", self.limit >> 20));
             return true;
         }
         self.seen.seed = short_name(&format!("{} {text}", self.seen.seed), 24);
@@ -381,4 +389,28 @@ fn own_media(media: &Media) -> Media {
         MediaSource::Unusable => MediaSource::Unusable,
     };
     Media { media_type: media.media_type.as_ref().map(own), source, name: media.name.as_ref().map(own) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::openai_chat::stream::ChatAssembly;
+
+    /// Small events without end are given up as well; what they said stays.
+    #[test]
+    fn a_response_without_end_is_given_up() {
+        let mut decoder = Decoder::new(ChatAssembly::default());
+        decoder.taking.limit = 1 << 20;
+        let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ha\"}}]}\n\n";
+        let mut deltas = Vec::new();
+        let mut fed = 0;
+        while !decoder.is_done() {
+            decoder.feed(event, &mut deltas);
+            fed += event.len();
+            assert!(fed < 2 << 20, "it goes on for ever");
+        }
+        let received = Box::new(decoder).finish();
+        assert!(matches!(&received.end, End::Garbage(why) if why.contains("1 MiB")), "{:?}", received.end);
+        assert!(received.message.and_then(|message| message.content()).is_some_and(|text| text.len() > 1000));
+    }
 }

@@ -4,6 +4,9 @@
 //! `checker.rs` (what the provider would refuse, over raw JSON, sharing nothing with the other two) and `answers.rs`
 //! (the provider's own words for each rule).
 //!
+//! `stream.rs` in a folder puts a streamed response together. `arriving.rs` does what all of them need: it cuts bytes into
+//! events (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces.
+//!
 //! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
 //! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
 //! grows, `body.rs` what stands around it, `outline.rs` all of that together.

@@ -145,6 +145,9 @@ mod tests {
         assert_eq!(events(&[text.as_bytes()]), expected);
         let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
         assert_eq!(events(&single), expected);
+        // CR and LF together end one line, not two.
+        let both = "event: a\r\ndata: 1\r\ndata: 2\r\n\r\n";
+        assert_eq!(events(&[both.as_bytes()]), vec![pair("a", "1\n2")]);
     }
 
     #[test]

@@ -214,6 +214,19 @@ fn what_is_no_response_says_so() {
     }
 }
 
+/// A mark of the byte order, and line ends of any kind, change nothing.
+#[test]
+fn line_ends_do_not_matter() {
+    for (dialect, bytes) in STREAMS {
+        let plain = decoded(*dialect, [bytes.as_bytes()]);
+        for end in ["\n", "\r\n", "\r"] {
+            let other = format!("\u{feff}{}", bytes.replace('\n', end));
+            let other = decoded(*dialect, [other.as_bytes()]);
+            assert!(same(&plain, &other), "{dialect} {end:?}: {other:?}");
+        }
+    }
+}
+
 /// What came before something that is no event stays.
 #[test]
 fn garbage_in_the_middle_loses_nothing() {

@@ -8,7 +8,10 @@ use rejoin_record::{ArgumentsClass, BlockKind};
 
 use crate::{STREAMS, calls, chat, decoded, events, native, received, shown, text, thoughts};
 
-fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+/// Id, tool and arguments.
+type Call = (String, String, String);
+
+fn call(id: &str, name: &str, arguments: &str) -> Call {
     (id.into(), name.into(), arguments.into())
 }
 
@@ -17,7 +20,7 @@ fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
 fn calls_of_compatible_services() {
     let read = |id: &str| call(id, "read", r#"{"p":1}"#);
     let list = |id: &str| call(id, "list", "{}");
-    let cases: &[(&str, &[&str], &[(String, String, String)])] = &[
+    let cases: &[(&str, &[&str], &[Call])] = &[
         (
             "whole calls in one delta, without numbers",
             &[
