@@ -280,7 +280,9 @@ struct Pipe<'a> {
 impl Pipe<'_> {
     /// Whether everything went out that was to go out.
     fn all(&mut self, head: &[u8], reply: &Reply) -> io::Result<bool> {
-        self.halt.wait(self.manner.delay);
+        if self.manner.delay.is_some() {
+            self.halt.wait(self.manner.delay);
+        }
         if self.manner.silent {
             return self.cut(Hangup::Close);
         }
@@ -333,6 +335,9 @@ impl Pipe<'_> {
             {
                 self.stream.flush()?;
                 self.halt.wait(time);
+                if self.halt.ended() {
+                    return self.cut(Hangup::Close);
+                }
             }
             // The next place where something happens.
             let places =

@@ -163,7 +163,6 @@ impl<'a> Turn<'a> {
             let path = format!("{} {}", self.request.method, self.request.path);
             return (Refusal::of(Cause::NoPath(path)).reply(self.service), None, None);
         };
-        let config = &self.shared.config;
         let plain = |reply| (reply, None, None);
         let speaker: &dyn Speaker = match op {
             Op::DeviceCode => return plain(copilot::device_code(self.shared, self.request)),
@@ -184,7 +183,6 @@ impl<'a> Turn<'a> {
             Ok((reply, say)) => (reply, Some(say)),
             Err(refusal) => (refusal.reply(self.service), None),
         };
-        let _ = config;
         (reply, say, dialect)
     }
 
