@@ -82,6 +82,19 @@ fn copilot_is_entered_by_its_gate() {
     assert_eq!(look(&headers).status, 200);
 }
 
+/// COP-01: a token that lasts no time is no good.
+#[test]
+fn tokens_expire() {
+    let copilot = Gate { token_life: Duration::ZERO, polls: Vec::new(), ..Gate::default() };
+    let server = Loopback::start(Config { copilot, key: Some("ghu_known".into()), ..Config::default() });
+    let exchange = |token| {
+        Client::to(&server).get("/copilot_internal/v2/token", &[("authorization", format!("token {token}"))])
+    };
+    assert_eq!(exchange("ghu_other").status, 401);
+    let short = exchange("ghu_known").json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(chat(&server, &short, &EDITOR).status, 401);
+}
+
 /// COP-01, the other way: the token of GitHub is good as it is.
 #[test]
 fn copilot_may_take_the_token_as_it_is() {

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod client;
+#[cfg(feature = "fuzz")]
+mod codecs;
 mod conversations;
 mod endpoints;
 mod failures;
