@@ -7,6 +7,7 @@ mod docs;
 mod faults;
 mod fuzz;
 mod laws;
+mod loopback;
 mod peers;
 mod rows;
 mod run;
@@ -28,6 +29,7 @@ const HELP: &str = "cargo xtask COMMAND
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [FILTER]      benchmarks, as ratios in one run; `bench store [PART]` for what storing costs (minutes, and some disk)
   docs                writes docs/reference from the registries and the command line
+  loopback [OPTIONS]  a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
   peers [NAME]        hands what rejoin writes to the Codex CLI and mistral-common (needs npm, python3, the network once)
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
 ";
@@ -51,6 +53,7 @@ fn main() -> Result<()> {
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str), rest.get(1).map(String::as_str)),
         Some("docs") => docs::docs(),
+        Some("loopback") => loopback::loopback(rest),
         Some("peers") => peers::peers(rest),
         Some("wasm") => wasm::wasm(),
         Some(other) => bail!("no command `{other}`\n\n{HELP}"),

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Text, block::Origin};
+use rejoin_record::{Block, BlockKind, Message, Reasoning, Text, block::Origin};
 use rejoin_view::{Chunk, Finding, List, SoundView};
 
 use crate::{
     context::Context,
     convert::{Marks, Settings, Target},
+    gemini,
     wire::{TooLarge, outline::Encode, registry::Dialect},
 };
 
@@ -80,6 +81,25 @@ impl Body {
     }
 }
 
+/// Notes in an answer who issued it, and on what prefix: reasoning in it is bound to that.
+///
+/// A provider may sign calls and texts, too. Where no reasoning stands in the message that could name the issuer, a block
+/// without words is put behind the rest that does.
+pub fn issued(message: &mut Message, issuer: &Origin) {
+    let mut named = false;
+    for block in &mut message.blocks {
+        if let BlockKind::Reasoning(reasoning) = &mut block.kind {
+            let incomplete = reasoning.origin.incomplete;
+            reasoning.origin = Origin { incomplete, ..issuer.clone() };
+            named = true;
+        }
+    }
+    if !named && gemini::is_signed(message) {
+        let reasoning = Reasoning { text: Text::new(""), sealed: true, origin: issuer.clone() };
+        message.blocks.push(Block::new(BlockKind::Reasoning(Box::new(reasoning))));
+    }
+}
+
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Drafted {
@@ -101,6 +121,8 @@ pub struct Draft {
     sealed: Option<Sealed>,
     /// What was found around the messages, which is said once.
     around: Vec<Finding>,
+    /// How many items were encoded, each as often as it was.
+    steps: usize,
 }
 
 /// Chunks that are encoded.
@@ -133,7 +155,7 @@ impl Draft {
             issuer: Some(&issuer),
             ..Target::of(&context)
         };
-        Self { dialect, settings: Settings::of(&target), sealed: None, around: Vec::new() }
+        Self { dialect, settings: Settings::of(&target), sealed: None, around: Vec::new(), steps: 0 }
     }
 
     /// The same with cache marks, where the dialect has them.
@@ -149,6 +171,12 @@ impl Draft {
         self.settings = Settings::of(&target);
         self.sealed = None;
         self
+    }
+
+    /// How many items were encoded for all requests so far, each as often as it was.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// The request of a view. What was sealed in it and encoded before is not encoded again; a view that does not begin
@@ -169,11 +197,14 @@ impl Draft {
         let sealed = self.sealed.take().filter(goes_on);
         let sealed = self.sealed.insert(sealed.unwrap_or_else(begin));
         sealed.encoder.changed_from(view.first_change());
-        sealed.take(view.sealed());
+        self.steps += sealed.take(view.sealed());
         let mut findings = sealed.encoder.take_findings();
         let mut encoder = sealed.encoder.copy();
         let open = view.open().into_iter().flat_map(|chunk| chunk.items());
-        open.enumerate().for_each(|(place, item)| encoder.item(sealed.items + place, item));
+        for (place, item) in open.enumerate() {
+            encoder.item(sealed.items + place, item);
+            self.steps += 1;
+        }
         findings.extend(encoder.take_findings());
         let (body, rest) = encoder.finish(view)?.into_body();
         let said = std::mem::replace(&mut self.around, rest.findings);
@@ -183,8 +214,9 @@ impl Draft {
 }
 
 impl Sealed {
-    /// Encodes the chunks that are new.
-    fn take(&mut self, chunks: &List<Arc<Chunk>>) {
+    /// Encodes the chunks that are new, and says how many items there were in them.
+    fn take(&mut self, chunks: &List<Arc<Chunk>>) -> usize {
+        let before = self.items;
         for chunk in chunks.range(self.chunks, chunks.len()) {
             for item in chunk.items() {
                 self.encoder.item(self.items, item);
@@ -194,5 +226,6 @@ impl Sealed {
         self.chunks = chunks.len();
         self.last = chunks.last().cloned();
         self.encoder.settle();
+        self.items - before
     }
 }

@@ -130,6 +130,7 @@ impl<'a> Directives<'a> {
     fn read(text: &'a str) -> Self {
         let mut found = Self { steps: 1, ..Self::default() };
         for word in text.split_whitespace() {
+            let word = word.trim_matches([',', '.', ';', '(', ')', '"', '`']);
             let number = |value: &str| value.parse().unwrap_or(0).min(1_000_000);
             match word.split_once(':') {
                 Some(("tools", value)) => found.tools = number(value),

@@ -234,20 +234,23 @@ pub(super) struct Sent {
     pub reusable: bool,
 }
 
-/// Sends an answer, in whatever manner.
-pub(super) fn send(
-    stream: &mut TcpStream,
-    reply: &Reply,
-    request: &Request,
-    framing: Framing,
-    manner: &Manner,
-    halt: &Halt,
-) -> Sent {
+/// In what way an answer is sent.
+pub(super) struct Way<'a> {
+    pub framing: Framing,
+    pub manner: &'a Manner,
+    pub halt: &'a Halt,
+    /// Is told how it ended, before the client can know.
+    pub note: &'a dyn Fn(Sent),
+}
+
+/// Sends an answer.
+pub(super) fn send(stream: &mut TcpStream, reply: &Reply, request: &Request, way: &Way<'_>) -> Sent {
+    let manner = way.manner;
     let whole = match &reply.body {
         Body::Whole(bytes) => Some(manner.end.map_or(bytes.len(), |end| end.min(bytes.len()))),
         _ => None,
     };
-    let chunks = whole.is_none() && request.chunks && framing == Framing::Chunked;
+    let chunks = whole.is_none() && request.chunks && way.framing == Framing::Chunked;
     let reusable = request.keep_alive && (whole.is_some() || chunks);
     let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
     for (name, value) in &reply.headers {
@@ -259,14 +262,16 @@ pub(super) fn send(
         None => {}
     }
     head.push_str(if reusable { "connection: keep-alive\r\n\r\n" } else { "connection: close\r\n\r\n" });
-    let mut pipe = Pipe { stream, chunks, manner, halt, sent: 0 };
+    let mut pipe = Pipe { stream, chunks, manner, halt: way.halt, note: way.note, sent: 0 };
     let done = pipe.all(head.as_bytes(), reply);
     let bytes = pipe.sent;
-    match done {
+    let sent = match done {
         Ok(true) => Sent { bytes, whole: manner.end.is_none_or(|end| bytes < end), reusable },
         // A cut has dealt with the socket, and after an error there is nobody to deal with.
         Ok(false) | Err(_) => Sent { bytes, whole: false, reusable: false },
-    }
+    };
+    (way.note)(sent);
+    sent
 }
 
 struct Pipe<'a> {
@@ -274,6 +279,7 @@ struct Pipe<'a> {
     chunks: bool,
     manner: &'a Manner,
     halt: &'a Halt,
+    note: &'a dyn Fn(Sent),
     sent: usize,
 }
 
@@ -289,6 +295,14 @@ impl Pipe<'_> {
         self.stream.write_all(head)?;
         match &reply.body {
             Body::Whole(bytes) => {
+                if self.manner.cut.is_none() {
+                    let most = self.manner.end.unwrap_or(usize::MAX);
+                    (self.note)(Sent {
+                        bytes: bytes.len().min(most),
+                        whole: bytes.len() < most,
+                        reusable: true,
+                    });
+                }
                 if !self.piece(bytes)? {
                     return Ok(false);
                 }
@@ -313,6 +327,8 @@ impl Pipe<'_> {
             }
         }
         if self.chunks {
+            let whole = self.manner.end.is_none_or(|end| self.sent < end);
+            (self.note)(Sent { bytes: self.sent, whole, reusable: true });
             self.stream.write_all(b"0\r\n\r\n")?;
         }
         self.stream.flush()?;
@@ -335,6 +351,9 @@ impl Pipe<'_> {
             {
                 self.stream.flush()?;
                 self.halt.wait(time);
+                if self.halt.ended() {
+                    return self.cut(Hangup::Close);
+                }
             }
             // The next place where something happens.
             let places =
@@ -369,6 +388,7 @@ impl Pipe<'_> {
     }
 
     fn cut(&mut self, how: Hangup) -> io::Result<bool> {
+        (self.note)(Sent { bytes: self.sent, whole: false, reusable: false });
         self.stream.flush()?;
         match how {
             Hangup::Close => self.stream.shutdown(Shutdown::Both)?,

@@ -252,11 +252,24 @@ impl fmt::Display for Violation {
     }
 }
 
+/// The requests so far. Numbers go on when it is emptied.
+#[derive(Default)]
+struct Diary {
+    next: usize,
+    heard: Vec<Heard>,
+}
+
+impl Diary {
+    fn get_mut(&mut self, number: usize) -> Option<&mut Heard> {
+        self.heard.iter_mut().rev().find(|heard| heard.number == number)
+    }
+}
+
 /// What all connections of a server share.
 struct Shared {
     config: Config,
     plan: Mutex<faults::Plan>,
-    heard: Mutex<Vec<Heard>>,
+    heard: Mutex<Diary>,
     violations: Mutex<Vec<Violation>>,
     guests: Mutex<copilot::Guests>,
 }
@@ -333,7 +346,7 @@ impl Loopback {
     /// Every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Heard> {
-        locked(&self.shared.heard).clone()
+        locked(&self.shared.heard).heard.clone()
     }
 
     /// Everything that was wrong with them.
@@ -350,7 +363,7 @@ impl Loopback {
 
     /// Forgets the requests and what was wrong with them, so that a long test does not keep them all.
     pub fn forget(&self) {
-        locked(&self.shared.heard).clear();
+        locked(&self.shared.heard).heard.clear();
         locked(&self.shared.violations).clear();
     }
 

@@ -153,7 +153,7 @@ impl Speaker for Chat {
         match (ask.service, thought) {
             (Service::DeepSeek, Some(thought)) => message["reasoning_content"] = json!(thought),
             (Service::OpenRouter, Some(thought)) => {
-                let detail = if issuer.dice().as_bytes()[0] % 4 == 0 {
+                let detail = if issuer.dice().as_bytes()[0].is_multiple_of(4) {
                     let data = issuer.secret(thought, 160);
                     json!({"type": "reasoning.encrypted", "data": data, "id": issuer.id("rs_", 24), "format": "openai-responses-v1", "index": 0})
                 } else {

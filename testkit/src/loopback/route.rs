@@ -64,7 +64,7 @@ fn guessed(path: &str, request: &Request) -> Service {
     match path {
         _ if path.starts_with("/backend-api/codex/") => Service::Codex,
         _ if path.starts_with("/api/v1/") => Service::OpenRouter,
-        _ if path.starts_with("/v1beta/") => Service::Gemini,
+        _ if path.starts_with("/v1beta/") || request.header("x-goog-api-key").is_some() => Service::Gemini,
         _ if path.starts_with("/login/") || path.starts_with("/copilot_internal/") => Service::Copilot,
         _ if path.starts_with("/api/") || path == "/" => Service::Ollama,
         _ if path.starts_with("/v1/messages") || request.header("anthropic-version").is_some() => {
@@ -78,7 +78,7 @@ fn guessed(path: &str, request: &Request) -> Service {
 fn op(service: Service, method: &str, path: &str) -> Option<Op> {
     let bases: &[&str] = match service {
         Service::Anthropic => &["/v1"],
-        Service::Gemini => &["/v1beta"],
+        Service::Gemini => &["/v1beta", "/v1"],
         Service::Ollama => &["/api"],
         Service::OpenRouter => &["/api/v1", "/v1", ""],
         Service::Groq => &["/openai/v1", "/v1", ""],

@@ -18,7 +18,7 @@ use super::{
     copilot,
     faults::{Answered, Manner, instead},
     gemini::{self, Gemini},
-    http::{self, Body, Halt, Reply, Request},
+    http::{self, Body, Halt, Reply, Request, Sent, Way},
     issue::{Asker, Issuer, walk},
     locked, models,
     ollama::Ollama,
@@ -80,20 +80,27 @@ fn connection(
                     keep_alive: false,
                     chunks: false,
                 };
-                http::send(&mut stream, &reply, &request, Framing::UntilClose, &Manner::default(), halt);
+                let (manner, note) = (Manner::default(), |_| {});
+                let way = Way { framing: Framing::UntilClose, manner: &manner, halt, note: &note };
+                http::send(&mut stream, &reply, &request, &way);
                 return;
             }
         };
         let turn = Turn::new(shared, &request);
-        let number_heard = turn.number;
+        let heard = turn.number;
         let (reply, manner) = turn.answer();
-        let sent = http::send(&mut stream, &reply, &request, shared.config.framing, &manner, halt);
-        if let Some(heard) = locked(&shared.heard).get_mut(number_heard) {
-            heard.sent = sent.bytes;
-            heard.whole = sent.whole;
-            if let Some(log) = &shared.config.log {
-                log(heard);
+        let note = |sent: Sent| {
+            if let Some(heard) = locked(&shared.heard).get_mut(heard) {
+                heard.sent = sent.bytes;
+                heard.whole = sent.whole;
             }
+        };
+        let way = Way { framing: shared.config.framing, manner: &manner, halt, note: &note };
+        let sent = http::send(&mut stream, &reply, &request, &way);
+        if let Some(log) = &shared.config.log
+            && let Some(heard) = locked(&shared.heard).get_mut(heard)
+        {
+            log(heard);
         }
         if !sent.reusable {
             // A reset goes out when the last handle is closed.
@@ -115,9 +122,10 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn new(shared: &'a Shared, request: &'a Request) -> Self {
         let (service, op) = route(shared.config.service, request);
-        let mut heard = locked(&shared.heard);
-        let number = heard.len();
-        heard.push(Heard {
+        let mut diary = locked(&shared.heard);
+        let number = diary.next;
+        diary.next += 1;
+        diary.heard.push(Heard {
             number,
             at: SystemTime::now(),
             service: op.as_ref().map(|_| service),
@@ -131,7 +139,7 @@ impl<'a> Turn<'a> {
             sent: 0,
             whole: false,
         });
-        drop(heard);
+        drop(diary);
         Self { shared, request, number, service, op }
     }
 
@@ -163,7 +171,6 @@ impl<'a> Turn<'a> {
             let path = format!("{} {}", self.request.method, self.request.path);
             return (Refusal::of(Cause::NoPath(path)).reply(self.service), None, None);
         };
-        let config = &self.shared.config;
         let plain = |reply| (reply, None, None);
         let speaker: &dyn Speaker = match op {
             Op::DeviceCode => return plain(copilot::device_code(self.shared, self.request)),
@@ -184,7 +191,6 @@ impl<'a> Turn<'a> {
             Ok((reply, say)) => (reply, Some(say)),
             Err(refusal) => (refusal.reply(self.service), None),
         };
-        let _ = config;
         (reply, say, dialect)
     }
 

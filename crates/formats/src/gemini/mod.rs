@@ -15,5 +15,13 @@ pub use content::{ContentReader, more_fields, unknown_fields};
 pub use list::{Contents, is_content, sniff};
 pub use schema::json_schema;
 
+/// Whether a provider signed a part of a message, other than what its model thought.
+#[must_use]
+pub fn is_signed(message: &rejoin_record::Message) -> bool {
+    let own = message.native.as_ref().is_some_and(|native| &*native.format == FORMAT);
+    let parts = message.blocks.iter().filter_map(|block| message.native_block(block));
+    own && parts.into_iter().any(|part| fields::Signature::in_part(part) == fields::Signature::Bound)
+}
+
 /// The name of the format and of the dialect.
 pub const FORMAT: &str = "gemini";

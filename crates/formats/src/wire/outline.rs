@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value},
 };
 use rejoin_view::{Finding, ItemRef, List, SoundView, sound::FirstChange};
 
@@ -50,8 +50,6 @@ pub struct Outline {
 
 /// A cache mark, at the end of the fields of a block.
 pub const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
-/// What makes a block of a text that is written without one, before it and behind it.
-const BLOCK: [&str; 2] = ["[{\"type\":\"text\",\"text\":", ",\"cache_control\":{\"type\":\"ephemeral\"}}]"];
 
 impl Outline {
     /// The size of the body in bytes, without cache marks.
@@ -78,10 +76,11 @@ impl Outline {
         let mut body = Body::default();
         body.own(self.head);
         if let Some(list) = self.list {
-            let mut marks: Vec<(usize, usize, &'static str)> = Vec::new();
+            // In which piece, and where in it.
+            let mut marks: Vec<(usize, usize)> = Vec::new();
             for stretch in list.by_user().filter(|_| self.marked) {
-                let places = message_mark(list.text(stretch)).into_iter();
-                marks.extend(places.map(|(at, text)| (stretch.piece, stretch.bytes.start + at, text)));
+                let place = message_mark(list.text(stretch));
+                marks.extend(place.map(|at| (stretch.piece, stretch.bytes.start + at)));
             }
             // What is shared is all of the list but what is fresh, and but the pieces with marks in them.
             let mut bytes = list.length();
@@ -90,19 +89,18 @@ impl Outline {
             let (in_settled, in_fresh): (Vec<_>, Vec<_>) =
                 marks.into_iter().partition(|mark| mark.0 < settled.len());
             let groups: Vec<_> = in_settled.chunk_by(|one, other| one.0 == other.0).collect();
-            let marked =
-                |group: &[(usize, usize, &str)]| settled.get(group[0].0).map_or(0, |piece| piece.len());
+            let marked = |group: &[(usize, usize)]| settled.get(group[0].0).map_or(0, |piece| piece.len());
             bytes -= groups.iter().map(|group| marked(group)).sum::<usize>();
             let mut next = 0;
             for group in groups {
                 let place = group[0].0;
                 body.shared(&settled, next, place);
-                body.own(settled.get(place).map_or_else(String::new, |piece| with_inserted(piece, group)));
+                body.own(settled.get(place).map_or_else(String::new, |piece| with_marks(piece, group)));
                 next = place + 1;
             }
             body.shared(&settled, next, settled.len());
             body.count(bytes);
-            body.own(if in_fresh.is_empty() { fresh } else { with_inserted(&fresh, &in_fresh) });
+            body.own(if in_fresh.is_empty() { fresh } else { with_marks(&fresh, &in_fresh) });
         }
         body.own(self.tail);
         (body, rest)
@@ -121,33 +119,29 @@ pub struct Rest {
     pub prefix: Text,
 }
 
-fn with_inserted(text: &str, marks: &[(usize, usize, &'static str)]) -> String {
+/// A piece with marks in these places of it.
+fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
     let mut out = String::with_capacity(text.len() + marks.len() * MARK.len());
     let mut copied = 0;
-    for (_, at, mark) in marks {
+    for (_, at) in marks {
         out.push_str(&text[copied..*at]);
-        out.push_str(mark);
+        out.push_str(MARK);
         copied = *at;
     }
     out.push_str(&text[copied..]);
     out
 }
 
-/// What is to be inserted into a message, and where, so that its last block has a mark. Nothing, if that cannot have one.
-fn message_mark(message: &str) -> Vec<(usize, &'static str)> {
-    let doc = Doc::parse(message);
-    let content = doc.as_ref().ok().and_then(Doc::root).and_then(|root| root.get("content"));
-    content.map(value_mark).unwrap_or_default()
+/// Where a mark is to be inserted into a message so that its last block has one. Nowhere, if that cannot have one.
+fn message_mark(message: &str) -> Option<usize> {
+    let doc = Doc::parse(message).ok()?;
+    list_mark(doc.root()?.get("content")?)
 }
 
-/// The same for a value that is a list of blocks, or a text.
-fn value_mark(value: Value<'_>) -> Vec<(usize, &'static str)> {
+/// The same for a list of blocks or tools.
+fn list_mark(list: Value<'_>) -> Option<usize> {
     let blank = |text: Value<'_>| text.as_str().is_none_or(|text| rejoin_record::text::is_blank(&text));
-    if value.kind() == Kind::String {
-        let ends = [value.start(), value.end()];
-        return if blank(value) { Vec::new() } else { ends.into_iter().zip(BLOCK).collect() };
-    }
-    let Some(last) = value.items().last() else { return Vec::new() };
+    let last = list.items().last()?;
     let kind = last.get("type").and_then(Value::as_str).unwrap_or_default();
     let takes = match &*kind {
         "text" => last.get("text").is_some_and(|text| !blank(text)),
@@ -156,13 +150,12 @@ fn value_mark(value: Value<'_>) -> Vec<(usize, &'static str)> {
         "" | "custom" => last.get("name").is_some(),
         _ => false,
     };
-    if takes && last.get("cache_control").is_none() { vec![(last.end() - 1, MARK)] } else { Vec::new() }
+    (takes && last.get("cache_control").is_none()).then(|| last.end() - 1)
 }
 
-/// A list of blocks or tools, or a text, whose last one has a mark. `None` if that cannot have one.
+/// A list of blocks or tools whose last one has a mark. `None` if that cannot have one.
 #[must_use]
-pub fn with_mark(json: &str) -> Option<String> {
-    let doc = Doc::parse(json).ok()?;
-    let places: Vec<_> = value_mark(doc.root()?).into_iter().map(|(at, text)| (0, at, text)).collect();
-    (!places.is_empty()).then(|| with_inserted(json, &places))
+pub fn with_mark(list: &str) -> Option<String> {
+    let doc = Doc::parse(list).ok()?;
+    Some(with_marks(list, &[(0, list_mark(doc.root()?)?)]))
 }

@@ -3,5 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+mod growing;
+mod marks;
 mod own;
+mod replay;
 mod support;

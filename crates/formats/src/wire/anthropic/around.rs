@@ -83,7 +83,9 @@ impl Encoder {
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
         let instructions = target.context.own_instructions();
-        if taken && self.system.is_empty() && !strip && instructions.is_none() {
+        // Only a block can have a mark: where marks come and go, a text is always one.
+        let unmarked = target.marks == Marks::AsWritten;
+        if taken && self.system.is_empty() && !strip && instructions.is_none() && (unmarked || !string) {
             return;
         }
         if own.is_some() && !taken {
@@ -101,11 +103,11 @@ impl Encoder {
         blocks.extend(self.system.iter().map(|text| render::text_block(text)));
         match (&self.system[..], blocks.len()) {
             (_, 0) => around.leave_out("system"),
-            (_, 1) if instructions.is_some() => {
+            (_, 1) if instructions.is_some() && unmarked => {
                 around.put("system", render::literal(instructions.map_or("", |text| text)));
             }
-            ([only], 1) => around.put("system", render::literal(only)),
-            ([], 1) if !self.same => {
+            ([only], 1) if unmarked => around.put("system", render::literal(only)),
+            ([], 1) if !self.same && unmarked => {
                 let only = pieces.iter().find(|piece| !blank(piece));
                 around.put("system", render::literal(only.map_or("", |piece| &piece.text)));
             }

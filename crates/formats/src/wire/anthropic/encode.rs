@@ -10,7 +10,7 @@ use std::{
 };
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message, Reasoning, Text, ToolCall,
+    Block, BlockKind, Form, Media, MediaSource, Message, Reasoning, Text, ToolCall,
     json::{Doc, write},
 };
 use rejoin_view::{
@@ -246,7 +246,10 @@ impl Encoder {
         }
         let message = item.message();
         let whole = item.is_complete() && Self::is_regular(message);
+        // Only a block can have a mark: where marks come and go, a text is always one.
+        let unmarked = self.target.marks == Marks::AsWritten || message.form != Form::Text;
         if whole
+            && unmarked
             && pieces.len() == message.blocks.len()
             && !pieces.is_empty()
             && pieces.iter().all(|p| p.exact)
@@ -624,6 +627,9 @@ impl Encoder {
 
     /// A new message of one text.
     fn push_text(&mut self, role: &str, text: &str) {
+        if role == "user" && self.target.marks != Marks::AsWritten {
+            return self.push_new(role, vec![render::text_block(text)]);
+        }
         self.push_content(role, &render::literal(text));
     }
 
@@ -656,7 +662,7 @@ fn legal_id(id: &str) -> bool {
 /// The text of a string content, if the message is nothing but that.
 fn only_text(message: &Message) -> Option<&Text> {
     match &message.blocks[..] {
-        [block] => block.as_text().filter(|_| message.form == rejoin_record::Form::Text),
+        [block] => block.as_text().filter(|_| message.form == Form::Text),
         _ => None,
     }
 }

@@ -1,0 +1,244 @@
+//! A draft that grows gives what a whole history gives, and costs what is new.
+
+use std::sync::Arc;
+
+use proptest::{prelude::*, sample::select};
+use rejoin_formats::{
+    Dialect, Draft, Session, Target,
+    convert::Marks,
+    draft::{Body, issued},
+};
+use rejoin_record::{Message, Origin, ToolCall, ToolResult, block::BlockKind};
+use rejoin_view::{Fate, History, KnownCall, Policy, Repairer, repair};
+use testkit::{bodies, scan};
+
+use super::support::*;
+
+const POLICIES: [Policy; 2] = [Policy::Keep, Policy::Drop];
+
+fn origin(dialect: Dialect) -> Origin {
+    let text = |text: &str| Some(text.into());
+    Origin { dialect: text(dialect.name()), provider: text("p"), model: text("m"), ..Origin::default() }
+}
+
+/// Something that may be known of the calls of a message: the same for the same seed.
+fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
+    let known =
+        [Fate::Unknown, Fate::Started, Fate::NotStarted, Fate::ClosedLeftOut, Fate::ClosedInterrupted];
+    let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+    calls
+        .map(|(block, _)| (block, known[(index * 5 + block * 3 + usize::from(seed)) % known.len()]))
+        .collect()
+}
+
+/// A session with everything that requests have around it.
+fn dressed(mut session: Session, own: bool) -> Session {
+    if own {
+        session.context.instructions = Some(INSTRUCTIONS.into());
+        session.context.offered = vec![tool("read"), tool("a.b")];
+    }
+    session
+}
+
+proptest! {
+    #![proptest_config(cases(10))]
+
+    /// Law `linear`, its second half, for bodies: whatever was sealed when, a draft's body is what the whole history gives with
+    /// the same marks of what was sent, byte for byte, and so is what its answer stands on.
+    #[test]
+    fn a_draft_equals_a_whole_encoding(
+        body in any_body(),
+        cuts in proptest::collection::vec(0..4u8, 12),
+        seed in any::<u8>(),
+        (own, placed) in any::<(bool, bool)>(),
+    ) {
+        let Some(session) = session(&body.json, body.shape.name()) else { return Ok(()) };
+        let session = dressed(session, own);
+        for to in Dialect::all() {
+            for policy in POLICIES {
+                let issuer = origin(to);
+                let draft = || {
+                    let draft = Draft::new(to, session.context.clone(), Some("m".into()), issuer.clone());
+                    if placed { draft.with_cache_marks() } else { draft }
+                };
+                let marks = if placed { Marks::Placed } else { Marks::LeftOut };
+                let target = Target { model: Some("m"), marks, issuer: Some(&issuer), ..Target::of(&session.context) };
+                let mut draft = draft();
+                let mut running = Repairer::new(policy);
+                let (mut messages, mut sent, mut known) = (Vec::new(), Vec::new(), Vec::new());
+                let mut prefix = None;
+                for (index, (message, cut)) in session.messages.iter().zip(cuts.iter().cycle()).enumerate() {
+                    let mut message = Message::clone(message);
+                    if message.role == rejoin_record::Role::Assistant && seed % 2 == 0 {
+                        // As if this was the answer to the last request.
+                        issued(&mut message, &Origin { prefix: prefix.clone(), ..issuer.clone() });
+                    }
+                    let message = Arc::new(message);
+                    let fates = fates(&message, index, seed);
+                    running.push(Arc::clone(&message), &fates);
+                    known.extend(fates.into_iter().map(|(block, fate)| KnownCall { message: index, block, fate }));
+                    messages.push(message);
+                    if *cut == 3 { continue }
+                    if *cut < 2 {
+                        running.seal();
+                        sent.push(messages.len());
+                    }
+                    let drafted = draft.request(&running.view().view).unwrap();
+                    let fresh = repair(&History::with(messages.clone(), known.clone(), sent.clone()), policy);
+                    let whole = to.wire().encode(&fresh.view, &target).unwrap();
+                    prop_assert_eq!(&drafted.body.to_string(), &whole.body, "{} {:?}", to, policy);
+                    prop_assert_eq!(drafted.body.len(), whole.body.len());
+                    prop_assert_eq!(&drafted.names, &whole.names);
+                    prop_assert_eq!(drafted.prefix.as_ref(), Some(&whole.prefix));
+                    let violations = to.wire().check(whole.body.as_bytes());
+                    prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", whole.body, violations);
+                    prefix = drafted.prefix;
+                }
+            }
+        }
+    }
+
+    /// Law `stable`, over drafts: what was sent is a prefix of what is sent later, cache marks aside.
+    #[test]
+    fn a_draft_is_stable(
+        (body, tail) in select(bodies::Shape::ALL.to_vec())
+            .prop_flat_map(|shape| (bodies::body(shape), bodies::continuation(shape))),
+        seed in any::<u8>(),
+        placed in any::<bool>(),
+    ) {
+        let Some(base) = session(&body.json, body.shape.name()) else { return Ok(()) };
+        let base = dressed(base, seed % 2 == 0);
+        let tail = format!("{{\"{}\":[{}]}}", body.shape.list(), tail.join(","));
+        let appended = session(&tail, body.shape.name()).unwrap();
+        for to in Dialect::all() {
+            for policy in POLICIES {
+                let draft = Draft::new(to, base.context.clone(), None, origin(to));
+                let mut draft = if placed { draft.with_cache_marks() } else { draft };
+                let mut running = Repairer::new(policy);
+                for (index, message) in base.messages.iter().enumerate() {
+                    running.push(Arc::clone(message), &fates(message, index, seed));
+                }
+                running.seal();
+                let before = blocks(&mut draft, &running, to);
+                appended.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
+                running.seal();
+                let after = blocks(&mut draft, &running, to);
+                prop_assert!(after.starts_with(&before), "{to} {policy:?}\nbefore {before:#?}\nafter {after:#?}");
+            }
+        }
+    }
+}
+
+/// The blocks of a request, without cache marks and without what the codec puts at the end.
+fn blocks(draft: &mut Draft, running: &Repairer, to: Dialect) -> Vec<(String, String)> {
+    let drafted = draft.request(&running.view().view).unwrap();
+    let mark = r#","cache_control":{"type":"ephemeral"}"#;
+    let mut body = scan::parse(&drafted.body.to_string().replace(mark, ""));
+    let closing = |finding: &rejoin_view::Finding| {
+        let detail = finding.detail.as_deref().unwrap_or_default();
+        detail.contains("ends with") || detail.contains("needs a message")
+    };
+    if drafted.findings.iter().any(closing) {
+        body[scan::list(to.name())].as_array_mut().unwrap().pop();
+    }
+    // A text with a mark is a block.
+    scan::blocks(&body.to_string(), to.name())
+}
+
+/// A turn of tool work: a question, calls, their results, an answer.
+fn turn(number: usize) -> Vec<Vec<Message>> {
+    let call = |place: usize| ToolCall::new(format!("call_{number}_{place}"), "read", r#"{"path":"a"}"#);
+    let result = |place: usize| {
+        let mut message = Message::tool(format!("call_{number}_{place}"), format!("result {number} {place}"));
+        if let BlockKind::ToolResult(ToolResult { name, .. }) = &mut message.blocks[0].kind {
+            *name = Some("read".into());
+        }
+        message
+    };
+    let calls = Message::assistant_with_tools(vec![call(0), call(1)]);
+    vec![
+        vec![Message::user(format!("question {number}"))],
+        vec![calls, result(0), result(1)],
+        vec![Message::assistant(format!("answer {number}"))],
+    ]
+}
+
+/// What a turn costs does not depend on how many came before: each item is encoded once, and pieces that were made once are
+/// in every later body.
+#[test]
+fn a_turn_costs_its_new_entries() {
+    for dialect in Dialect::all() {
+        let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
+        let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
+        let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
+        let mut running = Repairer::new(Policy::Keep);
+        let mut last: Option<Body> = None;
+        let mut costs = Vec::new();
+        for number in 0..300 {
+            let before = draft.steps();
+            for messages in turn(number) {
+                let asks =
+                    messages.last().is_some_and(|message| message.role != rejoin_record::Role::Assistant);
+                messages.into_iter().for_each(|message| running.push(Arc::new(message), &[]));
+                if !asks {
+                    continue;
+                }
+                running.seal();
+                let body = draft.request(&running.view().view).unwrap().body;
+                let shared = last.as_ref().map_or(0, |last| {
+                    let both = last.pieces().zip(body.pieces());
+                    both.filter(|(old, new)| Arc::ptr_eq(old, new)).count()
+                });
+                // Beginning and end, what is new, and what has or had a mark are no pieces of the one before.
+                let own = body.pieces().count() - shared;
+                assert!(own <= 9, "{dialect}: {own} pieces of request {number} are new");
+                last = Some(body);
+            }
+            costs.push(draft.steps() - before);
+        }
+        assert!(costs[1..].iter().all(|cost| *cost == 3), "{dialect}: {costs:?}");
+    }
+}
+
+/// Another conversation, or the same one after a compaction, is written as a whole.
+#[test]
+fn a_draft_starts_over_by_itself() {
+    let dialect = Dialect::Anthropic;
+    let context = rejoin_formats::Context { dialect: Some(dialect), ..Default::default() };
+    let mut draft = Draft::new(dialect, context.clone(), None, origin(dialect));
+    let mut first = Repairer::new(Policy::Keep);
+    for message in turn(1).into_iter().flatten() {
+        first.push(Arc::new(message), &[]);
+        first.seal();
+    }
+    let before = draft.request(&first.view().view).unwrap().body.to_string();
+    let mut second = Repairer::new(Policy::Keep);
+    for message in turn(2).into_iter().flatten() {
+        second.push(Arc::new(message), &[]);
+        second.seal();
+        let issuer = origin(dialect);
+        let target = Target { marks: Marks::LeftOut, issuer: Some(&issuer), ..Target::of(&context) };
+        let whole = dialect.wire().encode(&second.view().view, &target).unwrap().body;
+        assert_eq!(draft.request(&second.view().view).unwrap().body.to_string(), whole);
+    }
+    assert_eq!(draft.request(&first.view().view).unwrap().body.to_string(), before);
+}
+
+/// What is said about the surroundings is said once; what is said about messages, with the request that they are new in.
+#[test]
+fn findings_are_of_what_is_new() {
+    let body = r#"{"model":"m","logit_bias":{"1":2},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null}]}"#;
+    let base = session(body, "openai-chat").unwrap();
+    let mut draft = Draft::new(Dialect::Anthropic, base.context.clone(), None, origin(Dialect::Anthropic));
+    let mut running = Repairer::new(Policy::Keep);
+    let mut rules = |running: &Repairer| -> Vec<&'static str> {
+        let drafted = draft.request(&running.view().view).unwrap();
+        drafted.findings.iter().map(|finding| finding.rule.name()).collect()
+    };
+    base.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
+    running.seal();
+    assert_eq!(rules(&running), ["empty-message", "foreign-field", "foreign-field"]);
+    running.push(Arc::new(Message::user("again")), &[]);
+    running.seal();
+    assert_eq!(rules(&running), [""; 0]);
+}
