@@ -48,7 +48,7 @@ impl<'a> Target<'a> {
 }
 
 /// What an encoder keeps of a target.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The model, if one is named.
     pub model: Option<String>,
@@ -60,6 +60,8 @@ pub struct Settings {
     pub marks: Marks,
     /// Who answers, if that is known.
     pub issuer: Option<Origin>,
+    /// Whether reasoning goes out at all. Some services refuse the fields that they issue themselves.
+    pub replays_reasoning: bool,
     /// The model that the context names.
     source_model: Option<String>,
 }
@@ -87,6 +89,7 @@ impl Settings {
             closes: target.closes,
             marks: target.marks,
             issuer: target.issuer.cloned(),
+            replays_reasoning: true,
             source_model: target.context.model(),
         })
     }
@@ -114,7 +117,7 @@ impl Settings {
         };
         let same_provider = same(&origin.provider, |here| &here.provider);
         match &origin.prefix {
-            _ if origin.incomplete => Bond::Elsewhere,
+            _ if origin.incomplete || !self.replays_reasoning => Bond::Elsewhere,
             Some(prefix) if reasoning.sealed => {
                 let issued_here = same_provider
                     && same(&origin.endpoint, |here| &here.endpoint)

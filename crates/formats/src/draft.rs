@@ -179,6 +179,14 @@ impl Draft {
         self.steps
     }
 
+    /// The same, with no reasoning in it: for services that refuse what they issue themselves.
+    #[must_use]
+    pub fn without_reasoning(mut self) -> Self {
+        Arc::make_mut(&mut self.settings).replays_reasoning = false;
+        self.sealed = None;
+        self
+    }
+
     /// The request of a view. What was sealed in it and encoded before is not encoded again; a view that does not begin
     /// with that is encoded as a whole.
     ///

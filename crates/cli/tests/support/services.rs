@@ -29,7 +29,7 @@ pub const PROVIDERS: &[Provider] = &[
     provider("ollama", Service::Ollama, "qwen3"),
     provider("openrouter", Service::OpenRouter, "anthropic/claude-sonnet-4.5"),
     provider("mistral", Service::Mistral, "mistral-large-latest"),
-    // provider("deepseek", Service::DeepSeek, "deepseek-reasoner"),
+    provider("deepseek", Service::DeepSeek, "deepseek-reasoner"),
     provider("groq", Service::Groq, "llama-3.3-70b-versatile"),
     provider("copilot", Service::Copilot, "gpt-4.1"),
 ];

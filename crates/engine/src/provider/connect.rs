@@ -305,6 +305,9 @@ fn fields(
             if let Some(effort) = effort.filter(|_| service.quirks.effort) {
                 put("reasoning_effort", quoted(effort.word()));
             }
+            if service.quirks.thinking_field && (choice.effort.is_some() || model.contains("reasoner")) {
+                put("thinking", String::from(r#"{"type":"enabled"}"#));
+            }
         }
         Dialect::OpenAiResponses => {
             put("store", String::from("false"));

@@ -162,17 +162,22 @@ pub trait Provider: Send + Sync {
             let context = context_of(self.fields(), endpoint.dialect, None, tools.to_vec());
             let body = match endpoint.dialect {
                 None => None,
-                Some(dialect) => {
-                    let model = Some(endpoint.model.clone());
-                    let mut draft = Draft::new(dialect, context.clone(), model, endpoint.origin());
-                    Some(draft.request(&view)?.body)
-                }
+                Some(dialect) => Some(draft_for(self, dialect, &context).request(&view)?.body),
             };
             let request = Request { view, context: Arc::new(context), body };
             let received = self.send(&request, &mut |_| {}).await?;
             CompletionResponse::of(received)
         })
     }
+}
+
+/// A draft of a provider's requests.
+pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
+    let endpoint = provider.endpoint();
+    let model = Some(endpoint.model.clone());
+    // Whoever has a cache is told what to keep in it.
+    let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
+    if provider.replays_reasoning() { draft } else { draft.without_reasoning() }
 }
 
 /// What surrounds the messages of a provider's requests.

@@ -57,10 +57,17 @@ pub struct Quirks {
     pub replays_reasoning: bool,
     /// Whether Chat takes `reasoning_effort`.
     pub effort: bool,
+    /// Whether thinking is a field of its own in Chat, which wants reasoning back once it is on (DS-01).
+    pub thinking_field: bool,
 }
 
-const COMMON: Quirks =
-    Quirks { max_tokens: "max_tokens", stream_options: true, replays_reasoning: true, effort: true };
+const COMMON: Quirks = Quirks {
+    max_tokens: "max_tokens",
+    stream_options: true,
+    replays_reasoning: true,
+    effort: true,
+    thinking_field: false,
+};
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +209,7 @@ const ROWS: &[Service] = &[
         base_url: "https://api.deepseek.com/v1",
         default_model: "deepseek-chat",
         key_variables: &["DEEPSEEK_API_KEY"],
-        quirks: Quirks { effort: false, ..COMMON },
+        quirks: Quirks { effort: false, thinking_field: true, ..COMMON },
         get_a_key: "https://platform.deepseek.com/api_keys",
         ..COMPATIBLE
     },

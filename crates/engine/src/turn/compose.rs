@@ -14,7 +14,7 @@ use rejoin_view::{Fate, Finding, KnownCall, Policy, Repairer, SoundRole, path::W
 
 use crate::{
     conversation::Conversation,
-    provider::{Endpoint, ProviderError, Request},
+    provider::{Endpoint, Provider, ProviderError, Request, draft_for},
 };
 
 /// Keeps what is needed to write the next request of a conversation.
@@ -168,7 +168,7 @@ impl Composer {
     /// The request of what was read. A `turn` entry that says so was appended before.
     pub(super) fn request(
         &mut self,
-        endpoint: &Endpoint,
+        provider: &dyn Provider,
         context: &Arc<Context>,
     ) -> Result<Composed, ProviderError> {
         self.push();
@@ -178,6 +178,7 @@ impl Composer {
             findings: repaired.findings,
             prefix: None,
         };
+        let endpoint = provider.endpoint();
         let Some(dialect) = endpoint.dialect else { return Ok(composed) };
         let fits = |draft: &&mut (Endpoint, Arc<Context>, Draft)| {
             draft.0 == *endpoint && Arc::ptr_eq(&draft.1, context)
@@ -185,10 +186,7 @@ impl Composer {
         let draft = match self.draft.as_mut().filter(fits) {
             Some((_, _, draft)) => draft,
             None => {
-                let model = Some(endpoint.model.clone());
-                // Whoever has a cache is told what to keep in it.
-                let draft =
-                    Draft::new(dialect, Context::clone(context), model, endpoint.origin()).with_cache_marks();
+                let draft = draft_for(provider, dialect, context);
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };

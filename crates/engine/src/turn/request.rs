@@ -38,7 +38,7 @@ impl Worker {
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
         let endpoint = provider.endpoint().clone();
-        let composed = self.composer.request(&endpoint, &context).map_err(|error| self.failed(error))?;
+        let composed = self.composer.request(&*provider, &context).map_err(|error| self.failed(error))?;
         running.requests += 1;
         let bytes = composed.request.body.as_ref().map_or(0, rejoin_formats::draft::Body::len);
         running.tell(Event::Asking { request: running.requests, bytes });

@@ -46,11 +46,24 @@ impl Encoder {
             around.put("tools", out);
         }
         self.choice_field(&mut around, &names);
+        self.thinking_field(&mut around);
         if !self.same {
             let choice_sent = around.has("tool_choice");
             around.translated(context, choice_sent);
         }
         around
+    }
+
+    /// Where thinking is a field (DeepSeek), it cannot stay on if calls lack the reasoning that led to them (DS-01).
+    fn thinking_field(&mut self, around: &mut Surroundings) {
+        let Some(thinking) = self.target.context.get("thinking").filter(|_| self.same) else { return };
+        let enabled = Doc::parse(thinking.as_str()).is_ok_and(|doc| {
+            doc.root().and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("enabled"))
+        });
+        if enabled && self.calls_lack_reasoning {
+            self.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
+            around.put("thinking", String::from("{\"type\":\"disabled\"}"));
+        }
     }
 
     /// The tool choice: translated, and left out where there is no such tool.

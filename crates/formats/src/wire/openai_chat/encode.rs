@@ -49,6 +49,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
         too_large: None,
         current: 0,
         before: None,
+        calls_lack_reasoning: false,
     };
     encoder.instructions();
     Box::new(encoder)
@@ -72,6 +73,8 @@ pub(super) struct Encoder {
     current: usize,
     /// What a model sees before every message, once that is decided.
     before: Option<Arc<str>>,
+    /// Some message with calls goes out without the reasoning that led to them.
+    pub(super) calls_lack_reasoning: bool,
 }
 
 impl Encode for Encoder {
@@ -309,6 +312,7 @@ impl Encoder {
                 PartRef::Orphan(..) => {}
             }
         }
+        self.calls_lack_reasoning |= !calls.is_empty() && kept_reasoning == [false; 2];
         let exact = calls.iter().all(|call| call.exact) && !left_out_reasoning && calls.len() <= CALLS;
         if item.is_complete() && self.is_regular(message) && exact {
             self.push_raw(message);
