@@ -64,3 +64,41 @@ fn one_conversation_goes_through_all_providers() {
         assert_eq!(home.run(&["verify"]).code, 0);
     });
 }
+
+/// What a provider issued goes back to it, byte for byte, also after a new process and after turns on other providers.
+#[test]
+fn reasoning_goes_back_to_who_issued_it() {
+    let server = Loopback::start(Config::default());
+    let fields = [
+        ("openai-responses", "\"encrypted_content\":\""),
+        ("anthropic", "\"signature\":\""),
+        ("gemini", "\"thoughtSignature\":\""),
+        ("ollama", "\"thinking\":\""),
+        ("openrouter", "\"reasoning_details\":["),
+        ("deepseek", "\"reasoning_content\":\""),
+    ];
+    for (label, field) in fields {
+        let provider = PROVIDERS.iter().find(|provider| provider.label() == label).unwrap();
+        let other = PROVIDERS.iter().find(|provider| provider.name == "groq").unwrap();
+        let home = Home::new("sqlite");
+        let replayed = || {
+            let requests = server.requests();
+            let body = String::from_utf8(requests.last().unwrap().body.to_vec()).unwrap();
+            body.matches(field).count()
+        };
+        assert_eq!(ask(&home, &server, provider, &["chat", "tools:2 steps:2 think"]).code, 0);
+        let first = replayed();
+        assert!(first >= 2, "{label}: the turn's own reasoning: {first}");
+        assert_eq!(ask(&home, &server, provider, &["chat", "tools:1 think"]).code, 0);
+        let second = replayed();
+        assert!(second > first, "{label}: that of the turn before, too: {second}");
+        assert_eq!(ask(&home, &server, other, &["chat", "tools:1 think"]).code, 0);
+        assert_eq!(replayed(), 0, "{label}: nobody else gets it");
+        let back = ask(&home, &server, provider, &["chat", "tools:1 think"]);
+        assert_eq!(back.code, 0, "{label}: {}", back.err);
+        if label != "deepseek" {
+            assert!(replayed() > second, "{label}: it is taken back: {} after {second}", replayed());
+        }
+        nothing_was_refused(&server, label);
+    }
+}
