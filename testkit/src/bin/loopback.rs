@@ -6,6 +6,10 @@ use std::{process::ExitCode, sync::Arc};
 use testkit::loopback::{Config, FAULTS, Fault, Heard, Loopback, Service};
 
 fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == "--help" || argument == "-h") {
+        println!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
     match start(std::env::args().skip(1).collect()) {
         Ok(server) => {
             server.serve();

@@ -31,7 +31,7 @@ struct Books {
     /// Which secrets belong to an item or a call, by its id.
     attached: HashMap<String, (Asker, Vec<String>)>,
     /// Prefixes that were processed before: what a provider's cache holds.
-    seen: HashSet<(Asker, blake3::Hash)>,
+    seen: HashMap<Asker, HashSet<blake3::Hash>>,
 }
 
 #[derive(Debug, Clone)]
@@ -143,6 +143,7 @@ impl Trail {
 /// Reads a request from its beginning and compares every secret in it with what was issued.
 pub(super) fn walk(issued: &Issued, asker: &Asker, pieces: &[Piece]) -> Walk {
     let mut books = issued.books();
+    let mut seen = books.seen.remove(asker).unwrap_or_default();
     let mut walk = Walk { trail: Trail::default(), wrong: Vec::new(), bytes: 0, cached: 0 };
     for piece in pieces {
         if let Some(secret) = &piece.secret {
@@ -161,12 +162,13 @@ pub(super) fn walk(issued: &Issued, asker: &Asker, pieces: &[Piece]) -> Walk {
         if let Some(feed) = &piece.feed {
             walk.trail.feed(feed);
             walk.bytes += feed.len() as u64;
-            if books.seen.contains(&(asker.clone(), walk.trail.hash())) {
+            if seen.contains(&walk.trail.hash()) {
                 walk.cached = walk.bytes;
             }
         }
     }
-    books.seen.insert((asker.clone(), walk.trail.hash()));
+    seen.insert(walk.trail.hash());
+    books.seen.insert(asker.clone(), seen);
     walk
 }
 
@@ -247,7 +249,7 @@ impl<'a> Issuer<'a> {
 
     /// The answer is complete: a cache would hold it now.
     pub fn done(self) {
-        self.issued.books().seen.insert((self.asker.clone(), self.trail.hash()));
+        self.issued.books().seen.entry(self.asker.clone()).or_default().insert(self.trail.hash());
     }
 }
 

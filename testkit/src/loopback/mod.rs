@@ -1,9 +1,9 @@
 //! A provider on this machine that speaks every provider's own API, and is stricter than any of them.
 //!
-//! A real HTTP server on 127.0.0.1 ([`http`]). What the "model" says follows from the conversation ([`brain`]), or from what a
+//! A real HTTP server on 127.0.0.1 (`http.rs`). What the "model" says follows from the conversation ([`brain`]), or from what a
 //! test says. Every request is judged by the strict checker of its dialect, and whatever the model signed or encrypted must
-//! come back as it was, where it was ([`issue`]). What is wrong is answered with the provider's own words and written down:
-//! a test asserts that [`Loopback::violations`] is empty. Answers can be made to fail in every way ([`faults`]).
+//! come back as it was, where it was (`issue.rs`). What is wrong is answered with the provider's own words and written down:
+//! a test asserts that [`Loopback::violations`] is empty. Answers can be made to fail in every way ([`Fault`]).
 //!
 //! ```
 //! use testkit::loopback::{Config, Fault, Loopback, Service};
@@ -107,7 +107,7 @@ impl Service {
 
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 

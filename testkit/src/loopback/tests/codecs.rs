@@ -25,7 +25,7 @@ fn context(dialect: Dialect, service: Service, api: &str) -> Context {
     context
 }
 
-/// S0-07: a conversation of many turns with calls and reasoning, through the codec of each dialect.
+/// A conversation of many turns with calls and reasoning, through the codec of each dialect.
 #[test]
 fn what_a_model_said_is_sent_back_as_it_was() {
     for (service, api, dialect) in [

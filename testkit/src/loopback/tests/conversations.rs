@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{super::Service, APIS, ask, first, go_on, messages, server};
 
-/// S0-07: a conversation with calls, results and reasoning goes on for many turns, and nothing is wrong with it.
+/// A conversation with calls, results and reasoning goes on for many turns, and nothing is wrong with it.
 #[test]
 fn a_conversation_goes_on() {
     for (service, api) in APIS {
@@ -47,7 +47,7 @@ fn a_conversation_goes_on() {
     }
 }
 
-/// S0-09: a call without its result is refused with the provider's own words, in its own shape.
+/// A call without its result is refused with the provider's own words, in its own shape.
 #[test]
 fn a_call_without_its_result_is_refused() {
     for (service, api) in APIS {
