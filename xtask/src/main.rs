@@ -6,6 +6,7 @@ mod coverage;
 mod docs;
 mod faults;
 mod fuzz;
+mod kill;
 mod laws;
 mod loopback;
 mod peers;
@@ -23,6 +24,7 @@ const HELP: &str = "cargo xtask COMMAND
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
   fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
   faults [KILLS]      full disks, failing calls and at least 500 kills for each store that lives on a disk
+  kill [RUNS]         at least 500 turns on every provider, killed at random moments and resumed
   sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
@@ -43,6 +45,7 @@ fn main() -> Result<()> {
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("faults") => faults::faults(rest.first().map(String::as_str)),
+        Some("kill") => kill::kill(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
             rows::Listing::Missing
