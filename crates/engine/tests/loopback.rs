@@ -1,0 +1,387 @@
+//! Turns over real HTTP against the loopback provider, on every provider with a transport.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rejoin_engine::{
+    Conversation, New, SystemClock,
+    auth::{Keys, SecretString},
+    provider::{
+        Doing, Provider, ProviderError,
+        http::{Addresses, HttpOptions},
+        registry::{Choice, Effort, connect},
+    },
+    tools::{Output, Tool, Tools},
+    turn::{Ending, Event, Input, Limit, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+};
+use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::{Message, Raw, ToolCall};
+use rejoin_store::memory::Memory;
+use serde_json::{Value, value::RawValue};
+use support::assert_verifies;
+use testkit::loopback::{Config, Fault, Loopback, Service};
+
+/// A provider as it is chosen, and who plays it.
+const PROVIDERS: &[(&str, Option<&str>, Service, &str)] = &[
+    ("openai", Some("responses"), Service::OpenAi, "gpt-5"),
+    ("openai", Some("chat"), Service::OpenAi, "gpt-4.1"),
+    ("anthropic", None, Service::Anthropic, "claude-sonnet-4-5"),
+    ("gemini", None, Service::Gemini, "gemini-3-pro-preview"),
+    ("ollama", None, Service::Ollama, "qwen3"),
+    ("openrouter", None, Service::OpenRouter, "anthropic/claude-sonnet-4.5"),
+    ("mistral", None, Service::Mistral, "mistral-large-latest"),
+    ("deepseek", None, Service::DeepSeek, "deepseek-reasoner"),
+    ("groq", None, Service::Groq, "llama-3.3-70b-versatile"),
+    ("copilot", None, Service::Copilot, "gpt-4.1"),
+];
+
+fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
+    let (name, api, service, model) = *which;
+    let version = match service {
+        Service::Anthropic => "/v1",
+        Service::Gemini => "/v1beta",
+        _ => "",
+    };
+    let github = server.base(Service::Copilot);
+    let options = HttpOptions {
+        first_wait: Duration::from_millis(5),
+        longest_wait: Duration::from_millis(20),
+        read_timeout: Duration::from_secs(20),
+        addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
+        ..HttpOptions::default()
+    };
+    let choice = Choice {
+        provider: name.to_owned(),
+        api: api.map(str::to_owned),
+        model: Some(model.to_owned()),
+        base_url: Some(server.base(service) + version),
+        max_tokens: None,
+        effort: Some(Effort::High),
+    };
+    let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };
+    let keys = Keys::none().given(Some(SecretString::from(key.to_owned())));
+    connect(&choice, &keys, &options).unwrap()
+}
+
+fn label(which: &(&str, Option<&str>, Service, &str)) -> String {
+    format!("{} {}", which.0, which.1.unwrap_or_default())
+}
+
+/// A tool that takes its time, and counts how often it ran.
+struct Slow {
+    name: &'static str,
+    time: Duration,
+    ran: Arc<AtomicUsize>,
+}
+
+impl Tool for Slow {
+    fn declaration(&self) -> ToolDeclaration {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        ToolDeclaration::function(self.name, "Takes its time.", Raw::new(schema))
+    }
+
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+        self.ran.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            tokio::time::sleep(self.time).await;
+            Output::of(format!("{} got {arguments}", self.name))
+        })
+    }
+}
+
+fn slow(name: &'static str, millis: u64) -> (Arc<Slow>, Arc<AtomicUsize>) {
+    let ran = Arc::new(AtomicUsize::new(0));
+    (Arc::new(Slow { name, time: Duration::from_millis(millis), ran: Arc::clone(&ran) }), ran)
+}
+
+fn memory() -> Arc<Memory> {
+    Arc::new(Memory::new(rejoin_engine::digest))
+}
+
+fn worker(store: &Arc<Memory>, provider: Arc<dyn Provider>, tools: Tools, settings: Settings) -> Worker {
+    let conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
+    Worker::new(conversation, provider, tools, settings)
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// What a model sees, piece by piece, without cache marks: who speaks, and the exact bytes.
+fn pieces(body: &[u8]) -> Vec<(String, String)> {
+    let body: &RawValue = serde_json::from_slice(body).unwrap();
+    let body: std::collections::HashMap<String, &RawValue> = serde_json::from_str(body.get()).unwrap();
+    let list = ["messages", "input", "contents"].iter().find_map(|name| body.get(*name)).unwrap();
+    let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap();
+    let clean = |raw: &str| raw.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
+    let mut pieces = Vec::new();
+    for message in list {
+        let fields: Value = serde_json::from_str(message.get()).unwrap();
+        let role = fields["role"].as_str().unwrap_or("item").to_owned();
+        let parts: std::collections::HashMap<String, &RawValue> = serde_json::from_str(message.get()).unwrap();
+        let blocks = ["content", "parts"].iter().find_map(|name| parts.get(*name));
+        match blocks.filter(|raw| raw.get().starts_with('[') && fields["tool_calls"].is_null()) {
+            Some(blocks) => {
+                let blocks: Vec<&RawValue> = serde_json::from_str(blocks.get()).unwrap();
+                pieces.extend(blocks.iter().map(|block| (role.clone(), clean(block.get()))));
+            }
+            None => pieces.push((role, clean(message.get()))),
+        }
+    }
+    pieces
+}
+
+/// The stable law: over 200 turns of tool work, on every provider, each request begins with what the one before it said, byte
+/// for byte; and every one of them is accepted.
+#[test]
+fn requests_only_grow() {
+    let turns: usize = std::env::var("REJOIN_STABLE_TURNS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(which) = PROVIDERS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let label = label(which);
+            let server = Loopback::start(Config::default());
+            let mut worker = worker(
+                &memory(),
+                reach(&server, which),
+                Tools::builtin("."),
+                Settings { system: Some(String::from("Be brief.")), ..Settings::default() },
+            );
+            run(async {
+                let mut before: Vec<(String, String)> = Vec::new();
+                for turn in 0..turns {
+                    let text = format!("tools:{} steps:{} think turn {turn}", turn % 3, 1 + turn % 2);
+                    let turned = worker.turn(Input::from(text), &mut |_| {}, &Stop::new()).await;
+                    let turned = turned.unwrap_or_else(|why| panic!("{label}, turn {turn}: {why}"));
+                    assert_eq!(turned.ending, Ending::Done, "{label}, turn {turn}");
+                    for request in server.requests().iter().filter(|request| request.is_turn()) {
+                        let now = pieces(&request.body);
+                        assert!(now.len() >= before.len(), "{label}, turn {turn}: it got shorter");
+                        for (place, (old, new)) in before.iter().zip(&now).enumerate() {
+                            assert_eq!(old, new, "{label}, turn {turn}: piece {place} changed");
+                        }
+                        before = now;
+                    }
+                    assert!(server.violations().is_empty(), "{label}, turn {turn}: {:#?}", server.violations());
+                    server.forget();
+                }
+            });
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+}
+
+/// S0-35, S0-49, S0-57: Copilot and Ollama are handed the same histories, and do the same with them: a result without a call does
+/// not go out, a pair does.
+#[test]
+fn providers_drop_orphans_alike() {
+    let server = Loopback::start(Config::default());
+    for name in ["copilot", "ollama"] {
+        let which = PROVIDERS.iter().find(|which| which.0 == name).unwrap();
+        let provider = reach(&server, which);
+        let sent = |messages: &[Message]| {
+            server.forget();
+            run(provider.complete(messages, &[])).unwrap();
+            assert!(server.violations().is_empty(), "{name}: {:?}", server.violations());
+            let requests = server.requests();
+            requests.iter().rfind(|request| request.is_turn()).unwrap().json()["messages"].clone()
+        };
+        let orphan = [Message::user("hello"), Message::tool("nobody", "lost"), Message::user("still there?")];
+        let roles: Vec<String> = sent(&orphan)
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(roles, ["user", "user"], "{name}: the orphan does not go out");
+        let pair = [
+            Message::user("what is 2+2?"),
+            Message::assistant_with_tools(vec![ToolCall::new("call_1", "calculate", "{}")]),
+            Message::tool("call_1", "4"),
+        ];
+        let messages = sent(&pair);
+        assert_eq!(messages.as_array().unwrap().len(), 3, "{name}: a pair does");
+        assert_eq!(messages[2]["content"], "4");
+    }
+}
+
+/// S1-03: what a tool gave back is a message like any other, and part of every later request.
+#[test]
+fn results_are_part_of_later_requests() {
+    let server = Loopback::start(Config::default());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "the milk is sour").unwrap();
+    for which in PROVIDERS {
+        let mut worker =
+            worker(&memory(), reach(&server, which), Tools::builtin(folder.path()), Settings::default());
+        run(async {
+            for text in ["tools:3 read:notes.txt", "and now?"] {
+                worker.turn(Input::from(text), &mut |_| {}, &Stop::new()).await.unwrap();
+            }
+        });
+        let last = server.requests().last().unwrap().json().to_string();
+        assert!(last.contains("the milk is sour") && last.contains("and now?"), "{}: {last}", label(which));
+    }
+}
+
+/// S2-34, S2-39: of three tools that run at once one takes too long, or the process is gone before two of them are done. The
+/// conversation goes on under every policy, and what is shown is sound.
+#[test]
+fn some_of_three_tools() {
+    for which in PROVIDERS {
+        let server = Loopback::start(Config::default());
+        let label = label(which);
+        let (quick, quick_ran) = slow("quick", 1);
+        let (steady, _) = slow("steady", 2);
+        let (endless, _) = slow("endless", 600_000);
+        let mut tools = Tools::default();
+        for tool in [quick, steady, endless] {
+            tools.add(tool);
+        }
+        // One times out.
+        let limits = Limits { tool_time: Duration::from_millis(60), ..Limits::default() };
+        let store = memory();
+        let settings = Settings { limits, ..Settings::default() };
+        let mut first = worker(&store, reach(&server, which), tools.clone(), settings);
+        let mut outputs = Vec::new();
+        let turned = run(first.turn(Input::from("tools:3"), &mut |event| outputs.push(event), &Stop::new())).unwrap();
+        assert_eq!(turned.ending, Ending::Done, "{label}");
+        let failed = outputs.iter().filter(|event| matches!(event, Event::CallEnded { is_error: true, .. }));
+        assert_eq!(failed.count(), 1, "{label}: one timed out");
+        // The process is gone in the middle of three tools: the future is dropped, as a kill drops it.
+        let id = first.conversation().id();
+        let gone = run(async {
+            let stop = Stop::new();
+            let mut done = |_: Event| {};
+            let patient = Settings::default();
+            let mut second = Worker::new(first.into_conversation(), reach(&server, which), tools.clone(), patient);
+            tokio::time::timeout(Duration::from_millis(300), second.turn(Input::from("tools:3"), &mut done, &stop)).await
+        });
+        assert!(gone.is_err(), "{label}: it was still running");
+        let ran = quick_ran.load(Ordering::Relaxed);
+        for on_broken in [OnBroken::Drop, OnBroken::Keep] {
+            let conversation = Conversation::open(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
+            let settings = Settings { on_broken, ..Settings::default() };
+            let mut third = Worker::new(conversation, reach(&server, which), tools.clone(), settings);
+            let turned = run(third.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+            assert_eq!(turned.ending, Ending::Done, "{label}");
+        }
+        assert_eq!(quick_ran.load(Ordering::Relaxed), ran, "{label}: what was done is not done again");
+        assert!(server.violations().is_empty(), "{label}: {:#?}", server.violations());
+        assert_verifies(&*store, id);
+    }
+}
+
+/// A person stops a turn while words arrive: what arrived is kept, the turn is recorded as interrupted, and the conversation goes on.
+#[test]
+fn stopped_while_it_speaks() {
+    for which in PROVIDERS {
+        let server = Loopback::start(Config::default());
+        let label = label(which);
+        server.fault(Fault::Slow(Duration::from_millis(4)));
+        let store = memory();
+        let mut worker = worker(&store, reach(&server, which), Tools::default(), Settings::default());
+        let stop = Stop::new();
+        let mut heard = String::new();
+        let turned = run(worker.turn(
+            Input::from("words:400"),
+            &mut |event| {
+                if let Event::Text(text) = event {
+                    heard.push_str(&text);
+                    if heard.len() > 30 {
+                        stop.stop();
+                    }
+                }
+            },
+            &stop,
+        ))
+        .unwrap();
+        assert_eq!(turned.ending, Ending::Interrupted, "{label}");
+        let last = worker.conversation().messages().last().unwrap().content().unwrap();
+        assert!(!heard.is_empty() && last.starts_with(heard.trim_end()), "{label}: {heard} / {last}");
+        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!(turned.ending, Ending::Done);
+        assert!(server.violations().is_empty(), "{label}: {:#?}", server.violations());
+    }
+}
+
+/// S0-23: what a provider says with an error status is a typed error, and the message that was said stays. Nothing that it refused
+/// is sent again by itself.
+#[test]
+fn errors_are_typed_and_lose_nothing() {
+    for which in PROVIDERS {
+        let label = label(which);
+        let cases: &[(Fault, &str, usize)] = &[
+            (Fault::status(400), "REFUSED", 1),
+            (Fault::status(401), "UNAUTHORIZED", 1),
+            (Fault::status(404), "NOT_FOUND", 1),
+            (Fault::status(429), "RATE_LIMITED", 5),
+            (Fault::status(500), "UNAVAILABLE", 5),
+            (Fault::status(529), "UNAVAILABLE", 5),
+            (Fault::ContextLength, "CONTEXT_LENGTH", 1),
+            (Fault::Garbage, "GARBAGE", 1),
+            (Fault::HtmlPage(200), "GARBAGE", 1),
+            (Fault::CutAfter(40), "CUT", 1),
+        ];
+        for (fault, code, requests) in cases {
+            let server = Loopback::start(Config::default());
+            server.always(fault.clone());
+            let store = memory();
+            let mut worker = worker(&store, reach(&server, which), Tools::builtin("."), Settings::default());
+            let error = run(worker.turn(Input::from("hello there"), &mut |_| {}, &Stop::new())).unwrap_err();
+            let TurnError::Provider { error, .. } = error else { panic!("{label}: {error}") };
+            // Copilot gets a new token after a refusal, and asks once more.
+            let again = usize::from(which.2 == Service::Copilot && *code == "UNAUTHORIZED");
+            let asked = server.requests().iter().filter(|request| request.is_turn()).count();
+            let cut = *code == "CUT" && matches!(error, ProviderError::Unreachable { .. } | ProviderError::Garbage(_));
+            assert!(error.code() == *code || cut, "{label}, {fault:?}: {error:?}");
+            if !cut {
+                assert_eq!(asked, requests + again, "{label}, {fault:?}: how often it was asked");
+            }
+            assert!(error.hint().is_some(), "{label}, {fault:?}: {error}");
+            assert!(!error.to_string().contains("sk-loopback"), "{error}");
+            assert_eq!(worker.conversation().messages()[0].content().as_deref(), Some("hello there"));
+            server.clear_faults();
+            let turned = run(worker.turn(Input::from("again"), &mut |_| {}, &Stop::new())).unwrap();
+            assert_eq!(turned.ending, Ending::Done, "{label}, {fault:?}");
+        }
+    }
+}
+
+/// The limits of a turn: requests, time, tokens.
+#[test]
+fn limits_end_a_turn() {
+    let server = Loopback::start(Config::default());
+    let which = &PROVIDERS[1];
+    let limited = |limits: Limits, text: &str| {
+        let settings = Settings { limits, ..Settings::default() };
+        let mut worker = worker(&memory(), reach(&server, which), Tools::builtin("."), settings);
+        let turned = run(worker.turn(Input::from(text), &mut |_| {}, &Stop::new())).unwrap();
+        let after = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new()));
+        (turned.ending, after.map(|turned| turned.ending))
+    };
+    let (ending, _) = limited(Limits { requests: 2, ..Limits::default() }, "tools:1 steps:9");
+    assert_eq!(ending, Ending::Limit(Limit::Requests(2)));
+    let (ending, _) = limited(Limits { tokens: Some(1), ..Limits::default() }, "tools:1 steps:9");
+    assert!(matches!(ending, Ending::Limit(Limit::Tokens(_))), "{ending:?}");
+    server.fault(Fault::Stall { after: 10, time: None });
+    let began = Instant::now();
+    let (ending, after) = limited(Limits { time: Some(Duration::from_millis(300)), ..Limits::default() }, "hello");
+    assert!(matches!(ending, Ending::Limit(Limit::Time(_))), "{ending:?}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(after.unwrap(), Ending::Done);
+    assert!(server.violations().is_empty());
+}
