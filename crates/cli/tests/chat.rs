@@ -52,11 +52,7 @@ fn resume_says_what_it_found() {
     Home::each(|home| {
         let nothing = home.run(&["resume", "nonexistent"]);
         assert_eq!(nothing.code, 1);
-        assert!(
-            nothing.err.contains("✗ Conversation 'nonexistent' not found\n  List available: rejoin list"),
-            "{}",
-            nothing.err
-        );
+        assert!(nothing.err.contains("✗ Conversation 'nonexistent' not found\n  List available: rejoin list"), "{}", nothing.err);
         assert_eq!(home.run(&["resume"]).code, 1, "there is none at all");
         offline(home, "hello");
         assert_eq!(home.run(&["resume", "nonexistent"]).code, 1);
@@ -74,11 +70,7 @@ fn resume_says_what_it_found() {
             fs::write(&path, text.replacen("hello", "jello", 1)).unwrap();
             let strict = home.run(&["resume", &id, "--strict"]);
             assert_eq!(strict.code, 1);
-            assert!(
-                strict.err.contains(&format!("✗ Conversation '{id}' has corrupted data\n  ")),
-                "{}",
-                strict.err
-            );
+            assert!(strict.err.contains(&format!("✗ Conversation '{id}' has corrupted data\n  ")), "{}", strict.err);
             assert_eq!(home.run(&["resume", &id, "--recover"]).code, 0);
         }
     });
@@ -92,19 +84,11 @@ fn a_broken_history_goes_on() {
         let before = home.out(&["history", "export", &id, "--to", "jsonl"]);
         let refused = home.run(&["resume", &id, "--on-broken", "refuse", "--provider", "offline", "go on"]);
         assert_eq!(refused.code, 1);
-        assert!(
-            refused.err.contains("repairing it is turned off") && refused.out.is_empty(),
-            "{}",
-            refused.err
-        );
+        assert!(refused.err.contains("repairing it is turned off") && refused.out.is_empty(), "{}", refused.err);
         assert_eq!(before, home.out(&["history", "export", &id, "--to", "jsonl"]), "nothing was said");
         let resumed = home.run(&["resume", &id, "--provider", "offline", "go on"]);
         assert_eq!(resumed.code, 0, "{}", resumed.err);
-        assert!(
-            resumed.err.contains("interrupted") && resumed.err.contains("1 call has no result"),
-            "{}",
-            resumed.err
-        );
+        assert!(resumed.err.contains("interrupted") && resumed.err.contains("1 call has no result"), "{}", resumed.err);
         assert!(resumed.err.contains("shown to the model as interrupted"), "{}", resumed.err);
         let after = home.out(&["history", "export", &id, "--to", "jsonl"]);
         assert!(after.starts_with(&before), "what was recorded stays");
