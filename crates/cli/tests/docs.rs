@@ -109,7 +109,7 @@ fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
             ran.err
         );
         // What changes something says so on stderr; what goes into a file is not printed.
-        let quiet = ["config set", "set-", "rename", "delete", "erase", ">"];
+        let quiet = ["config set", "set-", "logout", "rename", "delete", "erase", ">"];
         let prints = line.starts_with("rejoin ") && !quiet.iter().any(|word| line.contains(word));
         assert!(!ran.out.is_empty() || !prints, "{name}:{at}: {line} printed nothing");
     }
@@ -254,6 +254,58 @@ fn values(about: &str) -> Option<Vec<String>> {
     let lines = list.lines().map(str::trim).take_while(|line| !line.is_empty());
     let value = |line: &str| line.strip_prefix("- ")?.split(':').next().map(str::to_owned);
     Some(lines.filter_map(value).collect())
+}
+
+/// Every document, by name.
+fn documents() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(PathBuf::from).into();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap().map(|entry| entry.unwrap()) {
+            let path = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What a heading is called in a link.
+fn anchor(heading: &str) -> String {
+    let plain = heading.trim_start_matches('#').trim().to_lowercase();
+    let letter = |letter: char| match letter {
+        ' ' => Some('-'),
+        _ => (letter.is_alphanumeric() || letter == '-' || letter == '_').then_some(letter),
+    };
+    plain.chars().filter_map(letter).collect()
+}
+
+/// A link within the project leads to a page that is there, and to a heading of it.
+#[test]
+fn links_lead_somewhere() {
+    let mut count = 0;
+    for document in documents() {
+        let text = read(&document.display().to_string());
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link)) {
+            if link.contains("://") || link.contains(['`', ' ', '\n']) {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let here = document.parent().unwrap();
+            let target = if file.is_empty() { document.clone() } else { here.join(file) };
+            assert!(root().join(&target).exists(), "{}: {link} leads nowhere", document.display());
+            if !heading.is_empty() {
+                let page = read(&target.display().to_string());
+                let found = page.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+                assert!(found, "{}: {link} has no such heading", document.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 50, "{count}");
 }
 
 /// The script of the page on storage reads a folder of files, whole and torn; its queries read a database.
