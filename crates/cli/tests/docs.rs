@@ -1,9 +1,11 @@
 //! Every command in the README, the tutorial, the guides and the page on REST is run, and prints what the page says; what is not
 //! run has flags that exist. So are the script and the queries of the page on storage. `docs/page.rs` reads a page,
-//! `docs/shell.rs` runs it, `docs/rest.rs` and `docs/providers.rs` compare pages with the code.
+//! `docs/shell.rs` runs it, `docs/kill.rs`, `docs/rest.rs` and `docs/providers.rs` compare pages with what is.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+#[path = "docs/kill.rs"]
+mod kill;
 #[path = "docs/page.rs"]
 mod page;
 #[path = "docs/providers.rs"]
@@ -116,7 +118,7 @@ fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
     (run.len(), shown)
 }
 
-/// The README and the guides, each in a place where two examples are stored.
+/// S0-52, S2-46: the README and the guides, each in a place where two examples are stored.
 #[test]
 fn pages_are_real() {
     let mut count = 0;
@@ -136,7 +138,8 @@ fn pages_are_real() {
     );
 }
 
-/// The tutorial begins with nothing: no store, no settings, no provider.
+/// S2-38: the tutorial begins with nothing: no store, no settings, no provider. A process is killed in it before its tools are
+/// done, and goes on.
 #[test]
 fn the_tutorial_is_real() {
     let desk = Desk::empty();

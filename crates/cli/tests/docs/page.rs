@@ -114,14 +114,23 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The first cells of the rows of the tables under a heading, without their marks.
-pub fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+/// The rows of the tables under a heading, without what stands above them.
+pub fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
     let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
-    let section = section.split("\n## ").next().unwrap_or(section);
-    let lines = section.lines().filter(|line| line.starts_with("| `"));
-    lines
-        .map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
-        .collect()
+    let section = section.split("\n#").next().unwrap_or(section);
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    let mut rows = Vec::new();
+    let mut is_body = false;
+    for line in section.lines() {
+        if line.starts_with("|---") {
+            is_body = true;
+        } else if !line.starts_with('|') {
+            is_body = false;
+        } else if is_body {
+            rows.push(cells(line));
+        }
+    }
+    rows
 }
 
 /// The words between backquotes.
