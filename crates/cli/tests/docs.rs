@@ -1,11 +1,34 @@
-//! The commands and console sessions in the README and the guides are run, and print what the page says. So are the script and
-//! the queries of the page on storage.
+//! Every command in the README, the tutorial, the guides and the page on REST is run, and prints what the page says; what is not
+//! run has flags that exist. So are the script and the queries of the page on storage. `docs/page.rs` reads a page,
+//! `docs/shell.rs` runs it, `docs/kill.rs`, `docs/rest.rs` and `docs/providers.rs` compare pages with what is.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{fs, io::Write as _, path::Path, process::Command};
+#[path = "docs/kill.rs"]
+mod kill;
+#[path = "docs/page.rs"]
+mod page;
+#[path = "docs/providers.rs"]
+mod providers;
+#[path = "docs/rest.rs"]
+mod rest;
+#[path = "docs/shell.rs"]
+mod shell;
 
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use page::{Kind as What, Step, mentioned, of_rejoin, steps};
 use rejoin::record::Kind;
+use shell::{Desk, Names};
+
+/// Commands that the design has and that may not be there yet. Once they are, they are held to the same.
+const DESIGNED: &[&str] = &["auth", "models", "set-provider", "set-auth", "serve"];
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -32,114 +55,270 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     found
 }
 
-/// A place to run a page's commands in, one after the other: the examples that ship, and a store with two of them.
-struct Desk {
-    folder: tempfile::TempDir,
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-impl Desk {
-    fn new() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap() };
-        let examples = desk.folder.path().join("examples");
-        fs::create_dir(&examples).unwrap();
-        for file in fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()) {
-            if file.is_file() {
-                fs::copy(&file, examples.join(file.file_name().unwrap())).unwrap();
-            }
-        }
-        let (_, code) = desk.run("rejoin import examples/rollout.jsonl examples/transcript.jsonl");
-        assert_eq!(code, 0);
-        desk
-    }
-
-    fn run(&self, line: &str) -> (String, i32) {
-        let arguments = line.split(" #").next().unwrap_or(line).trim();
-        let arguments = arguments.strip_prefix("rejoin ").expect("a rejoin command");
-        // What the pages call `session.json` is the example that ships.
-        let arguments =
-            arguments.replace("*.json", "session.json").replace("session.json", "examples/interrupted.json");
-        let arguments = arguments.split(['|', '>']).next().unwrap_or_default().to_owned();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rejoin"));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REJOIN_"))
-        {
-            command.env_remove(name);
-        }
-        let output = command
-            .args(arguments.split_whitespace())
-            // Nobody's own sessions, and nobody's own store.
-            .env("HOME", self.folder.path().join("nobody"))
-            .env("REJOIN_HOME", self.folder.path().join("home"))
-            .env("TZ", "UTC")
-            .env_remove("CODEX_HOME")
-            .env_remove("CLAUDE_CONFIG_DIR")
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap();
-        (String::from_utf8(output.stdout).unwrap(), output.status.code().unwrap())
-    }
-}
-
-/// The README and the guides, by name.
+/// Every page with commands, by name.
 fn pages() -> Vec<(String, String)> {
-    let mut paths = vec![root().join("README.md")];
-    paths.extend(fs::read_dir(root().join("docs/guides")).unwrap().map(|entry| entry.unwrap().path()));
-    paths.sort();
-    paths.into_iter().map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())).collect()
-}
-
-#[test]
-fn console_sessions_are_real() {
-    for (name, page) in pages() {
-        let sessions = blocks(&page, "console");
-        assert!(!sessions.is_empty(), "{name}");
-        let desk = Desk::new();
-        for session in sessions {
-            let (command, expected) = session.split_once('\n').unwrap();
-            let (printed, _) = desk.run(command.strip_prefix("$ ").unwrap());
-            assert_eq!(printed, expected, "{name}");
-        }
+    let mut names: Vec<PathBuf> =
+        ["README.md", "docs/tutorial.md", "docs/reference/rest.md"].into_iter().map(PathBuf::from).collect();
+    for folder in ["docs/guides", "docs/guides/providers"] {
+        let found = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap());
+        let files = found.filter(|entry| entry.file_type().unwrap().is_file());
+        names.extend(files.map(|entry| Path::new(folder).join(entry.file_name())));
     }
+    names.sort();
+    names.into_iter().map(|name| name.display().to_string()).map(|name| (name.clone(), read(&name))).collect()
 }
 
+/// Whether there is a command of that name.
+fn is_there(command: &str) -> bool {
+    let known = help(&["--help"]);
+    known.unwrap().lines().any(|line| line.trim_start().starts_with(&format!("{command} ")))
+}
+
+/// What a command says of itself.
+fn help(arguments: &[&str]) -> Option<String> {
+    let ran = Command::new(env!("CARGO_BIN_EXE_rejoin")).args(arguments).output().unwrap();
+    ran.status.success().then(|| String::from_utf8(ran.stdout).unwrap())
+}
+
+/// Whether a command is designed only.
+fn is_awaited(line: &str) -> bool {
+    of_rejoin(line).is_some_and(|words| DESIGNED.contains(&words[1].as_str()) && !is_there(&words[1]))
+}
+
+/// Runs a page in one place, in its order, and compares what it shows. Gives how many commands were run, and how many shown.
+fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
+    let steps = steps(page);
+    let run: Vec<&Step> =
+        steps.iter().filter(|step| step.kind != What::Named && !is_awaited(&step.line)).collect();
+    let (mut wanted, mut printed) = (Names::default(), Names::default());
+    let mut shown = 0;
+    for (step, ran) in run.iter().zip(desk.all(&run)) {
+        let Step { at, line, kind } = step;
+        if let What::Shown(text) = kind {
+            assert_eq!(printed.plain(&ran.out), wanted.plain(text), "{name}:{at}: {line}\n{}", ran.out);
+            shown += 1;
+            continue;
+        }
+        let finds = line.contains("check") || line.contains("doctor");
+        assert!(
+            ran.code == 0 || (ran.code == 1 && finds),
+            "{name}:{at}: {line} exited with {}: {}",
+            ran.code,
+            ran.err
+        );
+        // What changes something says so on stderr; what goes into a file is not printed.
+        let quiet = ["config set", "set-", "logout", "rename", "delete", "erase", ">"];
+        let prints = line.starts_with("rejoin ") && !quiet.iter().any(|word| line.contains(word));
+        assert!(!ran.out.is_empty() || !prints, "{name}:{at}: {line} printed nothing");
+    }
+    (run.len(), shown)
+}
+
+/// S0-52, S2-46: the README and the guides, each in a place where two examples are stored.
 #[test]
-fn commands_work() {
+fn pages_are_real() {
     let mut count = 0;
-    for (name, page) in pages() {
-        let commands = blocks(&page, "sh");
-        let desk = Desk::new();
-        for line in commands.iter().flat_map(|block| block.lines()).filter(|line| line.starts_with("rejoin "))
-        {
-            let (printed, code) = desk.run(line);
-            let finds = line.contains("check") || line.contains("doctor");
-            assert!(code == 0 || (code == 1 && finds), "{name}: {line} exited with {code}");
-            // What changes something says so on stderr.
-            let quiet = ["config set", "rename", "delete", "erase"].iter().any(|word| line.contains(word));
-            assert!(!printed.is_empty() || quiet, "{name}: {line} printed nothing");
-            count += 1;
-        }
+    for (name, page) in pages().iter().filter(|(name, _)| name != "docs/tutorial.md") {
+        let (run, shown) = run(name, page, &Desk::new());
+        assert!(shown > 0, "{name} shows nothing");
+        count += run;
     }
-    assert!(count >= 30, "{count}");
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    assert!(readme.contains("cargo run --release -- check examples/interrupted.json"));
-    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    assert!(count >= 60, "{count}");
+    let readme = read("README.md");
+    assert!(readme.contains("cargo run --release -- demo"));
+    assert!(readme.lines().count() <= 150);
+    let ci = read(".ci/run");
     assert!(
         ci.contains("cargo xtask ci") && readme.contains("\ncargo xtask ci\n"),
         "CI runs the README's test command"
     );
 }
 
-fn page(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap()
+/// S2-38: the tutorial begins with nothing: no store, no settings, no provider. A process is killed in it before its tools are
+/// done, and goes on.
+#[test]
+fn the_tutorial_is_real() {
+    let desk = Desk::empty();
+    let (run, shown) = run("docs/tutorial.md", &read("docs/tutorial.md"), &desk);
+    assert!(run >= 20 && shown >= 10, "{run} {shown}");
+    assert!(!desk.path().join("home").exists(), "it stays in the folder that it makes");
+}
+
+/// What is not run at least exists: the command, and each flag with the values that it takes.
+#[test]
+fn commands_that_are_not_run_exist() {
+    let mut helps: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    let (mut count, mut awaited) = (0, 0);
+    for (name, page) in pages() {
+        // What is run proves itself.
+        let blocks = steps(&page).into_iter().filter(|step| step.kind == What::Named);
+        for Step { at, line, .. } in blocks.chain(mentioned(&page)) {
+            let Some(words) = of_rejoin(&line) else { continue };
+            if is_awaited(&line) {
+                awaited += 1;
+                continue;
+            }
+            let complaint = complaint(&words[1..], &mut helps);
+            assert_eq!(complaint, None, "{name}:{at}: {line}");
+            count += 1;
+        }
+    }
+    println!("{count} commands exist, {awaited} are designed only");
+    assert!(count >= 60, "{count}");
+    // What it is there to find.
+    let mut wrong = |line: &str| complaint(&of_rejoin(line).unwrap()[1..], &mut helps);
+    assert!(wrong("rejoin chat --provider x --model y -c hello").is_none());
+    assert!(wrong("rejoin history show @ --view --for anthropic").is_none());
+    assert!(wrong("rejoin chatt hello").unwrap().contains("chatt"));
+    assert!(wrong("rejoin history shwo @").unwrap().contains("shwo"));
+    assert!(wrong("rejoin chat --providr x").unwrap().contains("--providr"));
+    assert!(wrong("rejoin chat --mode x").unwrap().contains("--mode"));
+    assert!(wrong("rejoin chat -x").unwrap().contains("-x"));
+    assert!(wrong("rejoin chat --api chatter hello").unwrap().contains("chatter"));
+    assert!(wrong("rejoin resume @ --on-broken").is_none(), "a value that is left open is any");
+    assert!(wrong("rejoin resume @ --on-broken=rrun").unwrap().contains("rrun"));
+}
+
+/// What is wrong with a command line, as far as its help tells.
+fn complaint(words: &[String], helps: &mut BTreeMap<Vec<String>, String>) -> Option<String> {
+    let mut path = Vec::new();
+    let mut known = help(&["--help"]).unwrap();
+    for word in words.iter().take(2) {
+        // Only what has commands of its own has a second word that is one.
+        if !path.is_empty() && !known.contains("\nCommands:\n") {
+            break;
+        }
+        if word.starts_with('-') {
+            break;
+        }
+        let commands = known.split("\nCommands:\n").nth(1)?.split("\n\n").next()?;
+        if !commands.lines().any(|line| line.split_whitespace().next() == Some(word)) {
+            return Some(format!("there is no command `{word}`"));
+        }
+        path.push(word.clone());
+        known = helps
+            .entry(path.clone())
+            .or_insert_with(|| {
+                let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+                help(&arguments).unwrap()
+            })
+            .clone();
+    }
+    let mut rest = words[path.len()..].iter().peekable();
+    while let Some(word) = rest.next() {
+        if !word.starts_with('-') || word == "-" {
+            continue;
+        }
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) => (flag, Some(value.to_owned())),
+            None => (word.as_str(), rest.peek().map(|next| next.to_string())),
+        };
+        let Some(about) = about(&known, flag) else { return Some(format!("there is no flag `{flag}`")) };
+        if let (Some(values), Some(value)) = (values(about), value)
+            && !values.contains(&value)
+        {
+            return Some(format!("`{flag}` does not take `{value}`, but {}", values.join(", ")));
+        }
+    }
+    None
+}
+
+/// What a help page says of a flag: from its line to the next one of its kind.
+fn about<'h>(help: &'h str, flag: &str) -> Option<&'h str> {
+    let is_flag = |line: &str| line.starts_with("  -") || line.starts_with("      --");
+    let mut at = 0;
+    let mut starts = Vec::new();
+    for line in help.split_inclusive('\n') {
+        if is_flag(line) {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    starts.push(help.len());
+    let of = |start: usize, end: usize| {
+        let line = help[start..].lines().next()?;
+        let names = line.split([' ', ',', '=']).any(|word| word == flag);
+        names.then(|| &help[start..end])
+    };
+    starts.windows(2).find_map(|pair| of(pair[0], pair[1]))
+}
+
+/// The values that a flag takes, where they are listed.
+fn values(about: &str) -> Option<Vec<String>> {
+    if let Some((_, list)) = about.split_once("[possible values: ") {
+        let list = list.split(']').next()?;
+        return Some(list.split(',').map(|value| value.trim().to_owned()).collect());
+    }
+    let (_, list) = about.split_once("Possible values:\n")?;
+    let lines = list.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let value = |line: &str| line.strip_prefix("- ")?.split(':').next().map(str::to_owned);
+    Some(lines.filter_map(value).collect())
+}
+
+/// Every document, by name.
+fn documents() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(PathBuf::from).into();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).unwrap().map(|entry| entry.unwrap()) {
+            let path = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What a heading is called in a link.
+fn anchor(heading: &str) -> String {
+    let plain = heading.trim_start_matches('#').trim().to_lowercase();
+    let letter = |letter: char| match letter {
+        ' ' => Some('-'),
+        _ => (letter.is_alphanumeric() || letter == '-' || letter == '_').then_some(letter),
+    };
+    plain.chars().filter_map(letter).collect()
+}
+
+/// A link within the project leads to a page that is there, and to a heading of it.
+#[test]
+fn links_lead_somewhere() {
+    let mut count = 0;
+    for document in documents() {
+        let text = read(&document.display().to_string());
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link)) {
+            if link.contains("://") || link.contains(['`', ' ', '\n']) {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let here = document.parent().unwrap();
+            let target = if file.is_empty() { document.clone() } else { here.join(file) };
+            assert!(root().join(&target).exists(), "{}: {link} leads nowhere", document.display());
+            if !heading.is_empty() {
+                let page = read(&target.display().to_string());
+                let found = page.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+                assert!(found, "{}: {link} has no such heading", document.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 50, "{count}");
 }
 
 /// The script of the page on storage reads a folder of files, whole and torn; its queries read a database.
 #[test]
 fn the_page_on_storage_is_true() {
-    let page = page("docs/reference/storage.md");
+    let page = read("docs/reference/storage.md");
     let desk = Desk::new();
-    let here = desk.folder.path();
+    let here = desk.path();
     for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
-        assert_eq!(desk.run(line).1, 0, "{line}");
+        assert_eq!(desk.run(line).code, 0, "{line}");
     }
     for query in blocks(&page, "sql") {
         let of_the_index = query.starts_with("-- rejoin.db-index\n");
@@ -168,9 +347,9 @@ fn the_page_on_storage_is_true() {
 /// The page on storage names every table and column that is there, and every kind of entry.
 #[test]
 fn the_page_on_storage_is_complete() {
-    let page = page("docs/reference/storage.md");
+    let page = read("docs/reference/storage.md");
     let desk = Desk::new();
-    let database = rusqlite::Connection::open(desk.folder.path().join("home/rejoin.db")).unwrap();
+    let database = rusqlite::Connection::open(desk.path().join("home/rejoin.db")).unwrap();
     let mut names: Vec<String> = Kind::KNOWN.iter().map(|kind| kind.as_str().to_owned()).collect();
     let mut query = database
         .prepare(
@@ -190,7 +369,7 @@ fn the_page_on_storage_is_complete() {
 /// S3-39: each of the eight choices is stated, with what holds.
 #[test]
 fn the_eight_choices_are_stated() {
-    let page = page("docs/decisions.md");
+    let page = read("docs/decisions.md");
     let (_, choices) = page.split_once("\n## Eight choices\n").unwrap();
     let rows: Vec<Vec<&str>> = choices
         .lines()
