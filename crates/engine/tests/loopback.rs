@@ -128,7 +128,8 @@ fn pieces(body: &[u8]) -> Vec<(String, String)> {
     for message in list {
         let fields: Value = serde_json::from_str(message.get()).unwrap();
         let role = fields["role"].as_str().unwrap_or("item").to_owned();
-        let parts: std::collections::HashMap<String, &RawValue> = serde_json::from_str(message.get()).unwrap();
+        let parts: std::collections::HashMap<String, &RawValue> =
+            serde_json::from_str(message.get()).unwrap();
         let blocks = ["content", "parts"].iter().find_map(|name| parts.get(*name));
         match blocks.filter(|raw| raw.get().starts_with('[') && fields["tool_calls"].is_null()) {
             Some(blocks) => {
@@ -172,7 +173,11 @@ fn requests_only_grow() {
                         }
                         before = now;
                     }
-                    assert!(server.violations().is_empty(), "{label}, turn {turn}: {:#?}", server.violations());
+                    assert!(
+                        server.violations().is_empty(),
+                        "{label}, turn {turn}: {:#?}",
+                        server.violations()
+                    );
                     server.forget();
                 }
             });
@@ -257,7 +262,8 @@ fn some_of_three_tools() {
         let settings = Settings { limits, ..Settings::default() };
         let mut first = worker(&store, reach(&server, which), tools.clone(), settings);
         let mut outputs = Vec::new();
-        let turned = run(first.turn(Input::from("tools:3"), &mut |event| outputs.push(event), &Stop::new())).unwrap();
+        let turned =
+            run(first.turn(Input::from("tools:3"), &mut |event| outputs.push(event), &Stop::new())).unwrap();
         assert_eq!(turned.ending, Ending::Done, "{label}");
         let failed = outputs.iter().filter(|event| matches!(event, Event::CallEnded { is_error: true, .. }));
         assert_eq!(failed.count(), 1, "{label}: one timed out");
@@ -267,13 +273,19 @@ fn some_of_three_tools() {
             let stop = Stop::new();
             let mut done = |_: Event| {};
             let patient = Settings::default();
-            let mut second = Worker::new(first.into_conversation(), reach(&server, which), tools.clone(), patient);
-            tokio::time::timeout(Duration::from_millis(300), second.turn(Input::from("tools:3"), &mut done, &stop)).await
+            let mut second =
+                Worker::new(first.into_conversation(), reach(&server, which), tools.clone(), patient);
+            tokio::time::timeout(
+                Duration::from_millis(300),
+                second.turn(Input::from("tools:3"), &mut done, &stop),
+            )
+            .await
         });
         assert!(gone.is_err(), "{label}: it was still running");
         let ran = quick_ran.load(Ordering::Relaxed);
         for on_broken in [OnBroken::Drop, OnBroken::Keep] {
-            let conversation = Conversation::open(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
+            let conversation =
+                Conversation::open(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
             let settings = Settings { on_broken, ..Settings::default() };
             let mut third = Worker::new(conversation, reach(&server, which), tools.clone(), settings);
             let turned = run(third.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
@@ -346,7 +358,8 @@ fn errors_are_typed_and_lose_nothing() {
             // Copilot gets a new token after a refusal, and asks once more.
             let again = usize::from(which.2 == Service::Copilot && *code == "UNAUTHORIZED");
             let asked = server.requests().iter().filter(|request| request.is_turn()).count();
-            let cut = *code == "CUT" && matches!(error, ProviderError::Unreachable { .. } | ProviderError::Garbage(_));
+            let cut = *code == "CUT"
+                && matches!(error, ProviderError::Unreachable { .. } | ProviderError::Garbage(_));
             assert!(error.code() == *code || cut, "{label}, {fault:?}: {error:?}");
             if !cut {
                 assert_eq!(asked, requests + again, "{label}, {fault:?}: how often it was asked");
@@ -379,7 +392,8 @@ fn limits_end_a_turn() {
     assert!(matches!(ending, Ending::Limit(Limit::Tokens(_))), "{ending:?}");
     server.fault(Fault::Stall { after: 10, time: None });
     let began = Instant::now();
-    let (ending, after) = limited(Limits { time: Some(Duration::from_millis(300)), ..Limits::default() }, "hello");
+    let (ending, after) =
+        limited(Limits { time: Some(Duration::from_millis(300)), ..Limits::default() }, "hello");
     assert!(matches!(ending, Ending::Limit(Limit::Time(_))), "{ending:?}");
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(after.unwrap(), Ending::Done);

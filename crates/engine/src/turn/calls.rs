@@ -32,8 +32,8 @@ impl Ran {
 type Called = (EntryId, u64, ToolCall);
 
 const STOPPED: &str =
-    "[interrupted: a person stopped the turn while this ran; it may have done a part of its work]";
-const NEVER_RAN: &str = "[not run: a person stopped the turn before it began]";
+    "[interrupted: the turn was stopped while this ran; it may have done a part of its work]";
+const NEVER_RAN: &str = "[not run: the turn was stopped before it began]";
 
 impl Worker {
     /// Runs the calls of a message.

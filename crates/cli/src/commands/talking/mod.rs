@@ -177,10 +177,9 @@ impl Talking {
     /// Makes it the active conversation of this folder.
     pub fn make_active(&self, desk: &Desk) {
         // What is not stored cannot be found again.
-        if self.store.is_some() && self.worker.conversation().tail().is_some() {
-            if let Err(failure) = desk.pointer().set(self.worker.conversation().id()) {
-                failure.say();
-            }
+        let stored = self.store.is_some() && self.worker.conversation().tail().is_some();
+        if stored && let Err(failure) = desk.pointer().set(self.worker.conversation().id()) {
+            failure.say();
         }
     }
 
