@@ -32,8 +32,8 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "sound",
         file: "crates/view/src/repair/emit.rs",
-        from: "if !reused && !self.state.derived.contains_key(id) {",
-        to: "if !(reused && self.state.derived.contains_key(id)) {",
+        from: "if !reused && !self.state.derived.contains(id) {",
+        to: "if !(reused && self.state.derived.contains(id)) {",
     },
     Sabotage {
         law: "sound",
@@ -49,8 +49,8 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "identity",
         file: "crates/formats/src/wire/openai_chat/encode.rs",
-        from: "self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)",
-        to: "self.is_own(message) && message.native.as_ref().is_some_and(|native| native.regular) && false",
+        from: "is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)",
+        to: "is_own(message) && message.native.as_ref().is_some_and(|native| native.regular) && false",
     },
     Sabotage {
         law: "idempotent",
@@ -73,7 +73,7 @@ const SABOTAGES: &[Sabotage] = &[
         package: "rejoin-formats",
         test: "conserving",
         file: "crates/formats/src/wire/anthropic/encode.rs",
-        from: "let leading = item.index() == self.leading && self.messages.is_empty() && self.pending.is_none();",
+        from: "let leading = item.index() == self.leading && self.list.is_empty() && self.pending.is_none();",
         to: "let leading = true;",
     },
     Sabotage {
