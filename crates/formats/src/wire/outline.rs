@@ -60,13 +60,21 @@ impl Outline {
 
     /// The body as one text.
     #[must_use]
-    pub fn into_encoded(self) -> Encoded {
-        let mut body = String::with_capacity(self.length() + 256);
-        let (whole, rest) = self.into_body();
-        whole.pieces().for_each(|piece| body.push_str(piece));
-        let Rest { findings, ids, names, prefix } = rest;
-        let ids = ids.iter().cloned().collect();
-        Encoded { body, findings, ids, names, prefix }
+    pub fn into_encoded(mut self) -> Encoded {
+        let mut body = String::with_capacity(self.length() + 4 * MARK.len());
+        if self.marked {
+            let (whole, rest) = self.into_body();
+            whole.pieces().for_each(|piece| body.push_str(piece));
+            return rest.with(body);
+        }
+        body.push_str(&self.head);
+        if let Some(list) = self.list.take() {
+            let (settled, fresh) = list.into_parts();
+            settled.iter().for_each(|piece| body.push_str(piece));
+            body.push_str(&fresh);
+        }
+        body.push_str(&self.tail);
+        self.into_body().1.with(body)
     }
 
     /// The body as shared pieces, and what else there is.
@@ -117,6 +125,13 @@ pub struct Rest {
     pub names: Renamed,
     /// A hash of everything that an answer to the body stands on.
     pub prefix: Text,
+}
+
+impl Rest {
+    fn with(self, body: String) -> Encoded {
+        let ids = self.ids.iter().cloned().collect();
+        Encoded { body, findings: self.findings, ids, names: self.names, prefix: self.prefix }
+    }
 }
 
 /// A piece with marks in these places of it.

@@ -191,12 +191,40 @@ fn a_turn_costs_its_new_entries() {
                 });
                 // Beginning and end, what is new, and what has or had a mark are no pieces of the one before.
                 let own = body.pieces().count() - shared;
+                assert!(
+                    shared + 9 >= 2 * number,
+                    "{dialect}: {shared} pieces of request {number} are shared"
+                );
                 assert!(own <= 9, "{dialect}: {own} pieces of request {number} are new");
                 last = Some(body);
             }
             costs.push(draft.steps() - before);
         }
         assert!(costs[1..].iter().all(|cost| *cost == 3), "{dialect}: {costs:?}");
+    }
+}
+
+/// Law `stable` over 200 turns of tool work, in every dialect: what was sent is never written otherwise.
+#[test]
+fn long_work_is_stable() {
+    for to in Dialect::all() {
+        let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
+        let context = rejoin_formats::Context { dialect: Some(to), ..context };
+        let mut draft = Draft::new(to, context, Some("m".into()), origin(to)).with_cache_marks();
+        let mut running = Repairer::new(Policy::Keep);
+        let mut before = Vec::new();
+        for number in 0..200 {
+            for messages in turn(number) {
+                messages.into_iter().for_each(|message| running.push(Arc::new(message), &[]));
+                running.seal();
+                if number % 20 == 19 {
+                    let after = blocks(&mut draft, &running, to);
+                    assert!(after.starts_with(&before), "{to}: turn {number}");
+                    before = after;
+                }
+            }
+        }
+        assert!(before.len() >= 200 * 5, "{to}: {}", before.len());
     }
 }
 

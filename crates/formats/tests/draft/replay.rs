@@ -393,3 +393,75 @@ fn reasoning_that_was_read_from_a_body_stays_while_nothing_changes() {
         assert_eq!(body.to_string().contains("c2VjcmV00001"), shown);
     }
 }
+
+/// What is changed in a message itself is changed for what was thought behind it.
+#[test]
+fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
+    let thinking = |text: &str| json!({"type":"thinking","thinking":"t","signature":text});
+    let call = json!({"type":"tool_use","id":"toolu_1","name":"read","input":{}});
+    let response = json!({"role":"assistant","content":[thinking("Zmlyc3Q="),call,thinking("c2Vjb25k")]});
+    let signed = |part: Value, signature: &str| {
+        let mut part = part;
+        part["thoughtSignature"] = json!(signature);
+        part
+    };
+    let parts = |name: &str| {
+        let call = json!({"functionCall":{"name":name,"args":{}}});
+        json!({"candidates":[{"content":{"role":"model","parts":[
+            signed(json!({"text":"x"}), "Zmlyc3Q="), call, signed(json!({"text":"y"}), "c2Vjb25k")]}}]})
+    };
+    // A call whose id is taken gets another one; so does a tool whose name is refused.
+    let cases = [
+        (0, response.clone(), false, true),
+        (0, response, true, false),
+        (3, parts("read"), false, true),
+        (3, parts("bad name!"), false, false),
+    ];
+    for (who, response, taken, stays) in cases {
+        let provider = &providers()[who];
+        let mut repairer = Repairer::new(Policy::Keep);
+        repairer.push(Arc::new(Message::user("ask")), &[]);
+        if taken {
+            let earlier = vec![rejoin_record::ToolCall::new("toolu_1", "read", "{}")];
+            repairer.push(Arc::new(Message::assistant_with_tools(earlier)), &[]);
+            repairer.push(Arc::new(Message::tool("toolu_1", "result")), &[]);
+        }
+        let (_, prefix) = sent(&mut repairer, &mut provider.draft());
+        let decoded = provider.dialect.wire().decode(response.to_string().as_bytes());
+        let mut answer = decoded.unwrap().message;
+        issued(&mut answer, &Origin { prefix, ..provider.origin.clone() });
+        let results = results(&answer);
+        repairer.push(Arc::new(answer), &[]);
+        results.into_iter().for_each(|result| repairer.push(Arc::new(result), &[]));
+        let body = sent(&mut repairer, &mut provider.draft()).0.to_string();
+        assert!(body.contains("Zmlyc3Q="), "what stands before the change stays\n{body}");
+        assert_eq!(body.contains("c2Vjb25k"), stays, "{body}");
+    }
+}
+
+/// What somebody wrote in the dialect itself goes out as it is, and is part of what an answer stands on.
+#[test]
+fn answers_stand_on_messages_as_they_were_written() {
+    let bodies = [
+        (0, r#"{"messages":[{"role":"user", "content":[{"type":"text","text":"a"}]}]}"#),
+        (2, r#"{"input":[{"type":"message","role":"user", "content":"a"}]}"#),
+        (3, r#"{"contents":[{"role":"user", "parts":[{"text":"a"}]}]}"#),
+        (5, r#"{"messages":[{"role":"user", "content":"a"}]}"#),
+    ];
+    for (who, body) in bodies {
+        let provider = &providers()[who];
+        let read = session(body, provider.dialect.name()).unwrap();
+        let mut repairer = Repairer::new(Policy::Keep);
+        read.messages.iter().for_each(|message| repairer.push(Arc::clone(message), &[]));
+        let mut draft = provider.draft();
+        let (_, prefix) = sent(&mut repairer, &mut draft);
+        let mut answer = provider.answer(1, 0);
+        issued(&mut answer, &Origin { prefix, ..provider.origin.clone() });
+        repairer.push(Arc::new(answer), &[]);
+        repairer.push(Arc::new(Message::user("again")), &[]);
+        repairer.seal();
+        let text = draft.request(&repairer.view().view).unwrap().body.to_string();
+        assert!(text.contains("\"role\":\"user\", "), "{text}");
+        assert!(text.contains(&secret(1)), "{text}");
+    }
+}

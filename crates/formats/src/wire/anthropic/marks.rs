@@ -26,7 +26,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
             let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if raw.contains(MARK) && is_own(message) && seen.insert(index) {
+            if is_own(message) && raw.contains(MARK) && seen.insert(index) {
                 messages += marks_of(raw, Some("content"));
             }
         }

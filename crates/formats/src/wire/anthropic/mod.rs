@@ -6,6 +6,7 @@ pub mod checker;
 mod decode;
 mod encode;
 mod marks;
+mod pieces;
 mod results;
 
 mod stream;

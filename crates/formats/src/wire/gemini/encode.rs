@@ -286,10 +286,12 @@ impl Encoder {
         // What is put before a content of the model's is a change, too.
         let follows = item.exchanges().next().is_none() || !self.needs_opening();
         let stand = self.signatures_stand(message);
+        // Whether everything of the message so far goes out as it is; the sentinel takes nothing away.
+        let mut as_it_was = true;
         for (part_place, part) in item.parts().enumerate() {
-            let as_it_was = || pieces.len() == part_place && pieces.iter().all(|piece| piece.exact);
+            as_it_was &= pieces.len() == part_place && is_in_place(part, part_place);
             let intact = match stand {
-                Some(stand) => stand && as_it_was() && is_in_place(part, part_place),
+                Some(stand) => stand && as_it_was,
                 None => follows && self.is_intact(Speaker::Model, place, part_place),
             };
             match part {
@@ -313,11 +315,16 @@ impl Encoder {
                                 None => self.ledger.change(foreign_reasoning(at)),
                             }
                         }
-                        _ => pieces.extend(self.piece(message, content, at, intact)),
+                        _ => {
+                            let piece = self.piece(message, content, at, intact);
+                            as_it_was &= piece.as_ref().is_some_and(|piece| piece.exact);
+                            pieces.extend(piece);
+                        }
                     }
                 }
                 PartRef::Exchange(exchange, call) => {
                     let (piece, call) = self.call(item, exchange, call, calls.is_empty(), intact);
+                    as_it_was &= call.as_written;
                     pieces.push(piece);
                     calls.push(call);
                 }

@@ -1,11 +1,11 @@
 //! Encoding for OpenAI Responses: one forward pass over the view. What the dialect takes goes out byte for byte, item by
-//! item. The fields around the items are in `around.rs`.
+//! item. Pieces of items are made in `pieces.rs`; the fields around the items are in `around.rs`.
 
 use std::{ops::Range, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message, Native, Raw, Reasoning, Role, Text, ToolCall,
-    json::{Doc, Kind, Value, write},
+    Block, BlockKind, Message, Native, Raw, Reasoning, Role, Text, ToolCall,
+    json::{Doc, Value, write},
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
@@ -21,15 +21,17 @@ use super::super::{
     render::{self, Ledger},
     scroll::Scroll,
 };
+use super::pieces::{
+    TEXT_CHARS, answer_item, file_part, has_id, image_part, is_media, list, longest_text, only, only_words,
+    part, streams, without_field, without_id,
+};
 use crate::{
-    chat::blocks::is_base64,
     convert::{Bond, Settings},
     responses::{Call, FORMAT},
 };
 
 const ID_LENGTH: usize = 64;
 pub(super) const NAME_LENGTH: usize = 64;
-const TEXT_CHARS: usize = 10_485_760;
 const TOOLS: usize = 128;
 /// A field of items in rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
@@ -644,142 +646,4 @@ fn block_ranges(counts: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
 
 fn sub(native: &Native, range: Range<usize>) -> Raw {
     native.raw.sub(range.start, range.end).unwrap_or_else(|| Raw::new("{}"))
-}
-
-/// The result of a call that has just one, wherever it stood.
-fn only(exchange: ExchangeRef<'_>) -> Option<ResultRef<'_>> {
-    let mut results = exchange.results();
-    results.next().filter(|_| results.next().is_none())
-}
-
-/// The streams of several results of a shell, one after the other.
-fn streams(results: &[ResultRef<'_>]) -> Option<String> {
-    let mut chunks: Vec<String> = Vec::new();
-    for result in results {
-        let [block] = &result.result().content[..] else { return None };
-        let doc = Doc::parse(block.as_text()?).ok()?;
-        let list = doc.root().filter(|root| root.kind() == Kind::Array && root.is_clean())?;
-        if list.items().any(|chunk| chunk.get("outcome").is_none()) {
-            return None;
-        }
-        chunks.extend(list.items().map(|chunk| chunk.raw().to_owned()));
-    }
-    (!chunks.is_empty()).then(|| self::list(&chunks))
-}
-
-/// What results say, as one text: for tools whose results have a form of their own.
-fn only_words(results: &[ResultRef<'_>]) -> String {
-    if results.is_empty() {
-        return sound::NO_RESULT.to_owned();
-    }
-    let texts = results.iter().flat_map(|result| &result.result().content);
-    let words: Vec<String> = texts
-        .map(|block| match &block.kind {
-            BlockKind::Text(text) => text.to_string(),
-            BlockKind::Image(media) => render::media_label("image", media),
-            BlockKind::Document(media) => render::media_label("document", media),
-            BlockKind::Opaque(opaque) => render::opaque_label(&opaque.kind, opaque.raw.as_str()),
-            _ => String::new(),
-        })
-        .collect();
-    words.join("\n")
-}
-
-fn is_media(block: &Block) -> bool {
-    matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
-}
-
-/// `{"type":kind,"text":text}`
-fn part(kind: &str, text: &str) -> String {
-    format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::literal(text))
-}
-
-/// A model's words as an item of their own.
-fn answer_item(text: &str) -> String {
-    format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::literal(text))
-}
-
-fn list(parts: &[String]) -> String {
-    let mut out = String::new();
-    render::array(&mut out, parts.iter().map(String::as_str));
-    out
-}
-
-fn has_id(raw: &str) -> bool {
-    Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.given("id").is_some()))
-}
-
-/// An item without the provider's own id; everything else stays.
-fn without_id(raw: &str) -> String {
-    without_field(raw, "id")
-}
-
-/// An item without one of its fields.
-fn without_field(raw: &str, name: &str) -> String {
-    let doc = Doc::parse(raw);
-    let mut out = String::from("{");
-    for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
-        if !key.is_str(name) {
-            write::key(&mut out, &key.as_str().unwrap_or_default());
-            write::clean_copy(&mut out, value.raw());
-        }
-    }
-    out.push('}');
-    out
-}
-
-fn image_part(media: &Media, same: bool) -> Option<String> {
-    let url = match &media.source {
-        MediaSource::Url(url) => url.to_string(),
-        MediaSource::Base64(data) if is_base64(data) => {
-            format!("data:{};base64,{data}", render::image_type(media, data))
-        }
-        MediaSource::ProviderFile(id) if same => {
-            return Some(format!(
-                "{{\"type\":\"input_image\",\"detail\":\"auto\",\"file_id\":{}}}",
-                render::literal(id)
-            ));
-        }
-        _ => return None,
-    };
-    let url = render::literal(&url);
-    Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":{url}}}"))
-}
-
-fn file_part(media: &Media, same: bool) -> Option<String> {
-    let mut out = String::from("{\"type\":\"input_file\"");
-    match &media.source {
-        MediaSource::Base64(data) if is_base64(data) => {
-            let media_type = render::media_type(media).unwrap_or("application/pdf");
-            write::key(&mut out, "filename");
-            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
-            write::key(&mut out, "file_data");
-            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
-        }
-        MediaSource::Url(url) => {
-            write::key(&mut out, "file_url");
-            write::string(&mut out, url);
-        }
-        MediaSource::ProviderFile(id) if same => {
-            write::key(&mut out, "file_id");
-            write::string(&mut out, id);
-        }
-        _ => return None,
-    }
-    out.push('}');
-    Some(out)
-}
-
-/// The longest string of an item that is itself longer than any string may be.
-fn longest_text(item: &str) -> Option<usize> {
-    if item.len() <= TEXT_CHARS {
-        return None;
-    }
-    let doc = Doc::parse(item).ok()?;
-    // What stands in an address is not text, nor is what only the provider can read.
-    let sealed = doc
-        .root()
-        .is_some_and(|root| root.given("encrypted_content").is_some_and(|blob| blob.kind() == Kind::String));
-    let strings = doc.strings().filter(|text| !text.starts_with("data:"));
-    strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
 }

@@ -5,6 +5,7 @@ mod around;
 pub mod checker;
 mod decode;
 mod encode;
+mod pieces;
 
 mod stream;
 
