@@ -311,9 +311,10 @@ pub fn request(provider: &dyn Provider, messages: &[Message]) -> Request {
     Request { view, context: Arc::new(context), body: Some(body) }
 }
 
-/// Runs something to its end.
+/// Runs something to its end, which must come within a minute.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await }).expect("it ends")
 }
 
 /// Asks, and collects what is told meanwhile.
