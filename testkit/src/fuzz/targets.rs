@@ -331,10 +331,11 @@ fn grows(sketch: &Sketch) -> Result<(), Broken> {
         let history = History::with(sketch.messages.clone(), sketch.known.clone(), sketch.sent.clone());
         let (grown, fresh) = (running.view(), repair(&history, policy));
         let (grown_said, fresh_said) = (grown.view.to_messages(), fresh.view.to_messages());
-        if grown_said != fresh_said || grown.findings != fresh.findings {
+        let found = running.all_findings();
+        if grown_said != fresh_said || found != fresh.findings {
             let detail = format!(
                 "{policy:?}\n{grown_said:#?}\n{:#?}\nis not\n{fresh_said:#?}\n{:#?}",
-                grown.findings, fresh.findings
+                found, fresh.findings
             );
             return Err(Broken::new("running equals fresh", detail));
         }

@@ -174,7 +174,8 @@ pub trait Provider: Send + Sync {
 /// A draft of a provider's requests.
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
-    let model = Some(endpoint.model.clone());
+    // Gemini has the model in the address and nowhere else.
+    let model = Some(endpoint.model.clone()).filter(|_| dialect != Dialect::Gemini);
     // Whoever has a cache is told what to keep in it.
     let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
     if provider.replays_reasoning() { draft } else { draft.without_reasoning() }

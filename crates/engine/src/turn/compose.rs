@@ -156,8 +156,8 @@ impl Composer {
 
     /// Everything that was found.
     pub(super) fn all_findings(&mut self) -> Vec<Finding> {
-        let new = self.findings();
-        self.repairer.findings().iter().cloned().chain(new).collect()
+        self.push();
+        self.repairer.all_findings()
     }
 
     /// Whether there is nothing to show a model.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::wire::stream::{Delta, End, Received, Stop as StopReason, Usage};
+use rejoin_formats::{
+    draft::issued,
+    wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
+};
 use rejoin_record::{BlockKind, EntryId, Message, Text, content::TurnState};
 
 use super::{Ending, Event, Limit, Running, TurnError, Worker};
@@ -90,18 +93,11 @@ impl Worker {
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
-        let whole = matches!(end, End::Complete(_));
         let mut entry = None;
         if let Some(mut message) = message {
-            let origin = self.provider.endpoint().origin();
-            for block in &mut message.blocks {
-                if let BlockKind::Reasoning(reasoning) = &mut block.kind {
-                    let incomplete = reasoning.origin.incomplete || !whole;
-                    reasoning.origin = origin.clone();
-                    reasoning.origin.prefix.clone_from(&prefix);
-                    reasoning.origin.incomplete = incomplete;
-                }
-            }
+            let mut origin = self.provider.endpoint().origin();
+            origin.prefix = prefix;
+            issued(&mut message, &origin);
             running.response = message.content().unwrap_or_default();
             let id = self.say(running, message);
             entry = Some(id);

@@ -249,6 +249,13 @@ impl Repairer {
         &self.work.findings
     }
 
+    /// Everything that was found so far.
+    #[must_use]
+    pub fn all_findings(&self) -> Vec<Finding> {
+        let new = if self.pending.is_empty() { Vec::new() } else { self.view().findings };
+        self.work.findings.iter().cloned().chain(new).collect()
+    }
+
     /// The view as it is now, with the findings of what is new: of what was added since the last seal, or of what it sealed
     /// if that was the last that happened. Costs just that, however long the conversation is.
     #[must_use]
