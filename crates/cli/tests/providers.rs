@@ -102,3 +102,37 @@ fn reasoning_goes_back_to_who_issued_it() {
         nothing_was_refused(&server, label);
     }
 }
+
+/// An address with or without the version of the API leads to the provider; what is not there is said once, in its own words.
+#[test]
+fn an_address_may_lack_the_version() {
+    let server = Loopback::start(Config::default());
+    for provider in PROVIDERS.iter().filter(|provider| ["anthropic", "gemini"].contains(&provider.name)) {
+        let home = Home::new("sqlite");
+        let base = server.base(provider.service);
+        let run = |model: &str| {
+            let mut command = home.command(&[
+                "chat",
+                "hello",
+                "--provider",
+                provider.name,
+                "--model",
+                model,
+                "--base-url",
+                &base,
+            ]);
+            with_keys(&mut command, &server);
+            Ran::of(command.output().unwrap())
+        };
+        let ran = run(provider.model);
+        assert_eq!(ran.code, 0, "{}: {}", provider.name, ran.err);
+        let ran = run("no-such-model");
+        assert_eq!(ran.code, 1);
+        assert!(ran.err.contains("no-such-model") && ran.err.contains("rejoin models list"), "{}", ran.err);
+        let mut command = home.command(&["models", "list", "--provider", provider.name, "--base-url", &base]);
+        with_keys(&mut command, &server);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(!ran.out.is_empty());
+    }
+}

@@ -173,6 +173,12 @@ impl Agent {
         self.worker.conversation_mut()
     }
 
+    /// What part of its window the conversation fills, by the estimate of [`Conversation::token_count`].
+    #[must_use]
+    pub fn filled(&self) -> f64 {
+        self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
+    }
+
     /// How much of it is to be kept in a request. Requests hold all of it as long as nothing prunes the conversation.
     #[must_use]
     pub fn window(&self) -> Window {

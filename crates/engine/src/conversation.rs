@@ -11,8 +11,8 @@ use std::{
 
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, content::RawItem,
-    entry::SaltedBody,
+    Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text,
+    content::RawItem, entry::SaltedBody,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
 use rejoin_view::{Finding, History, OnBroken, Policy, Repaired, repair};
@@ -26,6 +26,11 @@ use crate::{
 
 /// How often a conversation that others write to is caught up with before it is left for the next append.
 const CATCH_UPS: usize = 4;
+
+/// How many bytes a token has, about.
+const BYTES_OF_TOKEN: usize = 4;
+/// What a picture or a document is taken to be, in bytes of text.
+const BYTES_OF_MEDIA: usize = 4_000;
 
 /// Whether what was appended is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,6 +317,30 @@ impl Conversation {
             let numbered = self.entries.iter().cloned().zip(1..).collect::<Vec<_>>();
             self.numbering.name(reading::session(self.id, &numbered, &self.damage, self.numbering))
         })
+    }
+
+    /// What to call it: the title that somebody gave it, or the first line of what was first said.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.session().headline()
+    }
+
+    /// About how many tokens a model would read of it. An estimate: a token is some four bytes; only a provider counts.
+    #[must_use]
+    pub fn token_count(&self) -> usize {
+        let of_block = |block: &Block| match &block.kind {
+            BlockKind::Text(text) => text.len(),
+            BlockKind::Reasoning(reasoning) => reasoning.text.len(),
+            BlockKind::ToolCall(call) => call.name.len() + call.arguments.text().len(),
+            BlockKind::ToolResult(result) => {
+                result.content.iter().filter_map(Block::as_text).map(|text| text.len()).sum()
+            }
+            BlockKind::Opaque(opaque) => opaque.raw.as_str().len(),
+            // A picture counts by its size in pixels, which nobody here knows.
+            BlockKind::Image(_) | BlockKind::Document(_) => BYTES_OF_MEDIA,
+        };
+        let bytes: usize = self.messages().iter().flat_map(|message| &message.blocks).map(of_block).sum();
+        bytes.div_ceil(BYTES_OF_TOKEN)
     }
 
     /// The messages that lead to the head.

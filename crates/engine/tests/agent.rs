@@ -409,3 +409,19 @@ fn a_hanging_provider_meets_its_limit() {
     assert_eq!(worker.conversation().messages().last().unwrap().content().unwrap(), "so far");
     assert_eq!(provider.endpoint().provider, "scripted");
 }
+
+/// S0-06: a conversation has an id, a title, its messages, a count of tokens, and its agent says how full the window is.
+#[test]
+fn a_conversation_knows_its_size() {
+    let provider = Arc::new(ScriptedProvider::new([Step::says("twelve bytes"), Step::says("more")]));
+    let mut agent = Agent::new_from_shared_provider(provider, 20, 2, 0.8);
+    assert_eq!((agent.conversation().token_count(), agent.filled()), (0, 0.0));
+    run(agent.execute("sixteen bytes up", &Tools::default())).unwrap();
+    let conversation = agent.conversation();
+    assert_eq!((conversation.title().as_str(), conversation.messages().len()), ("sixteen bytes up", 2));
+    assert!(conversation.id().to_string().starts_with("conv_"));
+    assert_eq!(conversation.token_count(), 7);
+    assert!((agent.filled() - 0.35).abs() < 1e-9);
+    run(agent.execute("go on", &Tools::default())).unwrap();
+    assert!(agent.conversation().token_count() > 7);
+}

@@ -136,9 +136,15 @@ pub(crate) fn wire(
         .flatten();
     let models_url = format!("{base}{}", service.models_path);
     let replays_reasoning = service.quirks.replays_reasoning;
+    let version = match api.dialect {
+        Dialect::Anthropic => Some("/v1"),
+        Dialect::Gemini => Some("/v1beta"),
+        _ => None,
+    };
+    let version = version.filter(|version| given.is_some() && !base.ends_with(version));
     let secret = key.map(|key| key.secret);
     Ok(HttpProvider::new(
-        Wiring { endpoint, url, models_url, headers, fields, secret, copilot, replays_reasoning },
+        Wiring { endpoint, url, models_url, version, headers, fields, secret, copilot, replays_reasoning },
         options,
     ))
 }

@@ -1,6 +1,9 @@
 //! A provider behind HTTP: sends, tries again while nothing has arrived, and listens.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use rejoin_formats::{
     Dialect,
@@ -35,6 +38,8 @@ pub(crate) struct Wiring {
     pub url: String,
     /// Where models are listed.
     pub models_url: String,
+    /// What may stand between a given address and the paths: the version of the API, which some write along and some do not.
+    pub version: Option<&'static str>,
     /// The headers of every request, the key among them.
     pub headers: HeaderMap,
     /// The fields of every request.
@@ -52,6 +57,8 @@ pub struct HttpProvider {
     wiring: Wiring,
     client: Client,
     decoders: Decoders,
+    /// Whether the version has to be put in.
+    versioned: AtomicBool,
 }
 
 impl fmt::Debug for HttpProvider {
@@ -63,7 +70,37 @@ impl fmt::Debug for HttpProvider {
 impl HttpProvider {
     pub(crate) fn new(wiring: Wiring, options: &HttpOptions) -> Self {
         let client = Client::new(&wiring.endpoint.provider, &wiring.url, options);
-        Self { wiring, client, decoders: |dialect| dialect.wire().stream() }
+        Self {
+            wiring,
+            client,
+            decoders: |dialect| dialect.wire().stream(),
+            versioned: AtomicBool::new(false),
+        }
+    }
+
+    /// An address as it turned out to be.
+    fn at(&self, url: &str) -> String {
+        let base = self.wiring.endpoint.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
+        match (self.wiring.version, url.strip_prefix(base)) {
+            (Some(version), Some(path)) if self.versioned.load(Ordering::Relaxed) => {
+                format!("{base}{version}{path}")
+            }
+            _ => url.to_owned(),
+        }
+    }
+
+    /// Whether there is another place to look for what was not found: with the version of the API in the address, or without.
+    fn looks_elsewhere(&self, error: &ProviderError, looked: &mut Option<ProviderError>) -> bool {
+        if !matches!(error, ProviderError::NotFound(_)) || self.wiring.version.is_none() {
+            return false;
+        }
+        let elsewhere = looked.is_none() && !self.versioned.load(Ordering::Relaxed);
+        // If it is not there either, the first place was the right one.
+        self.versioned.store(elsewhere, Ordering::Relaxed);
+        if elsewhere {
+            *looked = Some(error.clone());
+        }
+        elsewhere
     }
 
     /// Reads answers with something else.
@@ -71,6 +108,15 @@ impl HttpProvider {
     pub(crate) fn reading_with(mut self, decoders: Decoders) -> Self {
         self.decoders = decoders;
         self
+    }
+
+    /// Of two places where it was not found, what the one says that knows what was asked for.
+    fn better(&self, first: Option<ProviderError>, second: ProviderError) -> ProviderError {
+        let knows = |error: &ProviderError| error.to_string().contains(&self.wiring.endpoint.model);
+        match first {
+            Some(first) if knows(&first) || !knows(&second) => first,
+            _ => second,
+        }
     }
 
     /// The headers of the next request, where it goes, and the secrets in them.
@@ -94,7 +140,7 @@ impl HttpProvider {
             || ProviderError::Other(String::from("BUG: a request to a provider behind HTTP has no body"));
         let body = request.body.as_ref().ok_or_else(|| Failure::last(none()))?;
         let dialect = self.wiring.endpoint.dialect.ok_or_else(|| Failure::last(none()))?;
-        let (mut headers, url, secrets) = self.ticket(&self.wiring.url).await?;
+        let (mut headers, url, secrets) = self.ticket(&self.at(&self.wiring.url)).await?;
         if self.wiring.copilot.is_some() {
             copilot_headers(&mut headers, request);
         }
@@ -110,7 +156,7 @@ impl HttpProvider {
     }
 
     async fn list_once(&self) -> Result<Vec<Model>, Failure> {
-        let (headers, url, secrets) = self.ticket(&self.wiring.models_url).await?;
+        let (headers, url, secrets) = self.ticket(&self.at(&self.wiring.models_url)).await?;
         let secrets: Vec<&SecretString> = secrets.iter().collect();
         let shown = client::public(&url);
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
@@ -170,10 +216,14 @@ impl Provider for HttpProvider {
             if self.wiring.endpoint.model.is_empty() {
                 return Err(ProviderError::NoModel { provider: self.wiring.endpoint.provider.clone() });
             }
-            let (mut patience, mut renewed) = (Patience::new(&self.client), false);
+            let (mut patience, mut renewed, mut looked) = (Patience::new(&self.client), false, None);
             loop {
                 match self.once(request, listener).await {
                     Ok(received) => return Ok(received),
+                    Err(failure) if self.looks_elsewhere(&failure.error, &mut looked) => {}
+                    Err(failure) if matches!(failure.error, ProviderError::NotFound(_)) => {
+                        return Err(self.better(looked, failure.error));
+                    }
                     Err(failure) => self.after(failure, &mut patience, &mut renewed, listener).await?,
                 }
             }
@@ -182,10 +232,14 @@ impl Provider for HttpProvider {
 
     fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
         Box::pin(async move {
-            let (mut patience, mut renewed) = (Patience::new(&self.client), false);
+            let (mut patience, mut renewed, mut looked) = (Patience::new(&self.client), false, None);
             loop {
                 match self.list_once().await {
                     Ok(models) => return Ok(models),
+                    Err(failure) if self.looks_elsewhere(&failure.error, &mut looked) => {}
+                    Err(failure) if matches!(failure.error, ProviderError::NotFound(_)) => {
+                        return Err(self.better(looked, failure.error));
+                    }
                     Err(failure) => self.after(failure, &mut patience, &mut renewed, &mut |_| {}).await?,
                 }
             }
@@ -195,7 +249,7 @@ impl Provider for HttpProvider {
 
 /// What Copilot wants to know about a request: who speaks last, and whether there is something to look at.
 fn copilot_headers(headers: &mut HeaderMap, request: &Request) {
-    let by_agent = request.view.items().last().is_some_and(|item| item.role() == SoundRole::Assistant);
+    let by_agent = request.view.last().is_some_and(|item| item.role() == SoundRole::Assistant);
     headers.insert("x-initiator", HeaderValue::from_static(if by_agent { "agent" } else { "user" }));
     if request.body.as_ref().is_some_and(|body| body::names(body, "image_url")) {
         headers.insert("copilot-vision-request", HeaderValue::from_static("true"));
