@@ -14,7 +14,7 @@ use rejoin::{
             registry::{self, Choice, Effort, connect},
         },
     },
-    record::{Content, Kind, Text, json::Doc},
+    record::{Content, Kind, Role, Text, content, json::Doc},
 };
 
 use crate::{
@@ -33,44 +33,50 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// As its newest context has it, else its header.
+    /// As the newest context has it that a model answered in, else the newest, else the header: a name that was mistyped once
+    /// and that nobody answered to does not stick.
     pub fn of(conversation: &Conversation) -> Self {
-        let mut recorded = Self::default();
+        let (mut newest, mut header, mut answered) = (None, None, false);
         for entry in conversation.entries().iter().rev() {
-            if !matches!(entry.envelope().kind, Kind::Context | Kind::Header) {
-                continue;
-            }
-            match Content::of(entry) {
-                Content::Context(context) => {
-                    let target = context.target.as_ref().map_or("{}", |target| target.as_str());
-                    let doc = Doc::parse(target);
-                    let root = doc.as_ref().ok().and_then(Doc::root);
-                    let field = |name: &str| Some(root?.given(name)?.as_str()?.into_owned());
-                    // One that was imported says nothing of who answered.
-                    if let Some(provider) = field("provider") {
-                        return Self {
-                            provider: Some(provider),
-                            dialect: field("dialect"),
-                            model: field("model"),
-                            base_url: field("base_url"),
-                            system: context.system.map(|text| text.to_string()),
-                        };
-                    }
+            match entry.envelope().kind {
+                Kind::Message if !answered => {
+                    answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);
                 }
-                Content::Header(header) => {
+                Kind::Context => {
+                    let Content::Context(context) = Content::of(entry) else { continue };
+                    // One that was imported says nothing of who answered.
+                    let Some(recorded) = Self::in_context(&context) else { continue };
+                    if answered {
+                        return recorded;
+                    }
+                    newest = newest.or(Some(recorded));
+                }
+                Kind::Header => {
+                    let Content::Header(found) = Content::of(entry) else { continue };
                     let text = |text: Option<Text>| text.map(|text| text.to_string());
-                    recorded.provider = text(header.provider);
-                    recorded.model = text(header.model);
+                    let found =
+                        Self { provider: text(found.provider), model: text(found.model), ..Self::default() };
+                    // The header of another tool's session may name what nobody here knows.
+                    let known = |name: &String| name == OFFLINE || registry::find(name).is_some();
+                    header = Some(found).filter(|found| found.provider.as_ref().is_some_and(known));
                 }
                 _ => {}
             }
         }
-        // The header of another tool's session may name what nobody here knows.
-        let known = |name: &String| name == OFFLINE || registry::find(name).is_some();
-        if !recorded.provider.as_ref().is_some_and(known) {
-            recorded = Self::default();
-        }
-        recorded
+        newest.or(header).unwrap_or_default()
+    }
+
+    fn in_context(context: &content::Context) -> Option<Self> {
+        let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
+        let root = doc.root()?;
+        let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
+        Some(Self {
+            provider: Some(field("provider")?),
+            dialect: field("dialect"),
+            model: field("model"),
+            base_url: field("base_url"),
+            system: context.system.as_ref().map(ToString::to_string),
+        })
     }
 
     fn api(&self) -> Option<&'static str> {
@@ -200,6 +206,10 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
     let mut keys = Keys::none();
     if matches!(method, "any" | "key") {
         keys = keys.variables(|name| env::var(name).ok()).stored(key_file(home));
+        #[cfg(feature = "keyring")]
+        if settings.is_on("keyring") {
+            keys = keys.other(Box::new(rejoin::engine::auth::keyring::Keyring));
+        }
     }
     if let Some(folder) = codex.filter(|_| matches!(method, "any" | "chatgpt")) {
         keys = keys.codex(folder);

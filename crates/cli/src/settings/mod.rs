@@ -52,6 +52,12 @@ pub const KEYS: &[Key] = &[
         Some("any"),
         "how to prove who you are: an API key, Codex's login, Claude Code's login, or any of them",
     ),
+    key(
+        "keyring",
+        Takes::Flag,
+        Some("false"),
+        "keep keys in the system's keyring, not in a file (if rejoin was built with it)",
+    ),
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "how hard the model is to think"),
     key("system", Takes::Text, None, "instructions to the model"),
     key("limits.requests", Takes::Number, Some("50"), "requests that a turn may take"),

@@ -5,6 +5,8 @@
 
 pub mod copilot;
 pub mod file;
+#[cfg(feature = "keyring")]
+pub mod keyring;
 pub mod others;
 pub mod redact;
 

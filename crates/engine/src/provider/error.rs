@@ -205,7 +205,7 @@ impl ProviderError {
                 "the conversation is too long for this model: choose one with a larger window (`--model`)",
             ),
             Self::Refused(_) => {
-                String::from("`rejoin check @ --for DIALECT` says what a provider may dislike")
+                String::from("`rejoin check @` says what is unusual in the conversation; nothing is lost")
             }
             Self::Unreachable { .. } => String::from("check the network and `--base-url`; nothing is lost"),
             Self::Garbage(_) => String::from("is `--base-url` the address of this provider's API?"),

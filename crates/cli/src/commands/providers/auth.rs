@@ -50,11 +50,30 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
         Some(registry::Login::Copilot) => in_the_browser(desk)?,
         _ => ask(&name, service.map_or("", |service| service.get_a_key))?,
     };
-    let file = answering::key_file(&desk.home);
-    file.set(&name, &key).map_err(|why| Failure::Auth(why.to_string()))?;
-    let path = output::harmless(&file.path().display().to_string());
-    output::talk(&format!("{} The key for {name} is kept in {path}.", output::paint("✓", output::GOOD)));
+    let place = keep(desk, &name, &key)?;
+    output::talk(&format!("{} The key for {name} is kept in {place}.", output::paint("✓", output::GOOD)));
     Ok(0)
+}
+
+/// Keeps a key where the settings want it, and says where that is.
+fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> {
+    if desk.settings.is_on("keyring") {
+        #[cfg(feature = "keyring")]
+        {
+            let kept = auth::keyring::Keyring.set(name, key);
+            return kept
+                .map(|()| String::from("the system's keyring"))
+                .map_err(|why| Failure::Auth(why.to_string()));
+        }
+        #[cfg(not(feature = "keyring"))]
+        output::talk(&format!(
+            "{} this rejoin was built without the system's keyring; the key goes to a file",
+            output::paint("warning:", output::WARNING)
+        ));
+    }
+    let file = answering::key_file(&desk.home);
+    file.set(name, key).map_err(|why| Failure::Auth(why.to_string()))?;
+    Ok(output::harmless(&file.path().display().to_string()))
 }
 
 /// Asks for a key, or reads it from standard input.
@@ -174,6 +193,10 @@ fn logout(desk: &Desk, arguments: &LogoutArguments) -> Result<u8, Failure> {
         registry::find(&arguments.provider).map_or(arguments.provider.as_str(), |service| service.name);
     let file = answering::key_file(&desk.home);
     let gone = file.remove(name).map_err(|why| Failure::Auth(why.to_string()))?;
+    #[cfg(feature = "keyring")]
+    let gone = gone
+        | (desk.settings.is_on("keyring")
+            && auth::keyring::Keyring.remove(name).map_err(|why| Failure::Auth(why.to_string()))?);
     if gone {
         output::talk(&format!("{} The key for {name} is forgotten.", output::paint("✓", output::GOOD)));
     } else {

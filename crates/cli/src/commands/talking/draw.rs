@@ -14,6 +14,9 @@ use crate::{
 /// How much of arguments and results is shown in passing.
 const GLIMPSE: usize = 80;
 
+/// How many findings are shown with an error.
+const EXPLANATIONS: usize = 10;
+
 /// How a turn is shown.
 enum Style {
     /// One JSON object a line.
@@ -157,8 +160,14 @@ impl Drawing {
             self.print(&format!("{}\n", object.finish()));
             return;
         }
-        for finding in findings.iter().filter(|finding| finding.is_problem()) {
-            self.talk(&harmless(&finding.to_string()));
+        if !findings.is_empty() {
+            self.talk("What was found in the conversation, and may explain it:");
+        }
+        for finding in findings.iter().take(EXPLANATIONS) {
+            self.talk(&format!("  {}", report::line(finding)));
+        }
+        if findings.len() > EXPLANATIONS {
+            self.talk(&format!("  and {} more: `rejoin check @` lists them", findings.len() - EXPLANATIONS));
         }
     }
 

@@ -60,6 +60,10 @@ impl Memory {
             }
             if message.role == Role::User && message.tool_results().next().is_none() {
                 let text = message.content().unwrap_or_default();
+                // A result whose call is gone is shown as a labelled text; nobody said it.
+                if text.starts_with("[tool result") {
+                    continue;
+                }
                 memory.facts.extend(intents::facts(&text));
                 memory.notes.extend(intents::note(&text));
                 memory.said.push(Said { text, results: Vec::new() });
