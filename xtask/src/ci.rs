@@ -11,6 +11,11 @@ use crate::{
 pub fn ci() -> Result<()> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // What is built by choice is built.
+    for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "store"]] {
+        run(cargo(&["check", "--locked", "-p", "rejoin"]).args(features))?;
+    }
+    run(&mut cargo(&["check", "--locked", "-p", "rejoin-cli", "--features", "keyring"]))?;
     tidy::tidy()?;
     say_about_the_corpus();
     run(&mut cargo(&["test", "--locked", "--workspace"]))?;

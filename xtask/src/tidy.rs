@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Packages in the lock file. Raising it is a visible line.
-const LOCKED_PACKAGES: usize = 290;
+const LOCKED_PACKAGES: usize = 300;
 
 pub fn tidy() -> Result<()> {
     let mut problems = Vec::new();
