@@ -96,7 +96,8 @@ impl Composer {
         self.start_over();
     }
 
-    fn start_over(&mut self) {
+    /// Forgets what was made of the path. For when more is known of a call than when its message was pushed.
+    pub(super) fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
         self.draft = None;
