@@ -6,19 +6,29 @@ mod support;
 mod talk;
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use rejoin_engine::{
-    Conversation, New,
-    provider::scripted::{Answer, Finish, ScriptedProvider, Step},
-    turn::{Input, Limits, OnBroken, Settings, Stop, Worker},
+    Conversation, ConversationManager, New,
+    provider::{
+        Doing,
+        scripted::{Answer, Finish, ScriptedProvider, Step},
+    },
+    tools::{Output, Tool, Tools},
+    turn::{Event, Input, Limits, OnBroken, Settings, Stop, Worker},
 };
-use rejoin_formats::wire::stream::{End, Stop as Why, Usage};
+use rejoin_formats::{
+    context::ToolDeclaration,
+    wire::stream::{End, Stop as Why, Usage},
+};
 use rejoin_record::{Content, Message, content::Decision};
 use rejoin_store::memory::Memory;
-use support::{assert_verifies, clock, stored};
+use support::{Fragile, assert_verifies, clock, stored};
 use talk::{assert_paired, call, echo, run};
 
 fn begin() -> (Arc<Memory>, Conversation) {
@@ -137,4 +147,39 @@ fn what_is_given_up_while_it_runs_again_has_begun() {
     let sent = provider.last_messages();
     assert_paired(&sent);
     assert!(sent.iter().any(|message| message.tool_call_id().is_some()), "the model is told: {sent:?}");
+}
+
+/// A tool that takes a moment, and counts how often it is looked at meanwhile.
+struct Moment(AtomicUsize);
+
+impl Tool for Moment {
+    fn declaration(&self) -> ToolDeclaration {
+        echo().1.declarations().remove(0)
+    }
+    fn run<'a>(&'a self, _: &'a str) -> Doing<'a, Output> {
+        let mut moment = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
+        Box::pin(std::future::poll_fn(move |context| {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            moment.as_mut().poll(context).map(|()| Output::of("done"))
+        }))
+    }
+}
+
+/// Events that nobody fetches do not keep the processor busy: whoever waits for a turn sleeps while it does.
+#[test]
+fn waiting_is_no_work() {
+    let store = Fragile::new();
+    let script = [Step::calls(vec![call("a", "{}")]), Step::says("Done.")];
+    let tool = Arc::new(Moment(AtomicUsize::new(0)));
+    let mut tools = Tools::default();
+    tools.add(tool.clone());
+    let manager = ConversationManager::with_provider(store.clone(), Arc::new(ScriptedProvider::new(script)))
+        .with_tools(tools);
+    let conversation = manager.new_conversation(New::default()).unwrap();
+    // That nothing can be saved is told, and nobody listens.
+    store.full.store(true, Ordering::Relaxed);
+    run(conversation.process_message("go")).unwrap();
+    let looks = tool.0.load(Ordering::SeqCst);
+    assert!(looks < 20, "it was looked at {looks} times");
+    assert!(matches!(run(conversation.next_event()), Event::NotSaved(_)));
 }
