@@ -348,12 +348,5 @@ fn seen(conversation: &Conversation) -> (usize, Option<EntryId>) {
 
 /// Why a turn failed, for whoever reads events.
 fn failed(error: &TurnError) -> Event {
-    let hint = match error {
-        TurnError::Provider { error, .. } => error.hint(),
-        TurnError::Unsound(_) => {
-            Some(String::from("`rejoin check` says what is broken; `--on-broken keep` mends it"))
-        }
-        TurnError::Nothing => None,
-    };
-    Event::Failed { code: error.code(), message: error.to_string(), hint }
+    Event::Failed { code: error.code(), message: error.to_string(), hint: error.hint() }
 }

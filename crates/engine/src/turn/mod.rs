@@ -94,6 +94,18 @@ impl TurnError {
             Self::Nothing => "NOTHING_TO_GO_ON_WITH",
         }
     }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unsound(_) => Some(String::from(
+                "`rejoin check` says what is broken; `--on-broken keep` mends it, and nothing is lost",
+            )),
+            Self::Provider { error, .. } => error.hint(),
+            Self::Nothing => Some(String::from("say something: `rejoin chat \"your message\"`")),
+        }
+    }
 }
 
 /// How an agent works.

@@ -12,7 +12,7 @@ use super::unknown;
 use crate::{
     answering,
     args::{Auth, LoginArguments, LogoutArguments, StatusArguments},
-    commands::runtime,
+    commands::block_on,
     desk::{Desk, Flags},
     failure::Failure,
     json::Object,
@@ -115,7 +115,7 @@ fn stty(mode: &str) -> bool {
 /// GitHub's way: a code that is typed in on a page.
 fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     let options = answering::options(&desk.settings);
-    runtime()?.block_on(async {
+    block_on(async {
         let login = DeviceLogin::begin(&options).await.map_err(|why| Failure::Auth(why.to_string()))?;
         output::talk(&format!(
             "Open {} and enter the code {}",
@@ -124,7 +124,7 @@ fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
         ));
         output::talk("Waiting until you have; Ctrl-C gives up.");
         login.finish().await.map_err(|why| Failure::Auth(why.to_string()))
-    })
+    })?
 }
 
 fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
