@@ -215,5 +215,5 @@ fn a_device_without_end_is_no_message() {
     let output = command.stdin(fs::File::open("/dev/zero").unwrap()).output().unwrap();
     let ran = Ran::of(output);
     assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(ran.err.contains("more than 64 MiB"), "{}", ran.err);
+    assert!(ran.err.contains("more than 32 MiB"), "{}", ran.err);
 }

@@ -135,8 +135,7 @@ impl Composer {
 
     /// The message of an entry.
     pub(super) fn message(&self, entry: EntryId) -> Option<&Arc<Message>> {
-        let place = self.walk.entries().iter().rposition(|id| *id == entry)?;
-        self.walk.messages().get(place)
+        self.walk.message_of(entry)
     }
 
     /// Whether the model would see its own words last. The results of calls stand behind them, real ones or such as say that

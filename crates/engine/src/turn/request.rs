@@ -61,9 +61,10 @@ impl Worker {
                 }
             };
             tokio::select! {
+                // An answer that is whole when somebody stops it is kept whole.
                 biased;
-                () = stop.asked() => None,
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
+                () = stop.asked() => None,
             }
         };
         match answer {
@@ -74,7 +75,13 @@ impl Worker {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 Ok(Asked::Stopped)
             }
-            Some(Err(error)) => Err(self.failed(error)),
+            Some(Err(error)) => {
+                // Who fails has said nothing, as it is agreed; what was said all the same is kept.
+                if let Some(message) = heard.message(&endpoint) {
+                    self.say(running, message);
+                }
+                Err(self.failed(error))
+            }
             Some(Ok(received)) => self.received(running, received, composed.prefix).map(Asked::Answered),
         }
     }

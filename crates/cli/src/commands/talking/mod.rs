@@ -32,8 +32,9 @@ use crate::{
 };
 pub use draw::Drawing;
 
-/// The longest message that is piped in. No model takes more, and a device without end must not fill the memory.
-const MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+/// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
+/// it even if every letter of it has to be escaped.
+const MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What is to be said.
 pub enum Said {
