@@ -16,15 +16,15 @@ use std::{
 use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
-        Doing,
+        Doing, Endpoint, Listener, Progress, Provider, ProviderError, Request,
         scripted::{Answer, Finish, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
-    turn::{Event, Input, Limits, OnBroken, Settings, Stop, Worker},
+    turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, Worker},
 };
 use rejoin_formats::{
     context::ToolDeclaration,
-    wire::stream::{End, Stop as Why, Usage},
+    wire::stream::{Delta, End, Received, Stop as Why, Usage},
 };
 use rejoin_record::{Content, Message, content::Decision};
 use rejoin_store::memory::Memory;
@@ -182,4 +182,58 @@ fn waiting_is_no_work() {
     let looks = tool.0.load(Ordering::SeqCst);
     assert!(looks < 20, "it was looked at {looks} times");
     assert!(matches!(run(conversation.next_event()), Event::NotSaved(_)));
+}
+
+/// Says something, and comes to its end when it is looked at again: with an answer, or with an error that it must not give.
+struct Odd {
+    endpoint: Endpoint,
+    answer: Option<Message>,
+}
+
+impl Provider for Odd {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+    fn send<'a>(
+        &'a self,
+        _: &'a Request,
+        listener: Listener<'a>,
+    ) -> Doing<'a, Result<Received, ProviderError>> {
+        Box::pin(async move {
+            listener(Progress::Delta(Delta::Text(String::from("Half a word"))));
+            tokio::task::yield_now().await;
+            let message = Some(self.answer.clone().ok_or(ProviderError::Cut)?);
+            Ok(Received { message, end: End::Complete(Why::Done), model: None, usage: None })
+        })
+    }
+}
+
+/// Whatever a provider does, what it said is recorded: before an error, and whole if it is whole when somebody stops it.
+#[test]
+fn what_was_said_is_kept() {
+    let calls = Message::assistant_with_tools(vec![call("a", "{}")]);
+    for answer in [None, Some(calls)] {
+        let (store, conversation) = begin();
+        let id = conversation.id();
+        let provider = Arc::new(Odd { endpoint: Endpoint::default(), answer: answer.clone() });
+        let (tool, tools) = echo();
+        let mut worker = Worker::new(conversation, provider, tools, Settings::default());
+        let stop = Stop::new();
+        let mut sink = |event| {
+            if answer.is_some() && matches!(event, Event::Text(_)) {
+                stop.stop();
+            }
+        };
+        let turned = run(worker.turn("go".into(), &mut sink, &stop));
+        let said = worker.conversation().messages()[1].clone();
+        match &answer {
+            None => assert_eq!((turned.is_err(), said.content().as_deref()), (true, Some("Half a word"))),
+            Some(answer) => {
+                assert_eq!((turned.unwrap().ending, &*said), (Ending::Interrupted, answer));
+                assert_eq!(worker.conversation().find_tool_results_for_call("a").len(), 1);
+            }
+        }
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 0);
+        assert_verifies(&*store, id);
+    }
 }
