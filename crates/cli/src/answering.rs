@@ -9,7 +9,7 @@ use rejoin::{
         provider::{
             Provider,
             choose::{self, OFFLINE},
-            http::{Addresses, HttpOptions, is_local},
+            http::{Addresses, HttpOptions, is_local, public},
             offline::Offline,
             registry::{self, Choice, Effort, connect},
         },
@@ -18,7 +18,7 @@ use rejoin::{
 };
 
 use crate::{
-    args::Talk, commands::runtime, desk::Desk, failure::Failure, home::Home, output, settings::Settings,
+    args::Talk, commands::block_on, desk::Desk, failure::Failure, home::Home, output, settings::Settings,
 };
 
 /// What a conversation says of whom it went to.
@@ -98,7 +98,8 @@ impl Answering {
     /// Says what was chosen, where nobody asked for it.
     pub fn say(&self) {
         if let Some(notice) = &self.notice {
-            output::talk(&format!("{} {notice}", output::paint("note:", output::NOTE)));
+            // It names providers and models, as a conversation or a server calls them.
+            output::talk(&format!("{} {}", output::paint("note:", output::NOTE), output::harmless(notice)));
         }
     }
 }
@@ -111,7 +112,7 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<A
     let options = options(settings);
     let (choice, notice) = if asked.provider.is_empty() {
         let ollama = ollama();
-        let chosen = runtime()?.block_on(choose::choose(&asked, ollama.as_deref(), &keys, &options));
+        let chosen = block_on(choose::choose(&asked, ollama.as_deref(), &keys, &options))?;
         let notice = (chosen.reason != choose::Reason::Configured).then(|| chosen.reason.to_string());
         (chosen.choice, notice)
     } else {
@@ -184,7 +185,12 @@ fn asked(settings: &Settings, talk: &Talk, recorded: Option<&Recorded>) -> Resul
 
 /// An address that a conversation names. Keys go there: an address that nobody here chose is asked about.
 fn trusted(url: String, settings: &Settings) -> Result<String, Failure> {
-    if is_local(&url) || settings.value("base_url") == Some(url.as_str()) {
+    // What is written down has no password and no question mark; what is set may have both.
+    let set = settings.value("base_url").filter(|set| public(set.trim()) == url);
+    if let Some(set) = set {
+        return Ok(set.to_owned());
+    }
+    if is_local(&url) {
         return Ok(url);
     }
     Err(Failure::Usage {
@@ -195,13 +201,26 @@ fn trusted(url: String, settings: &Settings) -> Result<String, Failure> {
     })
 }
 
-/// Where keys are looked for.
-pub fn keys(home: &Home, settings: &Settings) -> Keys {
+/// The folders of Codex and of Claude Code, which keep logins.
+fn folders_of_others() -> (Option<PathBuf>, Option<PathBuf>) {
     let folder = |variable: &str, usual: &str| {
         let set = env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
         set.or_else(|| Some(env::home_dir()?.join(usual)))
     };
-    let (codex, claude) = (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"));
+    (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"))
+}
+
+/// The files that keys come from. No model is shown them: somebody may work in their home folder.
+pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
+    let (codex, claude) = folders_of_others();
+    let others =
+        [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
+    others.into_iter().flatten().chain([key_file(home).path().to_owned()]).collect()
+}
+
+/// Where keys are looked for.
+pub fn keys(home: &Home, settings: &Settings) -> Keys {
+    let (codex, claude) = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
     let mut keys = Keys::none();
     if matches!(method, "any" | "key") {

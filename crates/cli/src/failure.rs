@@ -187,11 +187,7 @@ impl Failure {
             Self::Provider(error) => error.hint(),
             Self::NoModel { hint, .. } => Some(hint.clone()),
             Self::Auth(_) => Some(String::from("`rejoin auth status` says what there is")),
-            Self::Turn(error) => match &**error {
-                TurnError::Provider { error, .. } => error.hint(),
-                TurnError::Unsound(_) => Some(String::from("use `--on-broken keep`; nothing is lost")),
-                TurnError::Nothing => Some(String::from("say something: `rejoin chat \"your message\"`")),
-            },
+            Self::Turn(error) => error.hint(),
             Self::NotResumed { .. } | Self::Declined | Self::Some { .. } | Self::ClosedPipe => None,
         }
     }
@@ -235,9 +231,13 @@ impl Failure {
             output::talk(&format!("{} {}", output::paint("✗", output::ERROR), output::harmless(what)));
             output::talk(&format!("  {}", output::harmless(then)));
         } else if !matches!(self, Self::ClosedPipe) {
-            output::talk(&format!("{} {self}", output::paint("error:", output::ERROR)));
-            if let Some(hint) = self.hint() {
-                output::talk(&format!("{} {hint}", output::paint("hint:", output::HINT)));
+            // Names and words of others are in it, such as a model's.
+            let (what, hint) = (self.to_string(), self.hint());
+            let said = output::harmless_lines(&what);
+            output::talk(&format!("{} {said}", output::paint("error:", output::ERROR)));
+            if let Some(hint) = hint {
+                let said = output::harmless_lines(&hint);
+                output::talk(&format!("{} {said}", output::paint("hint:", output::HINT)));
             }
         }
     }

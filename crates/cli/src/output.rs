@@ -126,5 +126,11 @@ mod tests {
         assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{shown:?}");
         assert!(!shown.contains('\u{202e}'));
         assert_eq!(harmless_lines("a\n\tb\n"), "a\n\tb\n");
+        // A stream may be cut anywhere: what one piece begins, the next cannot end.
+        for (at, _) in text.char_indices() {
+            let (one, other) = text.split_at(at);
+            let shown = harmless_lines(one) + &harmless_lines(other);
+            assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{at}: {shown:?}");
+        }
     }
 }

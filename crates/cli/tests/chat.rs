@@ -206,3 +206,14 @@ fn the_demonstration_works() {
     }
     assert_eq!(home.lines(&["list", "--json"]).len(), 0, "your own store is not touched");
 }
+
+/// What has no end is no message, and does not fill the memory.
+#[test]
+fn a_device_without_end_is_no_message() {
+    let home = Home::new("jsonl");
+    let mut command = home.command(&["chat", "--provider", "offline", "-"]);
+    let output = command.stdin(fs::File::open("/dev/zero").unwrap()).output().unwrap();
+    let ran = Ran::of(output);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("more than 32 MiB"), "{}", ran.err);
+}

@@ -62,3 +62,31 @@ fn control_c_at_the_prompt_leaves() {
     session.send(ControlCode::EndOfText).unwrap();
     session.expect(Eof).unwrap();
 }
+
+/// Whoever gives up while a key is asked for sees again what is typed.
+#[test]
+fn giving_up_a_key_leaves_the_terminal_as_it_was() {
+    let home = Home::new("sqlite");
+    let mut rejoin = home.command(&[]);
+    let path = rejoin.get_program().to_owned();
+    let mut shell = std::process::Command::new("bash");
+    let line = "\"$0\" auth login openai; echo \"left with $?\"; stty -a | grep -ow -e '-\\?echo'";
+    shell
+        .args(["-c", line])
+        .arg(path)
+        .current_dir(rejoin.current_dir(home.path("here")).get_current_dir().unwrap());
+    for (name, value) in rejoin.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let mut session = OsSession::spawn(shell).unwrap();
+    session.set_expect_timeout(Some(Duration::from_secs(20)));
+    session.expect("it is not shown").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("left with 130").unwrap();
+    let rest = session.expect(Eof).unwrap();
+    let rest = String::from_utf8_lossy(rest.as_bytes()).into_owned();
+    assert!(rest.contains("echo") && !rest.contains("-echo"), "{rest:?}");
+}

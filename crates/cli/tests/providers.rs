@@ -4,6 +4,14 @@
 
 mod support;
 
+use std::{process::Stdio, sync::Arc};
+
+use rejoin::{
+    Conversation,
+    engine::{New, SystemClock},
+    record::{Content, Raw, content::Context},
+    store::Store,
+};
 use support::{
     Home, Ran,
     services::{PROVIDERS, Provider, with_keys},
@@ -135,4 +143,99 @@ fn an_address_may_lack_the_version() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(!ran.out.is_empty());
     }
+}
+
+/// A conversation that says that it went there; its id.
+fn went_to(home: &Home, target: &str) -> String {
+    let store: Arc<dyn Store> = home.open().into();
+    let mut conversation = Conversation::create(store, Arc::new(SystemClock), &New::default(), "test");
+    let context = Context { system: None, tools: None, target: Some(Raw::new(target)) };
+    conversation.append(&Content::Context(context));
+    conversation.id().to_string()
+}
+
+/// S0-23: a conversation from elsewhere names an address: no key goes there before a person says so, whatever it looks like.
+#[test]
+fn no_key_goes_where_a_conversation_says() {
+    for url in
+        ["http://127.evil.invalid/v1", "https://evil.invalid/v1", "http://evil.invalid\\\\@localhost/v1"]
+    {
+        let home = Home::new("jsonl");
+        let target = format!(r#"{{"provider":"openai","model":"m","base_url":"{url}"}}"#);
+        let id = went_to(&home, &target);
+        for arguments in [&["resume", &id, "hello"][..], &["chat", "--session", &id, "hello"]] {
+            let ran = Ran::of(home.command(arguments).env("OPENAI_API_KEY", "sk-key").output().unwrap());
+            assert_eq!(ran.code, 2, "{url}: {}", ran.err);
+            assert!(
+                ran.err.contains("this conversation went to") && ran.err.contains("--base-url"),
+                "{}",
+                ran.err
+            );
+        }
+    }
+}
+
+/// An address that is set has what it needs; written down, it has neither password nor what follows a question mark.
+#[test]
+fn a_set_address_keeps_its_password() {
+    let server = Loopback::start(Config::default());
+    let provider = PROVIDERS.iter().find(|provider| provider.label() == "openai-chat").unwrap();
+    let home = Home::new("jsonl");
+    let base = format!("{}?api-version=4711-do-not-tell", server.base(provider.service));
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        with_keys(&mut command, &server);
+        command
+            .env("REJOIN_BASE_URL", &base)
+            .env("REJOIN_PROVIDER", "openai")
+            .env("REJOIN_MODEL", provider.model);
+        Ran::of(command.output().unwrap())
+    };
+    for message in ["one", "two"] {
+        let ran = run(&["chat", message]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(!ran.err.contains("do-not-tell"), "{}", ran.err);
+    }
+    let paths: Vec<String> = server.requests().iter().map(|request| request.target.clone()).collect();
+    assert!(
+        paths.iter().all(|path| path.ends_with("/chat/completions?api-version=4711-do-not-tell")),
+        "{paths:?}"
+    );
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    assert!(!home.out(&["history", "export", &id, "--to", "jsonl"]).contains("do-not-tell"));
+}
+
+/// Names that a conversation brings along steer no terminal, in what is said and in errors.
+#[test]
+fn names_of_others_steer_no_terminal() {
+    let home = Home::new("jsonl");
+    let id = went_to(&home, r#"{"provider":"offline","model":"\u001b]0;mine\u0007"}"#);
+    for arguments in
+        [&["--color", "always", "resume", &id][..], &["--color", "always", "chat", "--session", &id, "hi"]]
+    {
+        let ran = home.run(arguments);
+        assert!(!ran.err.contains("\u{1b}]"), "{:?}", ran.err);
+    }
+}
+
+/// Somebody works in the folder where keys are kept: no model is shown them, and the record has none.
+#[test]
+fn no_tool_reads_keys() {
+    let home = Home::new("jsonl");
+    let here = home.path("here");
+    let run = |arguments: &[&str], input: &str| {
+        use std::io::Write as _;
+        let mut command = home.command(arguments);
+        command.env("REJOIN_HOME", &here).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Ran::of(child.wait_with_output().unwrap())
+    };
+    assert_eq!(run(&["auth", "login", "openai"], "sk-do-not-tell").code, 0);
+    assert!(here.join("auth.json").exists());
+    let ran = run(&["chat", "--provider", "offline", "read auth.json"], "");
+    assert!(ran.out.contains("read_file did not work"), "{} {}", ran.out, ran.err);
+    assert!(!(ran.out + &ran.err).contains("do-not-tell"));
+    let exported = home.run(&["history", "export", "@1", "--to", "jsonl"]);
+    assert!(exported.code == 0 && !exported.out.contains("do-not-tell"), "{}", exported.err);
 }

@@ -154,6 +154,12 @@ impl Walk {
         &self.entries
     }
 
+    /// The message of an entry.
+    #[must_use]
+    pub fn message_of(&self, entry: EntryId) -> Option<&Arc<Message>> {
+        self.messages.get(*self.calls.places.get(&entry)?)
+    }
+
     /// Before which messages requests were sent, in order.
     #[must_use]
     pub fn sent(&self) -> &[usize] {

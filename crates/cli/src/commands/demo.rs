@@ -183,12 +183,10 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
     tools.add(Arc::new(Slow(ReadFile::new(&desk.folder), Duration::from_secs(20))));
     tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
     let mut worker = Worker::new(conversation, Arc::new(provider), tools, Settings::default());
-    let runtime = talking::runtime()?;
     let stop = Stop::new();
     let mut drawing = talking::Drawing::new(true);
     let mut sink = |event| drawing.event(&event);
-    runtime
-        .block_on(worker.turn(Input::from(QUESTION), &mut sink, &stop))
+    talking::block_on(worker.turn(Input::from(QUESTION), &mut sink, &stop))?
         .map_err(|error| Failure::Turn(Box::new(error)))?;
     Ok(0)
 }

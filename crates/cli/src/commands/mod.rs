@@ -22,7 +22,7 @@ mod verify;
 
 use clap::CommandFactory as _;
 pub use history::numbers;
-pub use talking::runtime;
+pub use talking::block_on;
 
 use crate::{
     args::{Arguments, ChatArguments, Command},

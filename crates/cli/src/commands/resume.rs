@@ -66,7 +66,9 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     } else {
         output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
     }
-    output::talk(&format!("  Provider: {}, model: {}", talking.provider_name(), talking.model_name()));
+    let (provider, model) =
+        (output::harmless(talking.provider_name()), output::harmless(talking.model_name()));
+    output::talk(&format!("  Provider: {provider}, model: {model}"));
     output::talk(&format!("  {}", state.in_words()));
     match said {
         Some(Said::Text(text)) => talking.say_once(text),

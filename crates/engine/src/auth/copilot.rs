@@ -303,8 +303,10 @@ fn named_copilot(mut failure: Failure) -> Failure {
 /// A token goes only where Copilot is.
 fn is_copilot(base: &str) -> bool {
     let Some(rest) = base.strip_prefix("https://") else { return false };
-    let host = rest.split(['/', ':', '?', '#', '@']).next().unwrap_or("");
-    host.ends_with(".githubcopilot.com") && rest.trim_end_matches('/') == host
+    let host = rest.trim_end_matches('/');
+    // Nothing but a name: a port, a password or a slash of the other kind would lead somewhere else.
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
+    is_name && host.ends_with(".githubcopilot.com")
 }
 
 /// The same path at another base.

@@ -43,7 +43,7 @@ impl Beside {
             Ok(items) => items,
             Err(why) => return Some(format!("Failed to save turn: {why}")),
         };
-        let tokens = usage.input + usage.output;
+        let tokens = usage.input.saturating_add(usage.output);
         let metadata = TurnMetadata {
             provider: Some(endpoint.provider.clone()),
             model: Some(endpoint.model.clone()),

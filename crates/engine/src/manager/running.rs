@@ -120,10 +120,14 @@ impl RunningConversation {
     /// submission if there is none. May be given up at any time: the next one goes on.
     pub async fn next_event(&self) -> Event {
         loop {
+            // What is there is fetched while somebody else works.
+            if let Some(event) = self.fetch() {
+                return event;
+            }
             {
                 let mut driver = self.driver.lock().await;
                 loop {
-                    if let Some(event) = lock(&self.events).pop_front() {
+                    if let Some(event) = self.fetch() {
                         return event;
                     }
                     if !self.step(&mut driver).await {
@@ -227,6 +231,10 @@ impl RunningConversation {
         Some(done)
     }
 
+    fn fetch(&self) -> Option<Event> {
+        lock(&self.events).pop_front()
+    }
+
     fn tell(&self, event: Event) {
         lock(&self.events).push_back(event);
         self.woken.notify_one();
@@ -239,9 +247,11 @@ impl RunningConversation {
         }
         let over = poll_fn(|context| {
             let At::Working(turn, _) = &mut driver.at else { return Poll::Ready(None) };
+            // Events that nobody fetches are no reason to look again and again: only those that are new.
+            let before = lock(&self.events).len();
             match Pin::new(turn).poll(context) {
                 Poll::Ready(over) => Poll::Ready(Some(over)),
-                Poll::Pending if lock(&self.events).is_empty() => Poll::Pending,
+                Poll::Pending if lock(&self.events).len() <= before => Poll::Pending,
                 Poll::Pending => Poll::Ready(None),
             }
         })
@@ -252,11 +262,17 @@ impl RunningConversation {
         true
     }
 
+    /// What was submitted first. It is busy before that is taken, so that whoever interrupts sees one of both.
+    fn next_submission(&self) -> Option<Submission> {
+        let mut submitted = lock(&self.submitted);
+        self.busy.store(!submitted.is_empty(), Ordering::SeqCst);
+        submitted.pop_front()
+    }
+
     /// Begins the turn that was submitted first.
     fn begin(&self, driver: &mut Driver) -> bool {
-        let Some(Submission { input, reply }) = lock(&self.submitted).pop_front() else { return false };
+        let Some(Submission { input, reply }) = self.next_submission() else { return false };
         let At::Idle(mut worker) = std::mem::replace(&mut driver.at, At::Lost) else { return false };
-        self.busy.store(true, Ordering::SeqCst);
         let (events, stop, quiet) = (Arc::clone(&self.events), self.stop.clone(), reply.is_some());
         let turn = async move {
             let mut sink = |event: Event| {
@@ -332,12 +348,5 @@ fn seen(conversation: &Conversation) -> (usize, Option<EntryId>) {
 
 /// Why a turn failed, for whoever reads events.
 fn failed(error: &TurnError) -> Event {
-    let hint = match error {
-        TurnError::Provider { error, .. } => error.hint(),
-        TurnError::Unsound(_) => {
-            Some(String::from("`rejoin check` says what is broken; `--on-broken keep` mends it"))
-        }
-        TurnError::Nothing => None,
-    };
-    Event::Failed { code: error.code(), message: error.to_string(), hint }
+    Event::Failed { code: error.code(), message: error.to_string(), hint: error.hint() }
 }

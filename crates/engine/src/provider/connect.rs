@@ -121,7 +121,7 @@ pub(crate) fn wire(
     let headers = headers(service, key.as_ref(), &name)?;
     let path = api.path.replace("{model}", &in_path(&model));
     let account = key.as_ref().map(Key::account);
-    let url = format!("{base}{path}");
+    let url = at(&base, &path);
     let endpoint = Endpoint {
         provider: name,
         dialect: Some(api.dialect),
@@ -134,7 +134,8 @@ pub(crate) fn wire(
     let copilot = (service.login == Some(Login::Copilot))
         .then(|| key.as_ref().map(|key| copilot::Session::new(key.secret.clone(), given.is_none(), options)))
         .flatten();
-    let models_url = format!("{base}{}", service.models_path);
+    let models_url = at(&base, service.models_path);
+    let base = without_query(&base).0.to_owned();
     let replays_reasoning = service.quirks.replays_reasoning;
     let version = match api.dialect {
         Dialect::Anthropic => Some("/v1"),
@@ -144,7 +145,18 @@ pub(crate) fn wire(
     let version = version.filter(|version| given.is_some() && !base.ends_with(version));
     let secret = key.map(|key| key.secret);
     Ok(HttpProvider::new(
-        Wiring { endpoint, url, models_url, version, headers, fields, secret, copilot, replays_reasoning },
+        Wiring {
+            endpoint,
+            base,
+            url,
+            models_url,
+            version,
+            headers,
+            fields,
+            secret,
+            copilot,
+            replays_reasoning,
+        },
         options,
     ))
 }
@@ -223,20 +235,38 @@ fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     }
 }
 
+/// Where a path of a service is. What somebody wrote behind a question mark stays behind it.
+fn at(base: &str, path: &str) -> String {
+    let (base, query) = without_query(base);
+    match query {
+        "" => format!("{base}{path}"),
+        query => format!("{base}{path}{}{query}", if path.contains('?') { '&' } else { '?' }),
+    }
+}
+
+/// An address, and what stands behind its question mark.
+fn without_query(url: &str) -> (&str, &str) {
+    let url = url.split('#').next().unwrap_or("");
+    let (url, query) = url.split_once('?').unwrap_or((url, ""));
+    (url.trim_end_matches('/'), query)
+}
+
 /// A model's name in an address. A slash stays: names of tuned models have one.
 fn in_path(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
+    // Two dots between slashes would climb out of the path, however they are spelled: then the slashes are none.
+    let climbs = model.split('/').any(|step| matches!(step, "." | ".."));
     let mut out = String::new();
     for byte in model.bytes() {
         match byte {
+            b'/' if climbs => out.push_str("%2F"),
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
                 out.push(char::from(byte))
             }
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
-    // Two dots would climb out of the path.
-    out.replace("..", "%2E%2E")
+    out
 }
 
 fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap, ProviderError> {

@@ -43,8 +43,14 @@ fn number(value: f64) -> String {
         // Enough digits to be right, few enough to hide how fractions are stored.
         let text = format!("{value:.12}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
-        if text.is_empty() || text == "0" || text == "-0" { format!("{value:e}") } else { text.to_owned() }
+        // Of a small number so many places hold only a few digits, or none.
+        if value.abs() < 1e-3 { format!("{:e}", rounded(value)) } else { text.to_owned() }
     }
+}
+
+/// A number with as many digits as are to be trusted.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
 }
 
 /// The value of an expression.
@@ -161,6 +167,10 @@ mod tests {
             ("6 \u{d7} 7", "42"),
             ("0 - 0", "0"),
             ("1/10^20", "1e-20"),
+            ("1/81000000", "1.23456790123e-8"),
+            ("-1/3/10^9", "-3.33333333333e-10"),
+            ("1/1000", "0.001"),
+            ("3 * 0.0001", "3e-4"),
         ] {
             assert_eq!(number(evaluate(expression).unwrap()), value, "{expression}");
         }

@@ -39,13 +39,23 @@ impl Folder {
 
 /// Reads a text file.
 #[derive(Debug, Clone)]
-pub struct ReadFile(Folder);
+pub struct ReadFile {
+    folder: Folder,
+    hidden: Vec<PathBuf>,
+}
 
 impl ReadFile {
     /// For files in this folder.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Folder(folder.into()))
+        Self { folder: Folder(folder.into()), hidden: Vec::new() }
+    }
+
+    /// Not this file, wherever it is: what is read goes to a provider and into the record, and keys must not.
+    #[must_use]
+    pub fn hiding(mut self, file: impl Into<PathBuf>) -> Self {
+        self.hidden.push(file.into());
+        self
     }
 
     fn read(&self, arguments: &str) -> Result<String, String> {
@@ -53,36 +63,67 @@ impl ReadFile {
         let root = doc.root();
         let path = text(root, "path").ok_or("`path` is missing")?;
         let offset = root.and_then(|root| root.given("offset")?.as_u64()).unwrap_or(0);
-        let found = self.0.find(&path)?;
+        let found = self.folder.find(&path)?;
+        let is_found = |file: &PathBuf| fs::canonicalize(file).is_ok_and(|file| file == found);
+        if self.hidden.iter().any(is_found) {
+            return Err(format!("`{path}` holds keys: nobody is shown it"));
+        }
         let said = |why: std::io::Error| format!("`{path}`: {why}");
         // Looking at what it is comes first: opening a pipe would wait for somebody to write to it.
-        let meta = fs::metadata(&found).map_err(said)?;
-        if !meta.is_file() {
+        if !fs::metadata(&found).map_err(said)?.is_file() {
             return Err(format!("`{path}` is not a file"));
         }
         let mut file = fs::File::open(&found).map_err(said)?;
+        let meta = file.metadata().map_err(said)?;
+        // Whoever put a link in its place in the meantime gets nothing.
+        if !meta.is_file() || self.folder.find(&path)? != found || !is_at(&meta, &found) {
+            return Err(format!("`{path}` changed while it was opened"));
+        }
         file.seek(std::io::SeekFrom::Start(offset)).map_err(said)?;
+        // One byte more than is shown tells whether there is more: not every file says how long it is.
         let mut bytes = Vec::new();
-        file.take(PIECE).read_to_end(&mut bytes).map_err(said)?;
+        file.take(PIECE + 1).read_to_end(&mut bytes).map_err(said)?;
         if bytes.contains(&0) {
             return Err(format!("`{path}` is not a text file"));
         }
+        let more = bytes.len() as u64 > PIECE;
+        bytes.truncate(PIECE as usize);
         // A letter that the end cuts in two belongs to the next piece.
-        let end = offset + bytes.len() as u64;
         let cut = match std::str::from_utf8(&bytes) {
-            Err(error) if error.error_len().is_none() && end < meta.len() => {
-                bytes.len() - error.valid_up_to()
-            }
+            Err(error) if error.error_len().is_none() && more => bytes.len() - error.valid_up_to(),
             _ => 0,
         };
         bytes.truncate(bytes.len() - cut);
-        let end = end - cut as u64;
+        let end = offset.saturating_add(bytes.len() as u64);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        if end < meta.len() {
-            text.push_str(&format!("\n[{} of {} bytes; go on with offset {end}]", end, meta.len()));
+        if more {
+            let length = meta.len().max(end + 1);
+            text.push_str(&format!("\n[{end} of {length} bytes; go on with offset {end}]"));
         }
         Ok(text)
     }
+}
+
+/// Whether what was opened is what stands at a path.
+#[cfg(unix)]
+fn is_at(opened: &fs::Metadata, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::symlink_metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (opened.dev(), opened.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &fs::Metadata, path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Does it on a thread of its own. A disk may take its time, or never answer, and a turn can be stopped all the same.
+fn elsewhere(work: impl FnOnce() -> Result<String, String> + Send + 'static) -> Doing<'static, Output> {
+    Box::pin(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done.map_or_else(Output::error, Output::of),
+            Err(why) => Output::error(format!("it was not done: {why}")),
+        }
+    })
 }
 
 impl Tool for ReadFile {
@@ -92,7 +133,8 @@ impl Tool for ReadFile {
     }
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        Box::pin(async move { self.read(arguments).map_or_else(Output::error, Output::of) })
+        let (tool, arguments) = (self.clone(), arguments.to_owned());
+        elsewhere(move || tool.read(&arguments))
     }
 }
 
@@ -112,10 +154,19 @@ impl ListDir {
         let path = text(doc.root(), "path").unwrap_or_else(|| String::from("."));
         let found = self.0.find(&path)?;
         let entries = fs::read_dir(&found).map_err(|why| format!("`{path}`: {why}"))?;
-        let mut names: Vec<String> = entries.flatten().map(|entry| name(&entry.path())).collect();
-        names.sort();
-        let more = names.len().saturating_sub(NAMES);
-        names.truncate(NAMES);
+        let mut names: Vec<String> = Vec::new();
+        let mut more = 0;
+        for entry in entries.flatten() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+            // However many there are, no more are kept than are listed twice.
+            if names.len() >= 2 * NAMES {
+                more += first(&mut names);
+            }
+        }
+        more += first(&mut names);
+        for name in names.iter_mut().filter(|name| found.join(&**name).is_dir()) {
+            name.push('/');
+        }
         if names.is_empty() {
             return Ok(String::from("[the folder is empty]"));
         }
@@ -127,10 +178,12 @@ impl ListDir {
     }
 }
 
-/// A name as it is listed: folders end with a slash.
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if path.is_dir() { name + "/" } else { name }
+/// Sorts names and keeps those that are listed: how many were left out.
+fn first(names: &mut Vec<String>) -> usize {
+    names.sort();
+    let more = names.len().saturating_sub(NAMES);
+    names.truncate(NAMES);
+    more
 }
 
 fn text(root: Option<Value<'_>>, name: &str) -> Option<String> {
@@ -144,7 +197,8 @@ impl Tool for ListDir {
     }
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        Box::pin(async move { self.list(arguments).map_or_else(Output::error, Output::of) })
+        let (tool, arguments) = (self.clone(), arguments.to_owned());
+        elsewhere(move || tool.list(&arguments))
     }
 }
 
@@ -172,6 +226,57 @@ mod tests {
         let list = ListDir::new(&inside);
         assert_eq!(list.list("{}").unwrap(), if cfg!(unix) { "a.txt\nlink\nsub/" } else { "a.txt\nsub/" });
         assert!(list.list(r#"{"path":".."}"#).is_err());
+    }
+
+    /// A file with keys is read by nobody, whatever it is called; neither is what only looks like a file.
+    #[test]
+    fn what_holds_keys_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("auth.json");
+        fs::write(&keys, "sk-secret").unwrap();
+        fs::write(folder.path().join("other"), "fine").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("auth.json", folder.path().join("link")).unwrap();
+        let read = ReadFile::new(folder.path()).hiding(&keys).hiding(folder.path().join("not-there"));
+        for path in ["auth.json", "./auth.json", "link"] {
+            let why = read.read(&format!("{{\"path\":\"{path}\"}}")).unwrap_err();
+            assert!(!why.contains("sk-secret"), "{why}");
+        }
+        assert_eq!(read.read(r#"{"path":"other"}"#).unwrap(), "fine");
+        for offset in ["5", "99", "18446744073709551615", "-1", "\"x\""] {
+            let read = read.read(&format!("{{\"path\":\"other\",\"offset\":{offset}}}"));
+            assert!(read.is_err() || read.is_ok_and(|text| text.len() <= 4), "{offset}");
+        }
+    }
+
+    /// A disk that does not answer holds nobody up: the work is done on another thread.
+    #[test]
+    fn looking_is_done_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "x").unwrap();
+        let (read, list) = (ReadFile::new(folder.path()), ListDir::new(folder.path()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            for (mut doing, expected) in [(read.run(r#"{"path":"a"}"#), "x"), (list.run("{}"), "a")] {
+                let first =
+                    std::future::poll_fn(|context| std::task::Poll::Ready(doing.as_mut().poll(context)));
+                assert!(first.await.is_pending());
+                assert_eq!(doing.await, Output::of(expected));
+            }
+        });
+    }
+
+    #[test]
+    fn a_folder_of_many_is_listed_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..2 * NAMES + 10 {
+            fs::write(folder.path().join(format!("{number:05}")), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("00000x")).unwrap();
+        let listed = ListDir::new(folder.path()).list("{}").unwrap();
+        let lines: Vec<&str> = listed.lines().collect();
+        assert_eq!((lines[0], lines[1], lines[NAMES - 1]), ("00000", "00000x/", "01998"));
+        assert_eq!(lines[NAMES..], [format!("[and {} more]", NAMES + 11)]);
     }
 
     #[test]

@@ -68,11 +68,13 @@ impl Tools {
         tools
     }
 
-    /// Adds a tool. One of the same name is replaced.
+    /// Adds a tool. One of the same name is replaced where it stands: what a model is told stays in its order.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.declaration().name;
-        self.tools.retain(|other| other.declaration().name != name);
-        self.tools.push(tool);
+        match self.tools.iter_mut().find(|other| other.declaration().name == name) {
+            Some(other) => *other = tool,
+            None => self.tools.push(tool),
+        }
     }
 
     /// The tool of that name.
@@ -85,5 +87,18 @@ impl Tools {
     #[must_use]
     pub fn declarations(&self) -> Vec<ToolDeclaration> {
         self.tools.iter().map(|tool| tool.declaration()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_replaced_where_it_stands() {
+        let mut tools = Tools::builtin(".");
+        let before = tools.declarations();
+        tools.add(Arc::new(ReadFile::new("/")));
+        assert_eq!(tools.declarations(), before);
     }
 }

@@ -34,19 +34,31 @@ type Called = (EntryId, u64, ToolCall);
 const STOPPED: &str =
     "[interrupted: the turn was stopped while this ran; it may have done a part of its work]";
 const NEVER_RAN: &str = "[not run: the turn was stopped before it began]";
+const HALF: &str = "[not run: the answer ended before the arguments of this call came; call it again]";
 
 impl Worker {
-    /// Runs the calls of a message.
+    /// Runs the calls of a message. If that was cut, its last call may be half of one, and such a call is never run.
     pub(super) async fn run_calls(
         &mut self,
         running: &mut Running<'_>,
         entry: EntryId,
         message: &Message,
+        cut: bool,
     ) -> Ran {
         let blocks = message.blocks.iter().enumerate();
         let calls =
             blocks.filter_map(|(block, content)| Some((entry, block as u64, content.as_call()?.clone())));
-        let calls: Vec<Called> = calls.collect();
+        let mut calls: Vec<Called> = calls.collect();
+        // What was cut in its arguments is no object; what was cut before them looks as if it had none.
+        let is_half = |block: &Block| {
+            block.as_call().is_some_and(|call| matches!(call.arguments.text().trim(), "" | "{}"))
+        };
+        if cut
+            && message.blocks.last().is_some_and(is_half)
+            && let Some((_, _, call)) = calls.pop()
+        {
+            self.result(running, &call, Output::error(HALF));
+        }
         self.run(running, calls).await
     }
 

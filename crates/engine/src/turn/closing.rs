@@ -112,6 +112,8 @@ impl Worker {
             decision: Decision::Rerun,
         });
         self.decide(running, closed.collect());
+        // They are read anew: whatever was known of them before, from now on they have begun.
+        self.composer.start_over();
         self.run(running, again).await;
     }
 

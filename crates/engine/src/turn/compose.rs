@@ -96,7 +96,8 @@ impl Composer {
         self.start_over();
     }
 
-    fn start_over(&mut self) {
+    /// Forgets what was made of the path. For when more is known of a call than when its message was pushed.
+    pub(super) fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
         self.draft = None;
@@ -134,8 +135,7 @@ impl Composer {
 
     /// The message of an entry.
     pub(super) fn message(&self, entry: EntryId) -> Option<&Arc<Message>> {
-        let place = self.walk.entries().iter().rposition(|id| *id == entry)?;
-        self.walk.messages().get(place)
+        self.walk.message_of(entry)
     }
 
     /// Whether the model would see its own words last. The results of calls stand behind them, real ones or such as say that

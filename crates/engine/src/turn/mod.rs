@@ -94,6 +94,18 @@ impl TurnError {
             Self::Nothing => "NOTHING_TO_GO_ON_WITH",
         }
     }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unsound(_) => Some(String::from(
+                "`rejoin check` says what is broken; `--on-broken keep` mends it, and nothing is lost",
+            )),
+            Self::Provider { error, .. } => error.hint(),
+            Self::Nothing => Some(String::from("say something: `rejoin chat \"your message\"`")),
+        }
+    }
 }
 
 /// How an agent works.
@@ -226,8 +238,12 @@ impl Worker {
 
     /// One turn: what is said, and everything that comes of it. Stopping it, or an error, loses nothing that arrived.
     ///
+    /// [`Event::Started`] is the first event and [`Event::Ended`] the last, or there is no event at all: a turn that cannot
+    /// begin leaves nothing in the record.
+    ///
     /// # Errors
-    /// If the conversation may not be repaired and is broken, or the provider does not answer.
+    /// If the conversation may not be repaired and is broken, if there is nothing to go on with, or the provider does not
+    /// answer.
     pub async fn turn(&mut self, input: Input, sink: Sink<'_>, stop: &Stop) -> Result<Turned, TurnError> {
         let mut running = Running {
             sink,
@@ -239,7 +255,10 @@ impl Worker {
         };
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
-        self.begin(&mut running, &input)?;
+        if matches!(input, Input::GoOn) && self.composer.is_empty() {
+            return Err(TurnError::Nothing);
+        }
+        self.begin(&mut running);
         let worked = self.work_until(&mut running, input, stop).await;
         match worked {
             Ok(ending) => Ok(running.ended(ending)),
@@ -283,8 +302,8 @@ impl Worker {
         }
     }
 
-    /// Records what surrounds the turn, if there is something to be done in it.
-    fn begin(&mut self, running: &mut Running<'_>, input: &Input) -> Result<(), TurnError> {
+    /// Tells that the turn begins, and records what surrounds it.
+    fn begin(&mut self, running: &mut Running<'_>) {
         let endpoint = self.provider.endpoint().clone();
         running.tell(Event::Started {
             conversation: self.conversation.id(),
@@ -295,15 +314,6 @@ impl Worker {
             self.saved(running, self.conversation.saved().clone());
         }
         self.record_context(running);
-        if matches!(input, Input::GoOn) && self.composer_is_empty() {
-            return Err(TurnError::Nothing);
-        }
-        Ok(())
-    }
-
-    fn composer_is_empty(&mut self) -> bool {
-        self.composer.read(&self.conversation);
-        self.composer.is_empty()
     }
 
     /// Records what is said, then request after request, until the model asks for nothing more.
@@ -324,7 +334,7 @@ impl Worker {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 return Ok(Ending::Limit(Limit::Requests(running.requests)));
             }
-            let spent = running.usage.input + running.usage.output;
+            let spent = running.usage.input.saturating_add(running.usage.output);
             if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 return Ok(Ending::Limit(Limit::Tokens(spent)));
@@ -334,8 +344,8 @@ impl Worker {
                 request::Asked::Answered(answer) => answer,
             };
             match answer {
-                request::Answer::Calls { entry, message } => {
-                    if self.run_calls(running, entry, &message).await.is_stopped() {
+                request::Answer::Calls { entry, message, cut } => {
+                    if self.run_calls(running, entry, &message, cut).await.is_stopped() {
                         self.turn_entry(running, TurnState::Interrupted, None);
                         return Ok(Ending::Interrupted);
                     }

@@ -27,6 +27,8 @@ pub(super) enum Answer {
         entry: EntryId,
         /// The message.
         message: Arc<Message>,
+        /// Whether its last call may be half of one.
+        cut: bool,
     },
     /// To be asked again, with what it said.
     Paused,
@@ -59,9 +61,10 @@ impl Worker {
                 }
             };
             tokio::select! {
+                // An answer that is whole when somebody stops it is kept whole.
                 biased;
-                () = stop.asked() => None,
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
+                () = stop.asked() => None,
             }
         };
         match answer {
@@ -72,7 +75,13 @@ impl Worker {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 Ok(Asked::Stopped)
             }
-            Some(Err(error)) => Err(self.failed(error)),
+            Some(Err(error)) => {
+                // Who fails has said nothing, as it is agreed; what was said all the same is kept.
+                if let Some(message) = heard.message(&endpoint) {
+                    self.say(running, message);
+                }
+                Err(self.failed(error))
+            }
             Some(Ok(received)) => self.received(running, received, composed.prefix).map(Asked::Answered),
         }
     }
@@ -118,10 +127,12 @@ impl Worker {
         };
         let message = entry.and(running.messages.last().cloned());
         match (entry, message, stop) {
-            (Some(entry), Some(message), _) if message.tool_calls().next().is_some() => {
-                Ok(Answer::Calls { entry, message })
+            (Some(entry), Some(message), stop) if message.tool_calls().next().is_some() => {
+                let cut = matches!(stop, StopReason::Length | StopReason::Refused);
+                Ok(Answer::Calls { entry, message, cut })
             }
-            (_, _, StopReason::Paused) => Ok(Answer::Paused),
+            // One that paused without a word would be asked the same again, and again.
+            (Some(_), _, StopReason::Paused) => Ok(Answer::Paused),
             (_, _, StopReason::Length) => Ok(Answer::Done(Ending::Limit(Limit::AnswerLength))),
             (None, ..) => Err(TurnError::Provider { error: ProviderError::Empty, explanation: Vec::new() }),
             _ => Ok(Answer::Done(Ending::Done)),
@@ -131,10 +142,11 @@ impl Worker {
 
 fn add(total: &mut Usage, usage: Option<Usage>) {
     let Some(usage) = usage else { return };
-    total.input += usage.input;
-    total.output += usage.output;
-    total.cached += usage.cached;
-    total.reasoning += usage.reasoning;
+    // A provider may count as it likes.
+    total.input = total.input.saturating_add(usage.input);
+    total.output = total.output.saturating_add(usage.output);
+    total.cached = total.cached.saturating_add(usage.cached);
+    total.reasoning = total.reasoning.saturating_add(usage.reasoning);
 }
 
 /// What was heard of an answer that nobody waits for any more.

@@ -12,9 +12,9 @@ use super::unknown;
 use crate::{
     answering,
     args::{Auth, LoginArguments, LogoutArguments, StatusArguments},
-    commands::runtime,
+    commands::block_on,
     desk::{Desk, Flags},
-    failure::Failure,
+    failure::{Failure, INTERRUPTED},
     json::Object,
     output,
 };
@@ -48,7 +48,10 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
     }
     let key = match service.and_then(|service| service.login) {
         Some(registry::Login::Copilot) => in_the_browser(desk)?,
-        _ => ask(&name, service.map_or("", |service| service.get_a_key))?,
+        _ => match ask(&name, service.map_or("", |service| service.get_a_key))? {
+            Some(key) => key,
+            None => return Ok(INTERRUPTED),
+        },
     };
     let place = keep(desk, &name, &key)?;
     output::talk(&format!("{} The key for {name} is kept in {place}.", output::paint("✓", output::GOOD)));
@@ -76,23 +79,21 @@ fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> 
     Ok(output::harmless(&file.path().display().to_string()))
 }
 
-/// Asks for a key, or reads it from standard input.
-fn ask(name: &str, get_a_key: &str) -> Result<SecretString, Failure> {
-    let mut text = String::new();
+/// Asks for a key, or reads it from standard input. None if somebody gave up.
+fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
     let read = if io::stdin().is_terminal() {
         if !get_a_key.is_empty() {
             output::talk(&format!("A key can be had at {get_a_key}"));
         }
-        let _ = write!(anstream::stderr().lock(), "Key for {name} (it is not shown): ");
-        let hidden = Hidden::new();
-        let read = io::stdin().lock().read_line(&mut text).map(drop);
-        drop(hidden);
-        output::talk("");
+        let Some(read) = hidden_line(&format!("Key for {name} (it is not shown): "))? else {
+            return Ok(None);
+        };
         read
     } else {
-        io::stdin().lock().take(64 * 1024).read_to_string(&mut text).map(drop)
+        let mut text = String::new();
+        io::stdin().lock().take(64 * 1024).read_to_string(&mut text).map(|_| text)
     };
-    read.map_err(|why| Failure::Unreadable {
+    let text = read.map_err(|why| Failure::Unreadable {
         name: String::from("standard input"),
         why: why.to_string(),
         hint: None,
@@ -104,7 +105,30 @@ fn ask(name: &str, get_a_key: &str) -> Result<SecretString, Failure> {
             hint: Some(format!("pipe it in: printenv MY_KEY | rejoin auth login {name}")),
         });
     }
-    Ok(SecretString::from(key.to_owned()))
+    Ok(Some(SecretString::from(key.to_owned())))
+}
+
+/// A line that is typed unseen. None if somebody gave up: then, too, the terminal shows again what is typed.
+fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
+    let read = || {
+        let mut text = String::new();
+        io::stdin().lock().read_line(&mut text).map(|_| text)
+    };
+    let hidden = Hidden::new();
+    let read = block_on(async {
+        tokio::select! {
+            // In this order: nobody is asked before giving up is possible.
+            biased;
+            Ok(()) = tokio::signal::ctrl_c() => None,
+            read = async {
+                let _ = write!(anstream::stderr().lock(), "{prompt}");
+                tokio::task::spawn_blocking(read).await
+            } => Some(read.unwrap_or_else(|why| Err(why.into()))),
+        }
+    });
+    drop(hidden);
+    output::talk("");
+    read
 }
 
 /// Keeps a terminal from showing what is typed, for as long as it lives.
@@ -134,7 +158,7 @@ fn stty(mode: &str) -> bool {
 /// GitHub's way: a code that is typed in on a page.
 fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     let options = answering::options(&desk.settings);
-    runtime()?.block_on(async {
+    block_on(async {
         let login = DeviceLogin::begin(&options).await.map_err(|why| Failure::Auth(why.to_string()))?;
         output::talk(&format!(
             "Open {} and enter the code {}",
@@ -143,7 +167,7 @@ fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
         ));
         output::talk("Waiting until you have; Ctrl-C gives up.");
         login.finish().await.map_err(|why| Failure::Auth(why.to_string()))
-    })
+    })?
 }
 
 fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {

@@ -5,7 +5,7 @@ use rejoin::engine::provider::{Model, catalogue};
 use crate::{
     answering,
     args::{Models, ModelsInfoArguments, ModelsListArguments, Talk},
-    commands::runtime,
+    commands::block_on,
     desk::{Desk, Flags},
     failure::Failure,
     json::Object,
@@ -31,7 +31,7 @@ fn models(
     let answering = answering::choose(&desk, &talk, None)?;
     answering.say();
     let name = answering.provider.endpoint().provider.clone();
-    let models = runtime()?.block_on(answering.provider.models());
+    let models = block_on(answering.provider.models())?;
     let mut models = models.map_err(|error| Failure::Provider(Box::new(error)))?;
     for model in &mut models {
         let known = catalogue::known(&model.id);
@@ -54,7 +54,7 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     if models.is_empty() && !arguments.json {
-        output::talk(&format!("{provider} lists no models."));
+        output::talk(&format!("{} lists no models.", harmless(&provider)));
     }
     Ok(0)
 }
@@ -83,7 +83,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
     let number =
         |number: Option<u64>| number.map_or_else(|| String::from("not known"), |n| format!("{n} tokens"));
     output::data(&harmless(&model.id))?;
-    output::data(&format!("  Provider: {provider}"))?;
+    output::data(&format!("  Provider: {}", harmless(&provider)))?;
     if let Some(name) = &model.name {
         output::data(&format!("  Name: {}", harmless(name)))?;
     }

@@ -141,21 +141,17 @@ impl Drawing {
             self.print("\n");
             self.in_line = false;
         }
-        let findings = match error {
+        let findings: &[_] = match error {
             TurnError::Unsound(findings) => findings,
             TurnError::Provider { explanation, .. } => explanation,
-            TurnError::Nothing => return,
+            TurnError::Nothing => &[],
         };
         if matches!(self.style, Style::Json) {
-            let hint = match error {
-                TurnError::Provider { error, .. } => error.hint(),
-                _ => None,
-            };
             let object = Object::new()
                 .text("type", "error")
                 .text("code", error.code())
                 .text("message", &error.to_string())
-                .text_or_null("hint", hint.as_deref())
+                .text_or_null("hint", error.hint().as_deref())
                 .raw("findings", &json::list(findings.iter().map(report::json)));
             self.print(&format!("{}\n", object.finish()));
             return;

@@ -15,7 +15,7 @@ use rejoin::{
     Conversation, ConversationId,
     engine::{
         New, SystemClock,
-        tools::Tools,
+        tools::{ReadFile, Tools},
         turn::{Ending, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
     store::{Access, Store},
@@ -31,6 +31,10 @@ use crate::{
     settings::Settings as Settled,
 };
 pub use draw::Drawing;
+
+/// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
+/// it even if every letter of it has to be escaped.
+const MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What is to be said.
 pub enum Said {
@@ -63,12 +67,14 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
         }
         None if has_terminal() => Ok(Said::Prompt),
         _ => {
+            let unreadable =
+                |why| Failure::Unreadable { name: String::from("standard input"), why, hint: None };
             let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map_err(|why| Failure::Unreadable {
-                name: String::from("standard input"),
-                why: why.to_string(),
-                hint: None,
-            })?;
+            let input = io::stdin().lock().take(MESSAGE_BYTES + 1).read_to_end(&mut bytes);
+            input.map_err(|why| unreadable(why.to_string()))?;
+            if bytes.len() as u64 > MESSAGE_BYTES {
+                return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
+            }
             let text = String::from_utf8_lossy(&bytes);
             let text = text.trim_end_matches(['\n', '\r']);
             if text.trim().is_empty() { Err(nothing()) } else { Ok(Said::Text(text.to_owned())) }
@@ -170,7 +176,10 @@ impl Talking {
             on_broken: on_broken(&desk.settings),
             limits: limits(&desk.settings),
         };
-        let worker = Worker::new(conversation, provider, Tools::builtin(&desk.folder), settings);
+        let mut tools = Tools::builtin(&desk.folder);
+        let hidden = answering::files_with_keys(&desk.home).into_iter();
+        tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
+        let worker = Worker::new(conversation, provider, tools, settings);
         Self { worker, store, json: talk.json, unfinished: false }
     }
 
@@ -188,12 +197,12 @@ impl Talking {
         self.worker.set_on_broken(on_broken);
     }
 
-    /// The name of whoever answers.
+    /// The name of whoever answers. A conversation from elsewhere may name anything.
     pub fn provider_name(&self) -> &str {
         &self.worker.provider().endpoint().provider
     }
 
-    /// The name of the model.
+    /// The name of the model. The same goes for it.
     pub fn model_name(&self) -> &str {
         &self.worker.provider().endpoint().model
     }
@@ -222,14 +231,13 @@ impl Talking {
     }
 
     fn once(&mut self, input: Input) -> Result<u8, Failure> {
-        let runtime = runtime()?;
-        runtime.block_on(async {
+        block_on(async {
             let stop = Stop::new();
             let signals = prompt::stop_on_signals(stop.clone());
             let turned = self.turn(input, &stop).await;
             signals.abort();
             turned
-        })
+        })?
     }
 
     /// One turn, drawn as it happens.
@@ -267,12 +275,17 @@ impl Talking {
     }
 }
 
-/// A runtime for one conversation. It is made when a turn begins, not before.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| Failure::Usage {
+/// Works until it is done. The runtime for that is made when there is work, not before, and nobody waits for what is left in
+/// it: a name that is looked up, or a disk that does not answer, must not keep anybody from leaving.
+pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = built.map_err(|why| Failure::Usage {
         what: format!("the system gives no resources for a turn: {why}"),
         hint: None,
-    })
+    })?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 fn failure(error: TurnError) -> Failure {
@@ -299,5 +312,21 @@ fn limits(settings: &Settled) -> Limits {
         tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
         tool_output: number("limits.tool_output")
             .map_or(usual.tool_output, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever stops a turn leaves at once, whatever the system is still busy with.
+    #[test]
+    fn nobody_waits_for_what_is_left() {
+        let before = std::time::Instant::now();
+        block_on(async {
+            tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(60)));
+        })
+        .unwrap();
+        assert!(before.elapsed() < Duration::from_secs(30));
     }
 }

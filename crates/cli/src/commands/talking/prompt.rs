@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, Write as _};
 use rejoin::engine::turn::{Input, Stop};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Talking, runtime};
+use super::{Talking, block_on};
 use crate::{
     failure::{Failure, INTERRUPTED},
     output,
@@ -17,11 +17,8 @@ An empty line goes on with a turn that was interrupted. Everything is saved; `re
 impl Talking {
     /// Prompts until somebody leaves.
     pub fn prompt(mut self) -> Result<u8, Failure> {
-        let runtime = runtime()?;
-        let code = runtime.block_on(self.lines());
+        let code = block_on(self.lines())?;
         self.settle();
-        // The thread that reads lines waits for one that never comes.
-        runtime.shutdown_background();
         code
     }
 
@@ -29,8 +26,8 @@ impl Talking {
         output::talk(&format!(
             "{} · {} · {} · /help",
             self.worker.conversation().id(),
-            self.provider_name(),
-            self.model_name()
+            output::harmless(self.provider_name()),
+            output::harmless(self.model_name())
         ));
         let mut lines = read_lines();
         let stop = Stop::new();

@@ -190,6 +190,7 @@ fn a_token_goes_only_to_copilot() {
         "https://evil.example",
         "https://evil.example/.githubcopilot.com",
         "https://api.githubcopilot.com@evil.example",
+        "https://evil.example\\x.githubcopilot.com",
         "https://api.githubcopilot.com.evil.example",
         "https://api.x.githubcopilot.com:1@evil.example",
         "",

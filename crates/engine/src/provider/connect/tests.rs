@@ -48,7 +48,13 @@ fn requests_go_where_the_rules_say() {
         ("mistral", None, None, "https://api.mistral.ai/v1/chat/completions", "mistral"),
         ("groq", None, None, "https://api.groq.com/openai/v1/chat/completions", "openai-chat"),
         ("copilot", None, None, "https://api.githubcopilot.com/chat/completions", "openai-chat"),
-        ("acme", None, Some("https://a:b@acme.example/v2?x=1"), "https://acme.example/v2", "openai-chat"),
+        (
+            "acme",
+            None,
+            Some("https://a:b@acme.example/v2?x=1"),
+            "https://acme.example/v2/chat/completions",
+            "openai-chat",
+        ),
     ];
     for (provider, api, base_url, expected, dialect) in cases {
         let choice =
@@ -64,15 +70,29 @@ fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let choice = Choice {
         model: Some(String::from("models/tuned ../x")),
-        base_url: Some(server.url.clone()),
+        base_url: Some(format!("{}/v1beta?key=k#top", server.url)),
         ..choice("gemini")
     };
     let provider = wire(&choice, &with_key(), &quick()).unwrap().reading_with(words);
     ask(&provider).0.unwrap();
     let asked = &server.asked()[0];
-    assert_eq!(asked.line, "POST /models/tuned%20%2E%2E/x:streamGenerateContent?alt=sse");
+    assert_eq!(asked.line, "POST /v1beta/models/tuned%20../x:streamGenerateContent?alt=sse&key=k");
+    assert!(!format!("{provider:?}").contains("key=k"));
     assert_eq!(asked.header("x-goog-api-key").unwrap(), format!("{SECRET}-GEMINI_API_KEY"));
     assert_eq!(asked.header("authorization"), None);
+}
+
+/// A model that a conversation names cannot lead a key to another path of the server.
+#[test]
+fn no_model_climbs_out_of_its_path() {
+    for model in ["../../v9/files", "a/../../b", "./../x", ".."] {
+        let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
+        let base_url = Some(format!("{}/v1beta", server.url));
+        let choice = Choice { model: Some(model.to_owned()), base_url, ..choice("gemini") };
+        ask(&wire(&choice, &with_key(), &quick()).unwrap().reading_with(words)).0.unwrap();
+        let line = server.asked()[0].line.clone();
+        assert!(line.starts_with("POST /v1beta/models/") && line.contains(":stream"), "{model}: {line}");
+    }
 }
 
 /// S3-02: each service is shown its key its own way, with the headers that it wants.

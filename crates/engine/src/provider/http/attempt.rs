@@ -18,7 +18,7 @@ use secrecy::SecretString;
 
 use super::{
     Client,
-    refusal::{self, EXCERPT_CHARACTERS, Failure, Refusal},
+    refusal::{self, EXCERPT_CHARACTERS, Failure, KIND_CHARACTERS, MESSAGE_CHARACTERS, Refusal},
 };
 use crate::{
     auth::redact::{harmless, redact},
@@ -159,7 +159,9 @@ impl Attempt<'_> {
                 if received.message.is_none() {
                     return Err(self.in_stream(fault.kind.as_deref(), &fault.message));
                 }
-                fault.message = redact(&fault.message, self.secrets);
+                let clean = |text: &str, characters| harmless(&redact(text, self.secrets), characters);
+                fault.message = clean(&fault.message, MESSAGE_CHARACTERS);
+                fault.kind = fault.kind.as_deref().map(|kind| clean(kind, KIND_CHARACTERS));
             }
             End::Garbage(why) => {
                 if received.message.is_none() {

@@ -120,30 +120,63 @@ fn cause(error: &reqwest::Error) -> String {
     harmless(&text, 200)
 }
 
-/// The host of an address, without port and password.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, _)) => host,
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-    }
-}
-
 /// Whether an address is on this machine.
+///
+/// It is read as the client reads it: whoever reads it by hand takes `http://elsewhere\@localhost` and `http://127.elsewhere`
+/// for this machine, and a key may go there.
 #[must_use]
 pub fn is_local(url: &str) -> bool {
-    let host = host(url);
-    host.eq_ignore_ascii_case("localhost") || host.starts_with("127.") || host == "::1"
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let number = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    number.map_or(host == "localhost", |number| number.is_loopback())
 }
 
 /// An address as it may be shown and written down: without a password, and without what follows a question mark.
 #[must_use]
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    // One without a scheme is no address, but its password is one.
+    let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{authority}{path}")
+    format!("{scheme}{authority}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S0-23: keys go to this machine unasked, so nothing else may look like it.
+    #[test]
+    fn only_this_machine_is_local() {
+        for here in [
+            "http://localhost:1/v1",
+            "https://LOCALHOST",
+            "http://127.0.0.1",
+            "http://u:p@127.9.9.9:8/x",
+            "http://[::1]:1",
+        ] {
+            assert!(is_local(here), "{here}");
+        }
+        for elsewhere in [
+            "http://127.evil.example",
+            "http://127.0.0.1.evil.example/",
+            "http://evil.example\\@localhost/v1",
+            "http://localhost@evil.example",
+            "http://localhost.evil.example",
+            "http://0.0.0.0.evil.example",
+            "localhost:1",
+            "",
+        ] {
+            assert!(!is_local(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_has_no_password() {
+        assert_eq!(public("https://a:b@h:1/x?key=s#t"), "https://h:1/x");
+        assert_eq!(public("a:b@h/x?key=s"), "h/x");
+        assert_eq!(public("https://h/@team/x"), "https://h/@team/x");
+    }
 }

@@ -12,10 +12,10 @@ use super::super::error::{Fault, ProviderError};
 use crate::auth::redact::{harmless, redact};
 
 /// The longest message that is passed on. Providers repeat parts of the request in it.
-const MESSAGE_CHARACTERS: usize = 600;
+pub const MESSAGE_CHARACTERS: usize = 600;
 
 /// The longest word for a kind of error.
-const KIND_CHARACTERS: usize = 60;
+pub const KIND_CHARACTERS: usize = 60;
 
 /// The longest useful piece of something that is no answer.
 pub const EXCERPT_CHARACTERS: usize = 120;

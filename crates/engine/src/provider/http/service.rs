@@ -34,6 +34,8 @@ type Decoders = fn(Dialect) -> Option<Box<dyn StreamDecoder>>;
 pub(crate) struct Wiring {
     /// What it is and where it is.
     pub endpoint: Endpoint,
+    /// What the addresses below begin with.
+    pub base: String,
     /// Where requests go.
     pub url: String,
     /// Where models are listed.
@@ -80,7 +82,7 @@ impl HttpProvider {
 
     /// An address as it turned out to be.
     fn at(&self, url: &str) -> String {
-        let base = self.wiring.endpoint.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
+        let base = &self.wiring.base;
         match (self.wiring.version, url.strip_prefix(base)) {
             (Some(version), Some(path)) if self.versioned.load(Ordering::Relaxed) => {
                 format!("{base}{version}{path}")

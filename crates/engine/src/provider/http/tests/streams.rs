@@ -48,6 +48,21 @@ fn a_failure_in_the_middle_keeps_what_was_said() {
     assert_eq!(server.asked().len(), 1);
 }
 
+/// What a provider says of it goes to a terminal: it is as short and harmless as any other error, and has no key in it.
+#[test]
+fn a_failure_in_the_middle_steers_no_terminal() {
+    let message = format!("{SECRET} \\u001b]0;mine\\u0007{}", "x".repeat(5000));
+    let body = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"so\"}}}}]}}\n\n\
+         data: {{\"error\":{{\"type\":\"bad\\u001b[2J\",\"message\":\"{message}\"}}}}\n\n"
+    );
+    let server = Server::new(vec![Answer::stream(&body)]);
+    let End::Failed(fault) = ask(&provider_at("custom", &server)).0.unwrap().end else { panic!() };
+    let said = format!("{} {}", fault.kind.unwrap(), fault.message);
+    assert!(!said.contains(char::is_control) && !said.contains(SECRET), "{said:?}");
+    assert!(said.chars().count() < 1000, "{}", said.len());
+}
+
 /// A line without end stops being read: with something said before it the answer is kept, without it is garbage.
 #[test]
 fn a_line_without_end_is_not_read_for_ever() {
