@@ -7,9 +7,9 @@ use rejoin::{
     engine::{
         auth::{KeyFile, Keys},
         provider::{
-            Provider,
+            Provider, ProviderError,
             choose::{self, OFFLINE},
-            http::{Addresses, HttpOptions, is_local, public},
+            http::{Addresses, HttpOptions, public},
             offline::Offline,
             registry::{self, Choice, Effort, connect},
         },
@@ -21,6 +21,11 @@ use crate::{
     args::Talk, commands::block_on, desk::Desk, failure::Failure, home::Home, output, settings::Settings,
 };
 
+/// The file with addresses that somebody here named, in the data folder.
+const ADDRESSES: &str = "addresses";
+/// How many of them are kept.
+const MOST_ADDRESSES: usize = 1_000;
+
 /// What a conversation says of whom it went to.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
@@ -30,6 +35,8 @@ pub struct Recorded {
     /// Where the provider was, if that was not where it usually is.
     pub base_url: Option<String>,
     pub system: Option<String>,
+    /// The folder that it was begun in.
+    pub directory: Option<String>,
 }
 
 impl Recorded {
@@ -37,6 +44,7 @@ impl Recorded {
     /// and that nobody answered to does not stick.
     pub fn of(conversation: &Conversation) -> Self {
         let (mut newest, mut header, mut answered) = (None, None, false);
+        let (mut directory, mut found): (Option<String>, Option<Self>) = (None, None);
         for entry in conversation.entries().iter().rev() {
             match entry.envelope().kind {
                 Kind::Message if !answered => {
@@ -46,24 +54,28 @@ impl Recorded {
                     let Content::Context(context) = Content::of(entry) else { continue };
                     // One that was imported says nothing of who answered.
                     let Some(recorded) = Self::in_context(&context) else { continue };
-                    if answered {
-                        return recorded;
+                    if answered && found.is_none() {
+                        found = Some(recorded.clone());
                     }
                     newest = newest.or(Some(recorded));
                 }
                 Kind::Header => {
-                    let Content::Header(found) = Content::of(entry) else { continue };
+                    let Content::Header(metadata) = Content::of(entry) else { continue };
                     let text = |text: Option<Text>| text.map(|text| text.to_string());
-                    let found =
-                        Self { provider: text(found.provider), model: text(found.model), ..Self::default() };
+                    directory = text(metadata.directory);
+                    let named = Self {
+                        provider: text(metadata.provider),
+                        model: text(metadata.model),
+                        ..Self::default()
+                    };
                     // The header of another tool's session may name what nobody here knows.
                     let known = |name: &String| name == OFFLINE || registry::find(name).is_some();
-                    header = Some(found).filter(|found| found.provider.as_ref().is_some_and(known));
+                    header = Some(named).filter(|found| found.provider.as_ref().is_some_and(known));
                 }
                 _ => {}
             }
         }
-        newest.or(header).unwrap_or_default()
+        Self { directory, ..found.or(newest).or(header).unwrap_or_default() }
     }
 
     fn in_context(context: &content::Context) -> Option<Self> {
@@ -76,6 +88,7 @@ impl Recorded {
             model: field("model"),
             base_url: field("base_url"),
             system: context.system.as_ref().map(ToString::to_string),
+            directory: None,
         })
     }
 
@@ -107,7 +120,7 @@ impl Answering {
 /// Chooses who answers.
 pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<Answering, Failure> {
     let settings = &desk.settings;
-    let asked = asked(settings, talk, recorded)?;
+    let asked = asked(desk, talk, recorded)?;
     let keys = keys(&desk.home, settings);
     let options = options(settings);
     let (choice, notice) = if asked.provider.is_empty() {
@@ -146,11 +159,16 @@ pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<
         let model = choice.model.as_deref().unwrap_or(rejoin::engine::provider::offline::MODEL);
         return Ok(Arc::new(Offline::new(model)));
     }
-    connect(choice, keys, options).map_err(|error| Failure::Provider(Box::new(error)))
+    connect(choice, keys, options).map_err(|error| match error {
+        // Nothing was sent: it is what was asked for that makes no sense.
+        ProviderError::Other(what) => Failure::Usage { what, hint: None },
+        error => Failure::Provider(Box::new(error)),
+    })
 }
 
 /// What was asked for; no provider where nobody said which.
-fn asked(settings: &Settings, talk: &Talk, recorded: Option<&Recorded>) -> Result<Choice, Failure> {
+fn asked(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<Choice, Failure> {
+    let settings = &desk.settings;
     let set = |name: &str| settings.value(name).map(str::to_owned);
     let recorded = recorded.cloned().unwrap_or_default();
     let provider = talk.provider.clone().or(recorded.provider.clone()).or_else(|| set("provider"));
@@ -163,9 +181,12 @@ fn asked(settings: &Settings, talk: &Talk, recorded: Option<&Recorded>) -> Resul
     };
     let base_url = match (&talk.base_url, recorded.base_url.clone().filter(|_| as_recorded)) {
         (Some(given), _) => Some(given.clone()),
-        (None, Some(url)) => Some(trusted(url, settings)?),
+        (None, Some(url)) => Some(trusted(url, desk)?),
         (None, None) => set("base_url").filter(|_| as_set && !as_recorded),
     };
+    if let Some(url) = &base_url {
+        remember(&desk.home, &public(url.trim()));
+    }
     let api = talk.api.map(|api| api.name().to_owned());
     let effort = match set("effort").as_deref() {
         Some("low") => Some(Effort::Low),
@@ -184,13 +205,13 @@ fn asked(settings: &Settings, talk: &Talk, recorded: Option<&Recorded>) -> Resul
 }
 
 /// An address that a conversation names. Keys go there: an address that nobody here chose is asked about.
-fn trusted(url: String, settings: &Settings) -> Result<String, Failure> {
+fn trusted(url: String, desk: &Desk) -> Result<String, Failure> {
     // What is written down has no password and no question mark; what is set may have both.
-    let set = settings.value("base_url").filter(|set| public(set.trim()) == url);
+    let set = desk.settings.value("base_url").filter(|set| public(set.trim()) == url);
     if let Some(set) = set {
         return Ok(set.to_owned());
     }
-    if is_local(&url) {
+    if remembered(&desk.home).iter().any(|known| *known == url) {
         return Ok(url);
     }
     Err(Failure::Usage {
@@ -199,6 +220,26 @@ fn trusted(url: String, settings: &Settings) -> Result<String, Failure> {
             "if your key may go there, say so: `--base-url` with that address; or `--provider`",
         )),
     })
+}
+
+/// The addresses that somebody here named. A conversation may come from elsewhere, this file does not.
+fn remembered(home: &Home) -> Vec<String> {
+    let text = std::fs::read_to_string(home.data.join(ADDRESSES)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Keeps an address in mind. If that does not work, it has to be named again.
+fn remember(home: &Home, url: &str) {
+    let mut known = remembered(home);
+    if known.iter().any(|other| other == url) || url.contains(char::is_control) {
+        return;
+    }
+    known.push(url.to_owned());
+    let from = known.len().saturating_sub(MOST_ADDRESSES);
+    let text = known[from..].join("\n") + "\n";
+    if let Err(why) = crate::home::replace(&home.data.join(ADDRESSES), text.as_bytes()) {
+        tracing::debug!("the address cannot be kept in mind: {why}");
+    }
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.

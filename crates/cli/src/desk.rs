@@ -85,7 +85,10 @@ impl Desk {
 
     /// The active conversation of this folder, if it is still there.
     pub fn active(&self, store: &dyn Store) -> Option<ConversationId> {
-        self.pointer().get().filter(|id| store.tail(*id).is_ok_and(|tail| tail.is_some()))
+        self.pointer().get().filter(|id| {
+            // One of which nothing can be read is there all the same.
+            store.tail(*id).is_ok_and(|tail| tail.is_some()) || store.summary(*id).is_ok()
+        })
     }
 
     /// The conversation that is meant.

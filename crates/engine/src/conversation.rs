@@ -46,9 +46,7 @@ pub enum Saved {
 
 impl Saved {
     fn not(why: impl std::fmt::Display) -> Self {
-        let warning = format!("Failed to save turn: {why}");
-        tracing::warn!("{warning}");
-        Self::InMemory { warning }
+        Self::InMemory { warning: format!("Failed to save turn: {why}") }
     }
 
     /// Whether it is stored.
@@ -436,7 +434,14 @@ impl Conversation {
     pub fn save(&mut self) -> Saved {
         self.saved = match self.try_save() {
             Ok(()) => Saved::Durable,
-            Err(why) => Saved::not(why),
+            Err(why) => {
+                let saved = Saved::not(why);
+                // Once: whoever goes on without a disk knows it by now.
+                if self.saved.is_durable() {
+                    tracing::warn!("{}", saved.warning().unwrap_or_default());
+                }
+                saved
+            }
         };
         self.saved.clone()
     }

@@ -5,7 +5,10 @@ use rejoin::{
     store::{Store, StoreError},
 };
 
-use super::talking::{self, Said, Talking};
+use super::{
+    report,
+    talking::{self, Said, Talking},
+};
 use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
@@ -44,11 +47,20 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     talking.make_active(&desk);
     let state = talking.state();
     if let Some(on_broken) = arguments.on_broken {
-        talking.set_on_broken(on_broken.into());
+        let on_broken = OnBroken::from(on_broken);
+        if on_broken != OnBroken::Rerun || state.unanswered > 0 {
+            talking.set_on_broken(on_broken)?;
+        }
+        let problems = if on_broken == OnBroken::Refuse { talking.problems() } else { Vec::new() };
+        if !problems.is_empty() {
+            for finding in &problems {
+                output::talk(&report::line(finding));
+            }
+            return Err(Failure::Refused { name: id.to_string() });
+        }
     }
     let reruns = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun) && state.unanswered > 0;
-    let goes_on = said.is_some() || reruns;
-    if !goes_on {
+    if said.is_none() {
         if arguments.talk.json {
             let object = Object::new()
                 .text("type", "resumed")
@@ -56,6 +68,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
                 .text("state", state.state.name())
                 .number("unanswered_calls", state.unanswered as u64)
                 .number("messages", state.messages as u64)
+                .number("damaged", state.damaged as u64)
                 .text("provider", talking.provider_name())
                 .text("model", talking.model_name());
             output::raw_data(&object.finish())?;
@@ -75,8 +88,9 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(Said::Prompt) | None if reruns => talking.go_on_once(),
         _ if talking::has_terminal() && !arguments.talk.json => {
             if state.unanswered > 0 && arguments.on_broken.is_none() {
-                let chosen = talking::ask_what_to_do(state.unanswered)?;
-                talking.set_on_broken(chosen);
+                while let Err(failure) = talking.set_on_broken(talking::ask_what_to_do(state.unanswered)?) {
+                    failure.say();
+                }
             }
             talking.prompt()
         }
@@ -115,6 +129,8 @@ pub struct Standing {
     /// Calls that have no result and were not decided about.
     pub unanswered: usize,
     pub messages: usize,
+    /// How much cannot be read.
+    pub damaged: usize,
 }
 
 impl Standing {
@@ -122,7 +138,16 @@ impl Standing {
     pub fn in_words(&self) -> String {
         use rejoin::store::State;
         let messages = output::plural(self.messages as u64, "message");
+        let rest = match self.damaged {
+            0 => String::from("nothing is lost"),
+            1 => String::from("1 place of it cannot be read, everything else is used"),
+            count => format!("{count} places of it cannot be read, everything else is used"),
+        };
         match self.state {
+            State::New if self.damaged > 0 => format!("State: nothing that was said can be read; {rest}"),
+            State::Ready | State::Waiting if self.damaged > 0 => {
+                format!("State: {}, {messages}; {rest}", self.state)
+            }
             State::New => String::from("State: new, nothing was said yet"),
             State::Ready => format!("State: ready, {messages}"),
             State::Waiting => format!("State: waiting for an answer, {messages}"),
@@ -130,9 +155,9 @@ impl Standing {
             State::Interrupted if self.unanswered > 0 => {
                 let calls = output::plural(self.unanswered as u64, "call");
                 let has = if self.unanswered == 1 { "has" } else { "have" };
-                format!("State: interrupted, {messages}; {calls} {has} no result; nothing is lost")
+                format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
             }
-            State::Interrupted => format!("State: interrupted, {messages}; nothing is lost"),
+            State::Interrupted => format!("State: interrupted, {messages}; {rest}"),
         }
     }
 }

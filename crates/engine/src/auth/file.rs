@@ -108,6 +108,9 @@ impl KeyFile {
         entries.retain(|(name, _)| name != provider);
         let had = entries.len() < before;
         if entry.is_none() && !had {
+            if let Some(folder) = self.path.parent() {
+                self.sweep(folder);
+            }
             return Ok(false);
         }
         entries.extend(entry.map(|entry| (provider.to_owned(), entry)));
@@ -145,10 +148,27 @@ impl KeyFile {
         AuthError::File { path: self.path.clone(), what, source }
     }
 
+    /// Takes away what a process that was killed left beside the file: there may be keys in it.
+    fn sweep(&self, folder: &Path) {
+        let Some(stem) = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else {
+            return;
+        };
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&format!("{stem}.new.")) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     fn replace(&self, text: &str) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder {
-            fs::create_dir_all(folder)?;
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
+            self.sweep(folder);
         }
         let beside = self.path.with_extension(format!("new.{}", std::process::id()));
         let written = private(&beside).and_then(|mut file| {

@@ -196,12 +196,24 @@ impl ProviderError {
                     "name one with `--model`; `rejoin models list --provider {provider}` says what there is"
                 )
             }
-            Self::NotFound(_) => String::from("see what there is: `rejoin models list`"),
+            Self::NotFound(fault) => {
+                format!("see what there is: `rejoin models list --provider {}`", fault.provider)
+            }
+            Self::RateLimited { retry_after: Some(time), .. } => {
+                format!(
+                    "it asks to be left alone for {} seconds; then `rejoin resume`; nothing is lost",
+                    time.as_secs()
+                )
+            }
             Self::RateLimited { .. } => String::from("wait a little, then `rejoin resume`; nothing is lost"),
             Self::Unavailable { .. } | Self::Cut | Self::TimedOut { .. } | Self::Empty => {
                 String::from("`rejoin resume` continues; nothing is lost")
             }
-            Self::ContextLength(_) | Self::TooLarge(_) => String::from(
+            Self::TooLarge(_) => String::from(
+                "say less, or in several messages; what was said is kept on a branch of its own, and the conversation goes on \
+                 from before it",
+            ),
+            Self::ContextLength(_) => String::from(
                 "the conversation is too long for this model: choose one with a larger window (`--model`)",
             ),
             Self::Refused(_) => {

@@ -59,7 +59,9 @@ impl Worker {
     pub(super) fn close(&mut self, running: &mut Running<'_>) {
         self.composer.read(&self.conversation);
         let findings = self.composer.findings();
-        if findings.iter().any(rejoin_view::Finding::is_problem) {
+        let broken = findings.iter().any(rejoin_view::Finding::is_problem);
+        // Once in a turn: a server that uses ids twice breaks every request alike.
+        if broken && !std::mem::replace(&mut running.told_of_mending, true) {
             running.tell(Event::Mended(findings));
         }
         let calls = self.composer.unanswered();

@@ -19,6 +19,8 @@ pub enum Event {
         /// The model.
         model: String,
     },
+    /// Something in the store cannot be read as it was saved: what, and where. Everything else is used.
+    Damaged(Vec<Finding>),
     /// The history was not sound as it stood: what was found, and what the model sees instead. Nothing in the record changed.
     Mended(Vec<Finding>),
     /// Calls without a result were decided about, before the request left.

@@ -19,7 +19,7 @@ pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
-    Content, EntryId, Message,
+    Content, EntryId, Hash, Message,
     content::{CallAt, Turn, TurnState},
 };
 use rejoin_view::{Finding, Policy};
@@ -133,6 +133,8 @@ pub struct Worker {
     context: Option<Arc<Context>>,
     /// Whether somebody was told that saving does not work.
     unsaved: bool,
+    /// Whether somebody was told of what is damaged.
+    told_of_damage: bool,
 }
 
 impl std::fmt::Debug for Worker {
@@ -154,6 +156,10 @@ struct Running<'t> {
     /// How many messages of the turn were counted, and what they are.
     messages: Vec<Arc<Message>>,
     response: String,
+    /// Whether somebody was told that the history is mended.
+    told_of_mending: bool,
+    /// What stood before the words that began the turn.
+    before: Option<Option<(EntryId, Hash)>>,
 }
 
 impl Running<'_> {
@@ -183,7 +189,16 @@ impl Worker {
     ) -> Self {
         let policy = settings.on_broken.policy();
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
-        Self { conversation, provider, tools, settings, composer, context: None, unsaved: false }
+        Self {
+            conversation,
+            provider,
+            tools,
+            settings,
+            composer,
+            context: None,
+            unsaved: false,
+            told_of_damage: false,
+        }
     }
 
     /// The conversation.
@@ -236,6 +251,19 @@ impl Worker {
         open.map(|call| CallAt { entry: call.entry, block: call.block }).collect()
     }
 
+    /// What in the store cannot be read as it was saved.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<Finding> {
+        self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
+    }
+
+    /// Everything that keeps the conversation from being sent as it stands.
+    pub fn problems(&mut self) -> Vec<Finding> {
+        self.composer.read(&self.conversation);
+        let pairing = self.composer.all_findings().into_iter().filter(Finding::is_problem);
+        self.damaged().into_iter().chain(pairing).collect()
+    }
+
     /// One turn: what is said, and everything that comes of it. Stopping it, or an error, loses nothing that arrived.
     ///
     /// [`Event::Started`] is the first event and [`Event::Ended`] the last, or there is no event at all: a turn that cannot
@@ -252,6 +280,8 @@ impl Worker {
             requests: 0,
             messages: Vec::new(),
             response: String::new(),
+            told_of_mending: false,
+            before: None,
         };
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
@@ -313,6 +343,12 @@ impl Worker {
         if !self.conversation.saved().is_durable() {
             self.saved(running, self.conversation.saved().clone());
         }
+        if !std::mem::replace(&mut self.told_of_damage, true) {
+            let damaged = self.damaged();
+            if !damaged.is_empty() {
+                running.tell(Event::Damaged(damaged));
+            }
+        }
         self.record_context(running);
     }
 
@@ -323,6 +359,7 @@ impl Worker {
             self.rerun(running).await;
         }
         if let Input::Say(message) = input {
+            running.before = Some(self.conversation.head_with_hash());
             self.say(running, message);
         }
         loop {

@@ -6,7 +6,10 @@ use rejoin_formats::{
     draft::issued,
     wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
 };
-use rejoin_record::{BlockKind, EntryId, Message, Text, content::TurnState};
+use rejoin_record::{
+    BlockKind, Content, EntryId, Message, Text,
+    content::{Branch, TurnState},
+};
 
 use super::{Ending, Event, Limit, Running, TurnError, Worker};
 use crate::provider::{Progress, ProviderError};
@@ -43,7 +46,13 @@ impl Worker {
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
         let endpoint = provider.endpoint().clone();
-        let composed = self.composer.request(&*provider, &context).map_err(|error| self.failed(error))?;
+        let composed = match self.composer.request(&*provider, &context) {
+            Ok(composed) => composed,
+            Err(error) => {
+                self.take_back(running, &error);
+                return Err(self.failed(error));
+            }
+        };
         running.requests += 1;
         let bytes = composed.request.body.as_ref().map_or(0, rejoin_formats::draft::Body::len);
         running.tell(Event::Asking { request: running.requests, bytes });
@@ -70,6 +79,7 @@ impl Worker {
         match answer {
             None => {
                 if let Some(message) = heard.message(&endpoint) {
+                    running.response = message.content().unwrap_or_default();
                     self.say(running, message);
                 }
                 self.turn_entry(running, TurnState::Interrupted, None);
@@ -84,6 +94,17 @@ impl Worker {
             }
             Some(Ok(received)) => self.received(running, received, composed.prefix).map(Asked::Answered),
         }
+    }
+
+    /// What is too large to be sent would stand in the way of everything after it. It is kept, on a branch of its own, and the
+    /// conversation goes on from before it.
+    fn take_back(&mut self, running: &mut Running<'_>, error: &ProviderError) {
+        let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
+        let Some(before) = running.before.take().filter(|_| too_large) else { return };
+        self.conversation.move_head(before);
+        let reason = Some(Text::new("too large to be sent"));
+        let appended = self.conversation.append(&Content::Branch(Branch { reason }));
+        self.saved(running, appended.saved);
     }
 
     /// Why there is no answer, with what in the conversation may explain it.

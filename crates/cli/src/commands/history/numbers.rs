@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use rejoin::{
     Finding, Message, Session,
-    record::{Content, Entry, EntryId, Kind, Tree, content},
+    record::{
+        Content, Entry, EntryId, Kind, Role, Tree,
+        content::{self, TurnState},
+    },
 };
 
 /// Something that `history show` shows under a number.
@@ -14,6 +17,8 @@ pub struct Shown<'e> {
     pub entry: &'e Entry,
     /// What it is.
     pub what: What,
+    /// Whether the turn was interrupted right behind it: what stands there may not be all.
+    pub interrupted: bool,
 }
 
 /// What is shown.
@@ -34,7 +39,22 @@ pub enum What {
 pub fn shown(entries: &[Entry]) -> Vec<Shown<'_>> {
     let tree = Tree::new(entries);
     let (path, _) = tree.path();
-    path.into_iter().filter_map(|entry| Some(Shown { entry, what: what(entry)? })).collect()
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    let mut last = None;
+    for entry in path {
+        if let Some(what) = what(entry) {
+            shown.push(Shown { entry, what, interrupted: false });
+            last = Some(shown.len() - 1);
+        } else if let Content::Turn(turn) = Content::of(entry) {
+            let said = last.take().and_then(|place| shown.get_mut(place));
+            if let Some(said) = said.filter(|_| turn.state == TurnState::Interrupted) {
+                let by_model =
+                    matches!(&said.what, What::Message(message) if message.role == Role::Assistant);
+                said.interrupted = by_model;
+            }
+        }
+    }
+    shown
 }
 
 fn what(entry: &Entry) -> Option<What> {

@@ -54,6 +54,9 @@ impl Shown<'_> {
             What::Message(message) => out.push_str(&said(message)),
             _ => out.push_str(&content_lines(self.content().as_deref())),
         }
+        if self.interrupted {
+            out.push_str("[interrupted: this may not be all of it]\n");
+        }
         out
     }
 
@@ -66,6 +69,9 @@ impl Shown<'_> {
             .text("time", &self.time())
             .text("role", &self.role());
         match &self.what {
+            What::Message(message) if self.interrupted => {
+                fields(object, message).flag("interrupted", true).finish()
+            }
             What::Message(message) => fields(object, message).finish(),
             What::Erased | What::Unreadable => object.raw("content", "null").finish(),
             _ => object.text_or_null("content", self.content().as_deref()).finish(),

@@ -76,6 +76,14 @@ impl Drawing {
                 let mark = if *is_error { "✗" } else { "←" };
                 self.talk(&paint(&format!("{mark} {} {}", harmless(name), glimpse(output)), output::DIM));
             }
+            Event::Damaged(findings) => {
+                for finding in findings.iter().take(EXPLANATIONS) {
+                    self.talk(&format!("{} {}", paint("warning:", output::WARNING), report::line(finding)));
+                }
+                self.note(
+                    "what is damaged is kept aside; everything else is used (`rejoin check @` lists it)",
+                );
+            }
             Event::Mended(findings) => {
                 let problems = findings.iter().filter(|finding| finding.is_problem()).count();
                 let problems = output::plural(problems as u64, "problem");
@@ -217,6 +225,9 @@ fn as_json(event: &Event) -> Option<String> {
                 .text("conversation", &conversation.to_string())
                 .text("provider", provider)
                 .text("model", model),
+            Event::Damaged(findings) => {
+                object("damaged").raw("findings", &json::list(findings.iter().map(report::json)))
+            }
             Event::Mended(findings) => {
                 object("mended").raw("findings", &json::list(findings.iter().map(report::json)))
             }

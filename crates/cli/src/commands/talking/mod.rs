@@ -12,13 +12,13 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId,
+    Conversation, ConversationId, Finding,
     engine::{
         New, SystemClock,
         tools::{ReadFile, Tools},
         turn::{Ending, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
-    store::{Access, Store},
+    store::{Access, Location, Store},
 };
 
 use super::resume::{Standing, state_of};
@@ -75,7 +75,10 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
             if bytes.len() as u64 > MESSAGE_BYTES {
                 return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
             }
-            let text = String::from_utf8_lossy(&bytes);
+            let text = String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
+            })?;
             let text = text.trim_end_matches(['\n', '\r']);
             if text.trim().is_empty() { Err(nothing()) } else { Ok(Said::Text(text.to_owned())) }
         }
@@ -118,7 +121,13 @@ pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
 pub struct Talking {
     worker: Worker,
     store: Option<Arc<dyn Store>>,
+    location: Location,
+    command: &'static str,
     json: bool,
+    /// Whether /commands are recorded.
+    keeps_commands: bool,
+    /// The folder that the conversation was begun in, if it is not this one.
+    elsewhere: Option<String>,
     /// Whether the turn that was stopped can go on without a word.
     unfinished: bool,
 }
@@ -140,7 +149,7 @@ impl Talking {
             None => Conversation::in_memory(clock, &new),
         };
         answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk))
+        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk, "rejoin chat"))
     }
 
     /// One that is there.
@@ -149,7 +158,7 @@ impl Talking {
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        command: &str,
+        command: &'static str,
     ) -> Result<Self, Failure> {
         let opened = if store.read_only().is_some() {
             Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
@@ -159,7 +168,7 @@ impl Talking {
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = answering::choose(desk, talk, Some(&Recorded::of(&conversation)))?;
         answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk))
+        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
     }
 
     fn new(
@@ -168,6 +177,7 @@ impl Talking {
         provider: Arc<dyn rejoin::engine::provider::Provider>,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
+        command: &'static str,
     ) -> Self {
         let recorded = Recorded::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
@@ -180,7 +190,17 @@ impl Talking {
         let hidden = answering::files_with_keys(&desk.home).into_iter();
         tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
         let worker = Worker::new(conversation, provider, tools, settings);
-        Self { worker, store, json: talk.json, unfinished: false }
+        let here = desk.folder.to_string_lossy();
+        Self {
+            worker,
+            store,
+            location: desk.location.clone(),
+            command,
+            json: talk.json,
+            keeps_commands: desk.settings.is_on("persist_special_commands"),
+            elsewhere: recorded.directory.filter(|folder| *folder != here),
+            unfinished: false,
+        }
     }
 
     /// Makes it the active conversation of this folder.
@@ -192,9 +212,21 @@ impl Talking {
         }
     }
 
-    /// What becomes of broken states.
-    pub fn set_on_broken(&mut self, on_broken: OnBroken) {
+    /// What becomes of broken states. Calls are run again where they were made, and nowhere else.
+    pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
+        if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
+            return Err(Failure::Usage {
+                what: format!("these calls were made in {}", output::harmless(folder)),
+                hint: Some(String::from("go there and try again, or choose `--on-broken keep`")),
+            });
+        }
         self.worker.set_on_broken(on_broken);
+        Ok(())
+    }
+
+    /// Everything that keeps the conversation from being sent as it stands.
+    pub fn problems(&mut self) -> Vec<Finding> {
+        self.worker.problems()
     }
 
     /// The name of whoever answers. A conversation from elsewhere may name anything.
@@ -213,7 +245,8 @@ impl Talking {
         let unanswered = self.worker.unanswered().len();
         let messages = self.worker.conversation().messages().len();
         self.unfinished = matches!(state, rejoin::store::State::Interrupted | rejoin::store::State::Waiting);
-        Standing { state, unanswered, messages }
+        let damaged = self.worker.damaged().len();
+        Standing { state, unanswered, messages, damaged }
     }
 
     /// Says something, shows the reply, and is done.
@@ -233,7 +266,7 @@ impl Talking {
     fn once(&mut self, input: Input) -> Result<u8, Failure> {
         block_on(async {
             let stop = Stop::new();
-            let signals = prompt::stop_on_signals(stop.clone());
+            let signals = prompt::stop_on_signals(stop.clone(), Arc::default());
             let turned = self.turn(input, &stop).await;
             signals.abort();
             turned
@@ -242,6 +275,7 @@ impl Talking {
 
     /// One turn, drawn as it happens.
     async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
+        self.find_a_store();
         let mut drawing = Drawing::new(self.json);
         let turned = self.worker.turn(input, &mut |event| drawing.event(&event), stop).await;
         self.unfinished = !matches!(&turned, Ok(turned) if turned.ending == Ending::Done);
@@ -268,7 +302,27 @@ impl Talking {
         Ok(code)
     }
 
-    fn settle(&self) {
+    /// A store that could not be written when the conversation began may be by now: then everything goes there.
+    fn find_a_store(&mut self) {
+        let usable = self.store.as_deref().is_some_and(|store| store.read_only().is_none());
+        if usable || self.worker.conversation().unsaved().is_empty() {
+            return;
+        }
+        let Ok(store) = rejoin::engine::open_store(&self.location, Access::Write) else { return };
+        if store.read_only().is_none() {
+            let store: Arc<dyn Store> = Arc::from(store);
+            if self.worker.conversation_mut().attach(Arc::clone(&store), self.command).is_durable() {
+                self.store = Some(store);
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        self.find_a_store();
+        if !self.worker.conversation_mut().save().is_durable() {
+            let warning = output::paint("warning:", output::WARNING);
+            output::talk(&format!("{warning} this conversation is not saved: it is gone when you leave"));
+        }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
         }

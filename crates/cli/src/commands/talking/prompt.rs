@@ -1,8 +1,17 @@
 //! A plain prompt on a terminal: a line is a turn. Ctrl-C stops the turn, twice leaves; Ctrl-D leaves.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::{
+    io::{self, BufRead as _, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use rejoin::engine::turn::{Input, Stop};
+use rejoin::{
+    engine::turn::{Input, Stop},
+    record::{Content, Text, content::Command},
+};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{Talking, block_on};
@@ -30,8 +39,10 @@ impl Talking {
             output::harmless(self.model_name())
         ));
         let mut lines = read_lines();
-        let stop = Stop::new();
-        let _signals = stop_on_signals(stop.clone());
+        let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));
+        let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave));
+        // Whoever presses Ctrl-C at the prompt may have meant the turn before.
+        let mut asked_once = false;
         loop {
             let _ = write!(anstream::stderr().lock(), "{} ", output::paint("›", output::STRONG));
             let _ = io::stderr().flush();
@@ -39,9 +50,16 @@ impl Talking {
                 line = lines.recv() => line,
                 () = stop.asked() => {
                     output::talk("");
-                    return Ok(INTERRUPTED);
+                    if asked_once || leave.load(Ordering::Relaxed) {
+                        return Ok(INTERRUPTED);
+                    }
+                    output::talk("Ctrl-C again leaves; so does Ctrl-D.");
+                    asked_once = true;
+                    stop.reset();
+                    continue;
                 }
             };
+            asked_once = false;
             let Some(line) = line else {
                 output::talk("");
                 return Ok(0);
@@ -49,9 +67,21 @@ impl Talking {
             let input = match line.trim() {
                 "" if self.unfinished => Input::GoOn,
                 "" => continue,
-                "/exit" | "/quit" => return Ok(0),
+                command @ ("/exit" | "/quit") => {
+                    self.keep_command(command, "");
+                    return Ok(0);
+                }
                 "/help" => {
                     output::talk(HELP);
+                    self.keep_command("/help", HELP);
+                    continue;
+                }
+                // A path is something to talk about; a single word is a command that nobody knows.
+                command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => {
+                    output::talk(&format!(
+                        "There is no command {}; /help lists them.",
+                        output::harmless(command)
+                    ));
                     continue;
                 }
                 _ => Input::from(line),
@@ -62,7 +92,19 @@ impl Talking {
                 Err(failure) => failure.say(),
                 Ok(_) => {}
             }
+            if leave.load(Ordering::Relaxed) {
+                return Ok(INTERRUPTED);
+            }
             stop.reset();
+        }
+    }
+
+    /// Records a command that somebody ran, and what it printed. No model sees it.
+    fn keep_command(&mut self, command: &str, output: &str) {
+        // A conversation in which nothing was said yet is not made of commands.
+        if self.keeps_commands && !self.worker.conversation().messages().is_empty() {
+            let command = Command { command: Text::new(command), output: Text::new(output), failed: false };
+            self.worker.conversation_mut().append(&Content::Command(command));
         }
     }
 }
@@ -81,11 +123,16 @@ fn read_lines() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Stops the turn at the first Ctrl-C, or when the system asks; leaves at the second.
-pub fn stop_on_signals(stop: Stop) -> JoinHandle<()> {
+/// Stops the turn at the first Ctrl-C, or when the system asks; leaves at the second. `leave` says that it is not the person
+/// who asks: the terminal is gone, or the system ends what runs.
+pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>) -> JoinHandle<()> {
+    // A file that grows beyond its limit is a full disk like any other, and no reason to die.
+    #[cfg(unix)]
+    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
     tokio::spawn(async move {
         loop {
-            asked_to_stop().await;
+            let by_person = asked_to_stop().await;
+            leave.fetch_or(!by_person, Ordering::Relaxed);
             if stop.is_stopped() {
                 // What was acknowledged is stored; what is not was never said to be.
                 std::process::exit(i32::from(INTERRUPTED));
@@ -95,22 +142,30 @@ pub fn stop_on_signals(stop: Stop) -> JoinHandle<()> {
     })
 }
 
+/// The signal of a file that grows beyond its limit, on every Unix that we know.
 #[cfg(unix)]
-async fn asked_to_stop() {
+const SIGXFSZ: i32 = 25;
+
+/// Waits until somebody asks to stop, and says whether it is the person at the terminal.
+#[cfg(unix)]
+async fn asked_to_stop() -> bool {
     use tokio::signal::unix::{SignalKind, signal};
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
+    let all = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup), Ok(mut quit)] = all.map(signal) else {
         return std::future::pending().await;
     };
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = interrupt.recv() => true,
+        _ = terminate.recv() => false,
+        _ = hangup.recv() => false,
+        _ = quit.recv() => false,
     }
 }
 
 #[cfg(not(unix))]
-async fn asked_to_stop() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+async fn asked_to_stop() -> bool {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => true,
+        Err(_) => std::future::pending().await,
     }
 }
