@@ -154,7 +154,7 @@ fn went_to(home: &Home, target: &str) -> String {
     conversation.id().to_string()
 }
 
-/// S0-23: a conversation from elsewhere names an address: no key goes there before a person says so, whatever it looks like.
+/// A conversation from elsewhere names an address: no key goes there before a person says so, whatever it looks like.
 #[test]
 fn no_key_goes_where_a_conversation_says() {
     for url in

@@ -37,7 +37,7 @@ fn begin() -> (Arc<Memory>, Conversation) {
     (store, conversation)
 }
 
-/// B42: an answer that ends before the arguments of its last call came: that call is kept and never run, and the model is told
+/// An answer that ends before the arguments of its last call came: that call is kept and never run, and the model is told
 /// so. The calls before it are whole.
 #[test]
 fn half_a_call_is_never_run() {

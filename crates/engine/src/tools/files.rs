@@ -255,12 +255,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "x").unwrap();
         let (read, list) = (ReadFile::new(folder.path()), ListDir::new(folder.path()));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // The only thread for such work has something else to do.
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
             for (mut doing, expected) in [(read.run(r#"{"path":"a"}"#), "x"), (list.run("{}"), "a")] {
+                let (free, busy) = std::sync::mpsc::channel::<()>();
+                tokio::task::spawn_blocking(move || busy.recv());
                 let first =
                     std::future::poll_fn(|context| std::task::Poll::Ready(doing.as_mut().poll(context)));
                 assert!(first.await.is_pending());
+                drop(free);
                 assert_eq!(doing.await, Output::of(expected));
             }
         });

@@ -147,7 +147,7 @@ pub fn public(url: &str) -> String {
 mod tests {
     use super::*;
 
-    /// S0-23: keys go to this machine unasked, so nothing else may look like it.
+    /// Keys go to this machine unasked, so nothing else may look like it.
     #[test]
     fn only_this_machine_is_local() {
         for here in [
