@@ -53,11 +53,14 @@ fn resume_asks_about_calls_without_a_result() {
     }
 }
 
-/// Ctrl-C at the prompt leaves.
+/// Ctrl-C at the prompt asks whether that was meant; twice leaves.
 #[test]
 fn control_c_at_the_prompt_leaves() {
     let home = Home::new("sqlite");
     let mut session = on_terminal(&home, &["--color", "never", "chat", "--provider", "offline"]);
+    session.expect("›").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("Ctrl-C again leaves").unwrap();
     session.expect("›").unwrap();
     session.send(ControlCode::EndOfText).unwrap();
     session.expect(Eof).unwrap();

@@ -128,7 +128,7 @@ fn before_anything_is_sent() {
     assert_eq!(ran.code, 1, "{}", ran.err);
     support::has(&ran.err, &["no key for anthropic", "ANTHROPIC_API_KEY", "rejoin auth login anthropic"]);
     let ran = home.run(&["chat", "--provider", "nobody", "hello"]);
-    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert_eq!(ran.code, 2, "{}", ran.err);
     support::has(&ran.err, &["`nobody`", "anthropic", "--base-url"]);
     assert_eq!(home.lines(&["list", "--json"]).len(), 0, "nothing was begun");
     home.file("home/config.toml", "provider = \"offline\"\nmodel = [1, 2]\n");

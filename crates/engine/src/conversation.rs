@@ -135,6 +135,15 @@ impl Conversation {
         conversation
     }
 
+    /// Begins a conversation that is stored together with the first thing that is appended to it: there is never one of which
+    /// nothing but its beginning is known.
+    #[must_use]
+    pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
+        let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
+        conversation.move_in(store, Some(command.to_owned()));
+        conversation
+    }
+
     /// Begins a conversation that has no store yet: see [`Conversation::attach`].
     #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {

@@ -19,7 +19,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     if let Some(id) = chosen {
         output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
     }
-    let talking = match (chosen, &store) {
+    let mut talking = match (chosen, &store) {
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };

@@ -74,7 +74,9 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             output::raw_data(&object.finish())?;
         } else {
             output::data(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)))?;
-            output::data("  Continue chatting: rejoin chat \"your message\"")?;
+            if !reruns {
+                output::data("  Continue chatting: rejoin chat \"your message\"")?;
+            }
         }
     } else {
         output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));

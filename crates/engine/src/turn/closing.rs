@@ -120,7 +120,7 @@ impl Worker {
     }
 
     /// Records instructions, tools and target where they are not what was recorded last.
-    pub(super) fn record_context(&mut self, running: &mut Running<'_>) {
+    pub(super) fn record_context(&mut self) {
         if self.context.is_some() {
             return;
         }
@@ -151,8 +151,7 @@ impl Worker {
             });
         let context = Content::Context(context);
         if recorded.as_ref() != Some(&context) {
-            let Appended { saved, .. } = self.conversation.append(&context);
-            self.saved(running, saved);
+            self.conversation.append(&context);
         }
         let system = self.settings.system.as_deref();
         let context: Context =

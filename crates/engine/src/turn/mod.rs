@@ -332,8 +332,9 @@ impl Worker {
         }
     }
 
-    /// Tells that the turn begins, and records what surrounds it.
+    /// Records what surrounds the turn, and tells that it begins: whoever knows of the conversation can find out where it went.
     fn begin(&mut self, running: &mut Running<'_>) {
+        self.record_context();
         let endpoint = self.provider.endpoint().clone();
         running.tell(Event::Started {
             conversation: self.conversation.id(),
@@ -349,7 +350,6 @@ impl Worker {
                 running.tell(Event::Damaged(damaged));
             }
         }
-        self.record_context(running);
     }
 
     /// Records what is said, then request after request, until the model asks for nothing more.

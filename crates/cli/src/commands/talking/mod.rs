@@ -16,13 +16,14 @@ use rejoin::{
     engine::{
         New, SystemClock,
         tools::{ReadFile, Tools},
-        turn::{Ending, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+        turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
     store::{Access, Location, Store},
 };
 
 use super::resume::{Standing, state_of};
 use crate::{
+    active::Pointer,
     answering::{self, Recorded},
     args::Talk,
     desk::{self, Desk},
@@ -124,6 +125,8 @@ pub struct Talking {
     location: Location,
     command: &'static str,
     json: bool,
+    /// Points here once there is something to point to.
+    pointer: Option<Pointer>,
     /// Whether /commands are recorded.
     keeps_commands: bool,
     /// The folder that the conversation was begun in, if it is not this one.
@@ -145,7 +148,7 @@ impl Talking {
         };
         let clock = Arc::new(SystemClock);
         let conversation = match store {
-            Some(store) => Conversation::create(Arc::clone(store), clock, &new, "rejoin chat"),
+            Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
         answering.say();
@@ -197,19 +200,17 @@ impl Talking {
             location: desk.location.clone(),
             command,
             json: talk.json,
+            pointer: None,
             keeps_commands: desk.settings.is_on("persist_special_commands"),
             elsewhere: recorded.directory.filter(|folder| *folder != here),
             unfinished: false,
         }
     }
 
-    /// Makes it the active conversation of this folder.
-    pub fn make_active(&self, desk: &Desk) {
-        // What is not stored cannot be found again.
-        let stored = self.store.is_some() && self.worker.conversation().tail().is_some();
-        if stored && let Err(failure) = desk.pointer().set(self.worker.conversation().id()) {
-            failure.say();
-        }
+    /// Makes it the active conversation of this folder; a new one as soon as it is stored.
+    pub fn make_active(&mut self, desk: &Desk) {
+        self.pointer = Some(desk.pointer());
+        point(&mut self.pointer, &self.worker);
     }
 
     /// What becomes of broken states. Calls are run again where they were made, and nowhere else.
@@ -277,7 +278,18 @@ impl Talking {
     async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
         self.find_a_store();
         let mut drawing = Drawing::new(self.json);
-        let turned = self.worker.turn(input, &mut |event| drawing.event(&event), stop).await;
+        let (pointer, stored) = (&mut self.pointer, self.store.is_some());
+        let mut sink = |event: Event| {
+            // It is stored by now, if it can be.
+            if let (Event::Started { conversation, .. }, true) = (&event, stored)
+                && let Some(pointer) = pointer.take()
+                && let Err(failure) = pointer.set(*conversation)
+            {
+                failure.say();
+            }
+            drawing.event(&event);
+        };
+        let turned = self.worker.turn(input, &mut sink, stop).await;
         self.unfinished = !matches!(&turned, Ok(turned) if turned.ending == Ending::Done);
         let code = match turned {
             Ok(turned) => {
@@ -326,6 +338,16 @@ impl Talking {
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
         }
+    }
+}
+
+/// Points to a conversation that is stored. What is not cannot be found again.
+fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
+    if worker.conversation().tail().is_some()
+        && let Some(pointer) = pointer.take()
+        && let Err(failure) = pointer.set(worker.conversation().id())
+    {
+        failure.say();
     }
 }
 
