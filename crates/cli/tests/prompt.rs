@@ -29,9 +29,16 @@ fn lines_are_turns() {
     session.send_line("/help").unwrap();
     session.expect("Ctrl-C stops a turn").unwrap();
     session.expect("›").unwrap();
+    session.send_line("/nosuch").unwrap();
+    session.expect("There is no command /nosuch").unwrap();
+    session.expect("›").unwrap();
     session.send(ControlCode::EndOfTransmission).unwrap();
     session.expect(Eof).unwrap();
     assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+    // What was commanded is part of the history, and no part of what a model sees.
+    let shown = home.out(&["history", "show", "@"]);
+    assert!(shown.contains("/help") && !shown.contains("/nosuch"), "{shown}");
+    assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("/help"));
 }
 
 /// S2-48: on a terminal, `resume` asks what is to become of calls without a result.

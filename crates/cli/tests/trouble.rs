@@ -214,7 +214,9 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn stopped_by_a_signal() {
     let server = Loopback::start(Config::default());
-    for (signal, label) in [("INT", "anthropic"), ("TERM", "openai-responses")] {
+    for (signal, label) in
+        [("INT", "anthropic"), ("TERM", "openai-responses"), ("HUP", "gemini"), ("QUIT", "ollama")]
+    {
         let provider = named(label);
         let home = Home::new("sqlite");
         server.fault(Fault::Slow(Duration::from_millis(15)));
@@ -239,6 +241,10 @@ fn stopped_by_a_signal() {
         let list = home.lines(&["list", "--json"]);
         assert_eq!(list[0]["state"], "interrupted", "{label}");
         assert_eq!(list[0]["messages"], 2, "{label}: what came is kept");
+        assert!(
+            home.out(&["history", "show", "@"]).contains("[interrupted: this may not be all of it]"),
+            "{label}"
+        );
         goes_on(&home, &server, provider, label);
     }
 }
@@ -325,4 +331,148 @@ fn the_disk_fails_in_mid_turn() {
             }
         }
     }
+}
+
+/// S3-13, S3-14: what is damaged in the store is said when a conversation goes on, to people and to programs; the rest is used.
+#[test]
+fn damage_is_told() {
+    Home::each(|home| {
+        home.out(&["chat", "--provider", "offline", "my budget is 5000 euros"]);
+        home.out(&["chat", "my name is Alice"]);
+        home.damage("5000", "9000");
+        let resumed = home.run(&["resume", "@"]);
+        assert_eq!(resumed.code, 0, "{}", resumed.err);
+        support::has(&resumed.err, &["1 place of it cannot be read", "everything else is used"]);
+        let ran = home.run(&["chat", "What's my name?"]);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "Your name is Alice.\n"), "{}", ran.err);
+        support::has(&ran.err, &["warning:", "[damaged-entry]"]);
+        let events = home.lines(&["chat", "--json", "What's my name?"]);
+        let damaged = events.iter().find(|event| event["type"] == "damaged").expect("an event");
+        assert_eq!(damaged["findings"][0]["rule"], "damaged-entry");
+    });
+}
+
+/// A conversation that came from elsewhere does not say where a key goes, not even on this machine. Once somebody here named the
+/// address, it is kept in mind.
+#[test]
+fn a_key_goes_where_somebody_here_sent_it() {
+    let server = Loopback::start(Config::default());
+    let provider = named("openai-chat");
+    let (there, here) = (Home::new("jsonl"), Home::new("jsonl"));
+    assert_eq!(ask(&there, &server, provider, &["chat", "hello there"]).code, 0);
+    let exported = there.out(&["history", "export", "@", "--to", "jsonl"]);
+    let id = here.import("theirs.jsonl", &exported);
+    server.forget();
+    let go_on = |arguments: &[&str]| {
+        let mut command = here.command(arguments);
+        with_keys(&mut command, &server);
+        Ran::of(command.output().unwrap())
+    };
+    let ran = go_on(&["resume", &id, "go on"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    support::has(&ran.err, &["this conversation went to", "--base-url"]);
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+    assert_eq!(ask(&here, &server, provider, &["resume", &id, "go on"]).code, 0);
+    assert_eq!(go_on(&["resume", &id, "and on"]).code, 0, "it is known by now");
+}
+
+/// What is too large to be sent does not stand in the way of what comes after it; it is kept.
+#[test]
+fn what_is_too_large_is_passed_by() {
+    let server = Loopback::start(Config::default());
+    let provider = named("openai-chat");
+    let home = Home::new("sqlite");
+    assert_eq!(ask(&home, &server, provider, &["chat", "hello there"]).code, 0);
+    let mut child = command(&home, &server, provider, &["chat", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, "far too much ".repeat(900_000).as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    support::has(&err, &["takes at most", "branch of its own"]);
+    goes_on(&home, &server, provider, "too large");
+    assert!(home.out(&["history", "search", "far too much", "--json"]).contains("far"), "it is kept");
+}
+
+/// A limit on the size of files is a full disk like any other.
+#[test]
+fn a_limit_of_the_system_ends_nothing() {
+    let home = Home::new("jsonl");
+    home.out(&["chat", "--provider", "offline", "my name is Alice"]);
+    let plain = home.command(&["chat", "-"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 24; exec \"$0\" chat -"]).arg(plain.get_program());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child = command
+        .current_dir(plain.get_current_dir().unwrap())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, format!("What's my name? {}", "x".repeat(60_000)).as_bytes())
+        .unwrap();
+    drop(stdin);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    support::has(&ran.err, &["Failed to save turn", "is not saved"]);
+    assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+    assert_eq!(home.run(&["verify"]).code, 0);
+}
+
+/// S2-48: calls are run again where they were made; a conversation that may not be repaired is not resumed.
+#[test]
+fn where_and_whether_calls_run_again() {
+    let home = Home::new("sqlite");
+    let id = home.import("broken.json", BROKEN);
+    let refused = home.run(&["resume", &id, "--on-broken", "refuse"]);
+    assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{}", refused.err);
+    support::has(&refused.err, &["[unanswered-call]", "repairing it is turned off"]);
+    home.file("here/notes.txt", "here");
+    home.out(&["chat", "--new", "--provider", "offline", "read notes.txt"]);
+    let fork = home.out(&["history", "fork", "@", "--at", "1"]);
+    let fork = fork.trim();
+    fs::create_dir_all(home.path("there")).unwrap();
+    let mut command = home.command(&["resume", fork, "--on-broken", "rerun", "go on"]);
+    command.current_dir(home.path("there"));
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    support::has(&ran.err, &["these calls were made in", "here"]);
+    let ran = home.run(&["resume", fork, "--on-broken", "rerun"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("✓ Resumed conversation") && ran.out.contains("notes.txt says:\nhere"),
+        "{}",
+        ran.out
+    );
+}
+
+/// What is no text is not said.
+#[test]
+fn what_is_no_text_is_not_said() {
+    let home = Home::new("sqlite");
+    let mut child = home
+        .command(&["chat", "--provider", "offline"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"caf\xe9").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 2);
+    support::has(&ran.err, &["not UTF-8 (byte 3)"]);
+    assert_eq!(home.lines(&["list", "--json"]).len(), 0);
 }

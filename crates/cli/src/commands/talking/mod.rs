@@ -12,7 +12,7 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding,
+    Conversation, ConversationId, Finding, Rule,
     engine::{
         New, SystemClock,
         tools::{ReadFile, Tools},
@@ -246,7 +246,9 @@ impl Talking {
         let unanswered = self.worker.unanswered().len();
         let messages = self.worker.conversation().messages().len();
         self.unfinished = matches!(state, rejoin::store::State::Interrupted | rejoin::store::State::Waiting);
-        let damaged = self.worker.damaged().len();
+        // What follows from damage is not counted again.
+        let damaged =
+            self.worker.damaged().iter().filter(|finding| finding.rule == Rule::DamagedEntry).count();
         Standing { state, unanswered, messages, damaged }
     }
 
