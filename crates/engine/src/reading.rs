@@ -62,7 +62,10 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
         }
     }
     let session = numbering.name(session);
-    Ok(Recorded { id, entries: entries.into_iter().map(|(entry, _)| entry).collect(), damage, session })
+    let mut entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
+    // It is held for as long as the conversation is.
+    entries.shrink_to_fit();
+    Ok(Recorded { id, entries, damage, session })
 }
 
 /// Entries with their places, and damage, as a store hands them out.
