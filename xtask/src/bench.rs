@@ -76,7 +76,9 @@ fn start() -> Result<()> {
         times[times.len() / 2]
     });
     let ratio = rejoin.as_secs_f64() / trivial.as_secs_f64();
-    println!("\nstarting, median of {STARTS}: a trivial binary {trivial:.2?}, `rejoin --version` {rejoin:.2?}");
+    println!(
+        "\nstarting, median of {STARTS}: a trivial binary {trivial:.2?}, `rejoin --version` {rejoin:.2?}"
+    );
     println!("  {ratio:.2} × (promised: at most 2)");
     Ok(())
 }

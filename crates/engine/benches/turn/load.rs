@@ -116,11 +116,5 @@ pub fn job(job: &str) {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
     };
-    println!(
-        "{} {} {} {}",
-        open.as_micros(),
-        first.as_micros(),
-        kilobytes("VmRSS:"),
-        kilobytes("VmHWM:")
-    );
+    println!("{} {} {} {}", open.as_micros(), first.as_micros(), kilobytes("VmRSS:"), kilobytes("VmHWM:"));
 }

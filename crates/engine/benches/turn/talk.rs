@@ -103,7 +103,8 @@ fn as_answered(dialect: Dialect, message: Message) -> Message {
     for message in messages {
         conversation.say(message);
     }
-    let body = convert(conversation.session(), dialect, Some("model"), rejoin_view::OnBroken::Keep).unwrap().body;
+    let body =
+        convert(conversation.session(), dialect, Some("model"), rejoin_view::OnBroken::Keep).unwrap().body;
     let source = Source::new("answer", body.as_bytes()).unwrap();
     let sessions = registry::read(&source, registry::named(dialect.name())).unwrap_or_default();
     let read = sessions.first().and_then(|session| session.messages.get(1)).map(|read| Message::clone(read));
