@@ -1,12 +1,22 @@
 //! Benchmarks. They print times; what counts are the ratios within one run.
 
-use anyhow::Result;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
 
 use crate::run::{cargo, run};
 
 /// Runs all of them, or those that are named. What the store does has parts: `append`, `import`, `repeated`, `load`, `list`,
-/// `search`.
+/// `search`; so does the turn: `next`, `load`, `start`, `size`.
 pub fn bench(filter: Option<&str>, part: Option<&str>) -> Result<()> {
+    if filter == Some("turn") {
+        return turn(part);
+    }
     if filter != Some("store") {
         let mut command = cargo(&["bench", "--package", "rejoin-formats", "--bench", "conversation", "--"]);
         command.args(filter);
@@ -20,5 +30,74 @@ pub fn bench(filter: Option<&str>, part: Option<&str>) -> Result<()> {
         command.args(part);
         run(&mut command)?;
     }
+    if filter.is_none() { turn(part) } else { Ok(()) }
+}
+
+/// What a turn costs in a long conversation, how soon the binary is there, and how large it is.
+fn turn(part: Option<&str>) -> Result<()> {
+    if part.is_none_or(|part| !["start", "size"].contains(&part)) {
+        let mut command = cargo(&["bench", "--package", "rejoin-engine", "--bench", "turn", "--"]);
+        command.args(part);
+        run(&mut command)?;
+    }
+    if part.is_none_or(|part| part == "start") {
+        start()?;
+    }
+    if part.is_none_or(|part| part == "size") {
+        size()?;
+    }
     Ok(())
+}
+
+/// How often a process is started; the median counts.
+const STARTS: usize = 400;
+
+/// Starting `rejoin --version`, against a program that does nothing but print the same line.
+fn start() -> Result<()> {
+    run(&mut cargo(&["build", "--release", "--package", "rejoin-cli"]))?;
+    let release = target()?.join("release");
+    let (source, trivial) = (release.join("trivial.rs"), release.join("trivial"));
+    fs::write(&source, "fn main() {\n    println!(\"rejoin 0.1.0\");\n}\n")?;
+    run(Command::new("rustc").args(["--edition", "2024", "-O", "-o"]).arg(&trivial).arg(&source))?;
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..STARTS {
+        // One after the other, so that whatever else the machine does hits both.
+        for (times, binary) in times.iter_mut().zip([&trivial, &release.join("rejoin")]) {
+            let mut command = Command::new(binary);
+            command.arg("--version").stdout(Stdio::null());
+            let began = Instant::now();
+            let status = command.status()?;
+            times.push(began.elapsed());
+            ensure!(status.success(), "{} failed", binary.display());
+        }
+    }
+    let [trivial, rejoin] = times.map(|mut times| {
+        times.sort();
+        times[times.len() / 2]
+    });
+    let ratio = rejoin.as_secs_f64() / trivial.as_secs_f64();
+    println!(
+        "\nstarting, median of {STARTS}: a trivial binary {trivial:.2?}, `rejoin --version` {rejoin:.2?}"
+    );
+    println!("  {ratio:.2} × (promised: at most 2)");
+    Ok(())
+}
+
+/// How large the binary is, as `cargo build --release` makes it and as it is handed out.
+fn size() -> Result<()> {
+    println!("\nthe binary (promised: less than 30 MB)");
+    for (profile, flags) in [("release", ["--profile", "release"]), ("dist", ["--profile", "dist"])] {
+        run(cargo(&["build", "--package", "rejoin-cli"]).args(flags))?;
+        let bytes = fs::metadata(target()?.join(profile).join("rejoin"))?.len();
+        println!("  {profile:<8} {:>6.1} MB", bytes as f64 / 1e6);
+    }
+    Ok(())
+}
+
+/// The folder that binaries are built in.
+fn target() -> Result<PathBuf> {
+    // This program is in it: target/PROFILE/xtask.
+    let this = std::env::current_exe()?;
+    let folder = this.parent().and_then(Path::parent).context("xtask is run by cargo")?;
+    Ok(folder.to_owned())
 }

@@ -345,6 +345,12 @@ fn explain_prints_a_page_for_every_rule() {
 #[test]
 fn usage_and_help() {
     assert_eq!(code(&rejoin(&["--version"])), 0);
+    // Alone it is answered at once; with anything beside it the arguments are read first. Both say the same.
+    let version = out(&rejoin(&["--version"]));
+    assert_eq!(version, format!("rejoin {}\n", env!("CARGO_PKG_VERSION")));
+    for other in [&["-V"][..], &["--color", "never", "--version"]] {
+        assert_eq!(out(&rejoin(other)), version, "{other:?}");
+    }
     for command in ["check", "convert", "explain", "completions"] {
         let output = rejoin(&[command, "--help"]);
         assert_eq!(code(&output), 0);

@@ -99,6 +99,10 @@ pub struct Conversation {
     head: Option<(EntryId, Hash)>,
     saved: Saved,
     session: OnceLock<Session>,
+    /// How many messages of the session were said since it was read, and not read from their entries.
+    said: usize,
+    /// What was found while reading. Appending changes nothing about it.
+    findings: OnceLock<Vec<Finding>>,
 }
 
 impl std::fmt::Debug for Conversation {
@@ -166,6 +170,8 @@ impl Conversation {
             after: None,
             saved: Saved::Durable,
             session: OnceLock::new(),
+            said: 0,
+            findings: OnceLock::new(),
         }
     }
 
@@ -244,7 +250,9 @@ impl Conversation {
             stored,
             after,
             saved: Saved::Durable,
+            findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
+            said: 0,
         })
     }
 
@@ -261,7 +269,14 @@ impl Conversation {
     fn move_in(&mut self, store: Arc<dyn Store>, command: Option<String>) {
         self.numbering = Numbering::of(store.location());
         self.home = Some(Home { store, command, lock: None });
+        self.forget();
+    }
+
+    /// What was known of the whole is read anew when somebody asks.
+    fn forget(&mut self) {
         self.session.take();
+        self.findings.take();
+        self.said = 0;
     }
 
     /// Its id.
@@ -295,7 +310,7 @@ impl Conversation {
     /// The next entry follows this one. Whoever moves the head appends something at once, which makes it so in the record.
     pub(crate) fn move_head(&mut self, head: Option<(EntryId, Hash)>) {
         self.head = head;
-        self.session.take();
+        self.forget();
     }
 
     /// The newest entry of its store, as far as is known here.
@@ -321,9 +336,18 @@ impl Conversation {
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
             // Lines are not known any more once something was appended; the order is.
-            let numbered = self.entries.iter().cloned().zip(1..).collect::<Vec<_>>();
-            self.numbering.name(reading::session(self.id, &numbered, &self.damage, self.numbering))
+            let numbered = self.entries.iter().zip(1..);
+            self.numbering.name(reading::session(self.id, numbered, &self.damage, self.numbering))
         })
+    }
+
+    /// The messages that were read from their entries, if somebody has asked for them: nobody needs to read them again.
+    pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
+        let Some(session) = self.session.get() else { return HashMap::new() };
+        let read = session.messages.len().saturating_sub(self.said);
+        let ids = session.details.iter().map(|detail| detail.id.as_ref()?.parse().ok());
+        let messages = session.messages.iter().take(read).cloned();
+        ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
     }
 
     /// What to call it: the title that somebody gave it, or the first line of what was first said.
@@ -365,7 +389,7 @@ impl Conversation {
     /// What was found while reading.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
-        &self.session().findings
+        self.findings.get_or_init(|| self.session().findings.clone())
     }
 
     /// What a model may see of it, and what had to be mended for that.
@@ -428,7 +452,9 @@ impl Conversation {
     /// session says, and it is read anew when somebody asks.
     fn show(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
+        let said = std::mem::take(&mut self.said);
         if let Content::Message(message) = content {
+            self.said = said + 1;
             let index = session.messages.len();
             let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
             session.places.push(Place { index, offset: 0, line });
@@ -512,7 +538,7 @@ impl Conversation {
         self.entries.extend(theirs);
         self.stored = self.entries.len();
         self.after = Some(after);
-        self.session.take();
+        self.forget();
         let mut hashes: HashMap<EntryId, Hash> =
             self.entries.iter().map(|entry| (entry.id(), entry.hash())).collect();
         let mut seq = after.seq;

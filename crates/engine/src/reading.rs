@@ -53,7 +53,7 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     })?;
     let numbering = Numbering::of(store.location());
     let Stored { entries, damage, .. } = stored;
-    let session = session(id, &entries, &damage, numbering);
+    let session = session(id, entries.iter().map(|(entry, line)| (entry, *line)), &damage, numbering);
     if mode == Mode::Strict {
         first_problem(id, &session, &damage, numbering)?;
         let said = |entry: &Entry| matches!(entry.envelope().kind, Kind::Message | Kind::Compacted);
@@ -62,7 +62,10 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
         }
     }
     let session = numbering.name(session);
-    Ok(Recorded { id, entries: entries.into_iter().map(|(entry, _)| entry).collect(), damage, session })
+    let mut entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
+    // It is held for as long as the conversation is.
+    entries.shrink_to_fit();
+    Ok(Recorded { id, entries, damage, session })
 }
 
 /// Entries with their places, and damage, as a store hands them out.
@@ -140,17 +143,17 @@ impl Numbering {
 }
 
 /// The session of what was read, with places as lines from 1.
-pub(crate) fn session(
+pub(crate) fn session<'e>(
     id: ConversationId,
-    entries: &[(Entry, usize)],
+    entries: impl Iterator<Item = (&'e Entry, usize)>,
     damage: &[Damage],
     numbering: Numbering,
 ) -> Session {
-    let line = |(entry, line): &(Entry, usize)| match numbering {
-        Numbering::Lines => *line,
+    let line = |(entry, line): (&Entry, usize)| match numbering {
+        Numbering::Lines => line,
         Numbering::Rows => usize::try_from(entry.envelope().seq).unwrap_or(usize::MAX - 1).saturating_add(1),
     };
-    let entries = entries.iter().map(|entry| (entry.0.clone(), line(entry))).collect();
+    let entries = entries.map(|entry| (entry.0.clone(), line(entry)));
     let damaged = damage.iter().map(|damage| Damaged {
         line: line_of(damage.place),
         why: damage.why.clone(),

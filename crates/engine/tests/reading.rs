@@ -45,7 +45,7 @@ fn a_store_gives_what_the_file_gives() {
     let text: String = entries.iter().map(|entry| entry.to_line() + "\n").collect();
     let input = Input::new("x.jsonl", text.as_bytes()).unwrap();
     let from_file = sessions::read(&input, sessions::named("jsonl")).unwrap().remove(0);
-    let numbered = entries.iter().cloned().zip(1..).collect();
+    let numbered = entries.iter().cloned().zip(1..);
     let from_store = jsonl::session_of(id, numbered, Vec::new());
     let strip = |session: &rejoin_formats::Session| {
         let places: Vec<_> = session.places.iter().map(|place| (place.index, place.line)).collect();

@@ -470,3 +470,45 @@ fn a_follow_up_after_a_kill() {
     assert_eq!(request[..5], sent[..5], "what was sent stays what it was");
     assert!(store.tail(id).unwrap().is_some());
 }
+
+/// A message is read from its entry once: the request of a conversation that was opened shows the very messages that its
+/// session has, and not copies of them. What was said since is read from its entry, as it will be by whoever opens it next.
+#[test]
+fn what_was_read_is_not_read_again() {
+    let store = store();
+    let (mut conversation, parent) = calling(&store, &["a"]);
+    conversation.add_tool_message(parent, "a", "4").unwrap();
+    let id = conversation.id();
+    drop(conversation);
+    let conversation = Conversation::open(store, clock(), id, "test").unwrap();
+    let read: Vec<Arc<Message>> = conversation.messages().to_vec();
+    let provider = Arc::new(ScriptedProvider::new([Step::says("done")]).speaking(Dialect::Anthropic));
+    let mut worker = Worker::new(conversation, provider.clone(), echo().1, Settings::default());
+    run(worker.turn(Input::from("and now?"), &mut |_| {}, &Stop::new())).unwrap();
+    let request = provider.requests().remove(0);
+    let shown: Vec<&Arc<Message>> = request.view.items().map(|item| item.message()).collect();
+    // The result stands with its call.
+    assert!(Arc::ptr_eq(shown[0], &read[0]) && Arc::ptr_eq(shown[1], &read[1]), "{shown:?}");
+    assert_eq!(shown.len(), 3);
+    assert_eq!(shown[2].content().as_deref(), Some("and now?"));
+}
+
+/// What was found while reading stays what it was when something is appended; nobody reads everything again for it.
+#[test]
+fn findings_outlive_appends() {
+    let store = support::Fragile::new();
+    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    for text in ["one", "two", "three"] {
+        conversation.say(Message::user(text));
+    }
+    let id = conversation.id();
+    drop(conversation);
+    store.damaged.lock().unwrap().insert(2, false);
+    let mut conversation = Conversation::open(store, clock(), id, "test").unwrap();
+    let before = conversation.findings().to_vec();
+    assert!(!before.is_empty());
+    conversation.append(&Content::Turn(Turn { state: TurnState::Started, call: None }));
+    conversation.say(Message::user("four"));
+    assert_eq!(conversation.findings(), before);
+    assert_eq!(conversation.session().findings, before, "whoever reads all of it finds the same");
+}

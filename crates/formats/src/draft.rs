@@ -125,6 +125,9 @@ pub struct Draft {
     steps: usize,
 }
 
+/// How many items are in one piece at most.
+const PIECE: usize = 16;
+
 /// Chunks that are encoded.
 struct Sealed {
     encoder: Box<dyn Encode>,
@@ -226,7 +229,11 @@ impl Sealed {
     fn take(&mut self, chunks: &List<Arc<Chunk>>) -> usize {
         let before = self.items;
         for chunk in chunks.range(self.chunks, chunks.len()) {
-            for item in chunk.items() {
+            for (place, item) in chunk.items().enumerate() {
+                // A piece with a cache mark in it is copied: none may be as large as a whole conversation.
+                if place % PIECE == 0 {
+                    self.encoder.settle();
+                }
                 self.encoder.item(self.items, item);
                 self.items += 1;
             }

@@ -10,7 +10,7 @@
 //! A later minor version may add fields at the end of the envelope: they are hashed with it, so an entry from a
 //! newer minor version still verifies here.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use jiff::Timestamp;
 
@@ -190,8 +190,9 @@ impl SaltedBody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     envelope: Envelope,
-    /// The envelope's exact bytes: what is hashed, fields of newer versions included.
-    envelope_bytes: Raw,
+    /// The envelope's exact bytes, fields of newer versions included, where they are not what this version writes. Nearly
+    /// every entry does without: a long conversation holds many of them.
+    spelling: Option<Raw>,
     inner: Hash,
     hash: Hash,
     content: Option<SaltedBody>,
@@ -218,10 +219,9 @@ impl Entry {
     /// Seals a new entry: computes its hashes from its envelope, its parent's hash and its body.
     #[must_use]
     pub fn seal(envelope: Envelope, parent: Option<Hash>, content: SaltedBody) -> Self {
-        let envelope_bytes = Raw::new(envelope.write());
         let inner = content.hash();
-        let hash = chain_hash(envelope_bytes.as_str(), parent, inner);
-        Self { envelope, envelope_bytes, inner, hash, content: Some(content) }
+        let hash = chain_hash(&envelope.write(), parent, inner);
+        Self { envelope, spelling: None, inner, hash, content: Some(content) }
     }
 
     /// Its envelope.
@@ -257,7 +257,12 @@ impl Entry {
     /// The envelope's exact text, where it is not what this version would write: it has fields of a newer one.
     #[must_use]
     pub fn spelling(&self) -> Option<&str> {
-        Some(self.envelope_bytes.as_str()).filter(|text| *text != self.envelope.write())
+        self.spelling.as_ref().map(Raw::as_str)
+    }
+
+    /// The envelope's exact text: what is hashed.
+    fn envelope_text(&self) -> Cow<'_, str> {
+        self.spelling().map_or_else(|| Cow::Owned(self.envelope.write()), Cow::Borrowed)
     }
 
     /// An entry from its parts, for stores that keep them apart. Nothing is computed: whether they belong together is what
@@ -270,8 +275,8 @@ impl Entry {
         hash: Hash,
         content: Option<SaltedBody>,
     ) -> Self {
-        let envelope_bytes = Raw::new(spelling.unwrap_or_else(|| envelope.write()));
-        Self { envelope, envelope_bytes, inner, hash, content }
+        let spelling = spelling.and_then(|text| spelled(&envelope, &text));
+        Self { envelope, spelling, inner, hash, content }
     }
 
     /// The exact bytes of its body, unless it was erased.
@@ -295,7 +300,7 @@ impl Entry {
     /// Whether its hash is that of its envelope, its parent's hash and the hash of its body.
     #[must_use]
     pub fn follows(&self, parent: Option<Hash>) -> bool {
-        chain_hash(self.envelope_bytes.as_str(), parent, self.inner) == self.hash
+        chain_hash(&self.envelope_text(), parent, self.inner) == self.hash
     }
 
     /// Whether the body is what its hash says, whatever the entry hangs on.
@@ -308,9 +313,10 @@ impl Entry {
     #[must_use]
     pub fn to_line(&self) -> String {
         let body = self.body().map_or(0, |body| body.as_str().len());
-        let mut line = String::with_capacity(self.envelope_bytes.as_str().len() + body + 240);
+        let envelope = self.envelope_text();
+        let mut line = String::with_capacity(envelope.len() + body + 240);
         line.push('{');
-        line.push_str(self.envelope_bytes.as_str());
+        line.push_str(&envelope);
         write::key(&mut line, "inner");
         write::string(&mut line, &self.inner.to_string());
         write::key(&mut line, "hash");
@@ -354,7 +360,8 @@ impl Entry {
             }
         };
         let (inner, hash) = (inner.parse().ok()?, hash.parse().ok()?);
-        Some(Self { envelope, envelope_bytes: Raw::new(envelope_text), inner, hash, content })
+        let spelling = spelled(&envelope, envelope_text);
+        Some(Self { envelope, spelling, inner, hash, content })
     }
 
     /// Reads a stored line.
@@ -394,8 +401,14 @@ impl Entry {
             return Err(EntryError::Field("end of entry"));
         }
         let start = root.start() + 1;
-        Ok(Self { envelope, envelope_bytes: Raw::new(&line[start..envelope_end]), inner, hash, content })
+        let spelling = spelled(&envelope, &line[start..envelope_end]);
+        Ok(Self { envelope, spelling, inner, hash, content })
     }
+}
+
+/// The text of an envelope, where it is not what this version would write.
+fn spelled(envelope: &Envelope, text: &str) -> Option<Raw> {
+    (text != envelope.write()).then(|| Raw::new(text))
 }
 
 fn chain_hash(envelope: &str, parent: Option<Hash>, inner: Hash) -> Hash {

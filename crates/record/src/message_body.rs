@@ -261,7 +261,7 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
     };
     let reader = Reader { body: raw, item: native.as_ref().map(|native| native.raw.as_str()) };
     let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;
-    let blocks = blocks.items().map(|block| reader.block(block, Nested::Allowed)).collect::<Option<_>>()?;
+    let blocks = reader.blocks(blocks, Nested::Allowed)?;
     Some(Message {
         role: Role::named(&root.get("role")?.as_str()?),
         form: Form::named(&root.get("form")?.as_str()?)?,
@@ -283,6 +283,14 @@ struct Reader<'i> {
 }
 
 impl Reader<'_> {
+    fn blocks(&self, list: Value<'_>, nested: Nested) -> Option<Vec<Block>> {
+        let mut blocks: Vec<Block> =
+            list.items().map(|block| self.block(block, nested)).collect::<Option<_>>()?;
+        // Most messages have one, and room for more would be held for as long as they are.
+        blocks.shrink_to_fit();
+        Some(blocks)
+    }
+
     fn block(&self, value: Value<'_>, nested: Nested) -> Option<Block> {
         let span = match value.get("at") {
             None => None,
@@ -303,11 +311,7 @@ impl Reader<'_> {
                 name: self.optional(body, "name")?,
                 form: Form::named(&body.get("form")?.as_str()?)?,
                 is_error: flag(body, "error"),
-                content: body
-                    .get("content")?
-                    .items()
-                    .map(|block| self.block(block, Nested::Refused))
-                    .collect::<Option<_>>()?,
+                content: self.blocks(body.get("content")?, Nested::Refused)?,
             }),
             "image" => BlockKind::Image(Box::new(self.media(body)?)),
             "document" => BlockKind::Document(Box::new(self.media(body)?)),

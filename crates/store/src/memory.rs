@@ -60,7 +60,8 @@ fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> Re
     let Some(known) = scan::already(&behind, entries) else { return Err(moved) };
     for entry in &entries[known..] {
         if let Some(parent) = entry.envelope().parent
-            && !stored.iter().any(|other| other.id() == parent)
+            // Nearly always it is the last one.
+            && !stored.iter().rev().any(|other| other.id() == parent)
         {
             stored.truncate(from + known);
             return Err(StoreError::BrokenBatch("a parent is not there"));

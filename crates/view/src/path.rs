@@ -66,11 +66,11 @@ impl Walk {
     /// Takes the next entry of the path.
     pub fn add(&mut self, entry: EntryId, content: Content) {
         match content {
-            Content::Message(message) => self.message(entry, message),
+            Content::Message(message) => self.message(entry, Arc::new(message)),
             Content::Compacted(compacted) => {
                 self.compact(compacted.keep_from);
                 if !compacted.summary.is_blank() {
-                    self.message(entry, Message::user(compacted.summary));
+                    self.message(entry, Arc::new(Message::user(compacted.summary)));
                     // It stands before what stays.
                     self.messages.rotate_right(1);
                     self.entries.rotate_right(1);
@@ -117,7 +117,8 @@ impl Walk {
         self.found_at.push(entry);
     }
 
-    fn message(&mut self, entry: EntryId, message: Message) {
+    /// Takes the next entry of the path: a message that somebody has read already.
+    pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
         let place = self.messages.len();
         self.calls.places.insert(entry, place);
         if self.in_turn {
@@ -126,7 +127,7 @@ impl Walk {
                 self.calls.fates.insert((place, block), Fate::NotStarted);
             }
         }
-        self.messages.push(Arc::new(message));
+        self.messages.push(message);
         self.entries.push(entry);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rejoin_formats::{Context, Draft, draft::Drafted};
 use rejoin_record::{
-    Block, BlockKind, Content, EntryId, Message, Tree,
+    Block, BlockKind, Content, EntryId, Kind, Message, Tree,
     content::{ClosedCall, Decision},
 };
 use rejoin_view::{Fate, Finding, KnownCall, Policy, Repairer, SoundRole, path::Walk};
@@ -88,8 +88,13 @@ impl Composer {
         let entries = conversation.entries();
         self.walk = Walk::default();
         let tree = Tree::new(entries);
+        let read = conversation.messages_read();
         for entry in tree.path().0 {
-            self.walk.add(entry.id(), Content::of(entry));
+            // A compaction is not a message, though it shows one.
+            match read.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
+                Some(message) => self.walk.message(entry.id(), Arc::clone(message)),
+                None => self.walk.add(entry.id(), Content::of(entry)),
+            }
         }
         self.walked = entries.len();
         self.compactions = self.walk.compactions();

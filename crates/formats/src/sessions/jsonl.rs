@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryId, Message, Text, Tree,
+    Content, ConversationId, Entry, EntryId, Kind, Message, Text, Tree,
     json::{Doc, Value},
     verify::{Discrepancy, verify},
 };
@@ -82,7 +82,11 @@ pub struct Damaged {
 ///
 /// The id is what the conversation is found by, also where its header is damaged.
 #[must_use]
-pub fn session_of(id: ConversationId, entries: Vec<(Entry, usize)>, damaged: Vec<Damaged>) -> Session {
+pub fn session_of(
+    id: ConversationId,
+    entries: impl IntoIterator<Item = (Entry, usize)>,
+    damaged: Vec<Damaged>,
+) -> Session {
     let place = |line: Option<usize>| Place { index: line.map_or(0, |line| line - 1), offset: 0, line };
     let mut record = Record::default();
     for (entry, line) in entries {
@@ -197,6 +201,11 @@ impl Record {
             walked.entries.iter().enumerate().map(|(number, id)| (*id, number)).collect();
         let mut after = 0;
         for entry in &self.entries {
+            // What is shown was read on the way.
+            if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
+                after = number + 1;
+                continue;
+            }
             let aside = match Content::of(entry) {
                 Content::Header(metadata) => {
                     id = id.or(Some(metadata.conversation));
@@ -207,13 +216,7 @@ impl Record {
                     context = Some(found);
                     Some(Aside::Raw(Text::from(entry.to_line())))
                 }
-                Content::Message(message) => match shown.get(&entry.id()) {
-                    Some(number) => {
-                        after = number + 1;
-                        None
-                    }
-                    None => Some(Aside::Hidden(Arc::new(message), Detail::default())),
-                },
+                Content::Message(message) => Some(Aside::Hidden(Arc::new(message), Detail::default())),
                 Content::Meta(meta) if meta.title.is_some() => meta.title.map(Aside::Title),
                 _ => Some(Aside::Raw(Text::from(entry.to_line()))),
             };

@@ -204,6 +204,25 @@ fn a_turn_costs_its_new_entries() {
     }
 }
 
+/// A long history of which nobody knows where requests were sent from is not one piece: a cache mark copies the piece that it
+/// stands in, and that would be all of it.
+#[test]
+fn no_piece_is_as_large_as_a_conversation() {
+    for dialect in Dialect::all() {
+        let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
+        let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
+        let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
+        let mut running = Repairer::new(Policy::Keep);
+        for message in (0..300).flat_map(turn).flatten() {
+            running.push(Arc::new(message), &[]);
+        }
+        running.seal();
+        let body = draft.request(&running.view().view).unwrap().body;
+        let largest = body.pieces().map(|piece| piece.len()).max().unwrap();
+        assert!(largest * 20 < body.len(), "{dialect}: a piece of {largest} bytes of {}", body.len());
+    }
+}
+
 /// Law `stable` over 200 turns of tool work, in every dialect: what was sent is never written otherwise.
 #[test]
 fn long_work_is_stable() {
