@@ -211,7 +211,7 @@ fn trusted(url: String, desk: &Desk) -> Result<String, Failure> {
     if let Some(set) = set {
         return Ok(set.to_owned());
     }
-    if remembered(&desk.home).iter().any(|known| *known == url) {
+    if remembered(&desk.home).contains(&url) {
         return Ok(url);
     }
     Err(Failure::Usage {
