@@ -399,3 +399,41 @@ fn limits_end_a_turn() {
     assert_eq!(after.unwrap(), Ending::Done);
     assert!(server.violations().is_empty());
 }
+
+/// A person stops a turn in the middle of a call: half a call is kept with the words before it, and never run.
+#[test]
+fn half_a_call_is_kept_when_somebody_stops() {
+    let mut kept = 0;
+    for which in PROVIDERS {
+        let server = Loopback::start(Config::default());
+        let label = label(which);
+        // The stream stands still somewhere in the middle, at another place each time.
+        for after in [700, 900, 1100, 1300, 1500, 1800, 2100] {
+            server.fault(Fault::Stall { after, time: None });
+            let store = memory();
+            let (quick, ran) = slow("quick", 1);
+            let mut tools = Tools::default();
+            tools.add(quick);
+            let mut worker = worker(&store, reach(&server, which), tools, Settings::default());
+            let stop = Stop::new();
+            let turned = run(async {
+                let later = stop.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(60)).await;
+                    later.stop();
+                });
+                worker.turn(Input::from("tools:3 think"), &mut |_| {}, &stop).await
+            })
+            .unwrap();
+            if turned.ending == Ending::Interrupted && ran.load(Ordering::Relaxed) == 0 {
+                let messages = worker.conversation().messages();
+                kept += messages.iter().map(|message| message.tool_calls().count()).sum::<usize>();
+            }
+            server.clear_faults();
+            let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+            assert_eq!(turned.ending, Ending::Done, "{label}, {after}");
+            assert!(server.violations().is_empty(), "{label}, {after}: {:#?}", server.violations());
+        }
+    }
+    assert!(kept > 5, "calls that had begun are kept: {kept}");
+}

@@ -30,6 +30,8 @@ use rejoin_formats::{
 use rejoin_record::{Message, block::Origin};
 use rejoin_view::{History, Policy, SoundView, repair};
 
+use crate::turn;
+
 /// Something that is being done.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -76,6 +78,9 @@ pub struct Request {
     pub context: Arc<Context>,
     /// The body in the provider's dialect; none if it has none.
     pub body: Option<Body>,
+    /// Says when nobody waits for the rest of the answer. Who looks at it gives back what arrived, half a call included; who does
+    /// not is dropped a moment later.
+    pub stop: turn::Stop,
 }
 
 impl Request {
@@ -164,7 +169,7 @@ pub trait Provider: Send + Sync {
                 None => None,
                 Some(dialect) => Some(draft_for(self, dialect, &context).request(&view)?.body),
             };
-            let request = Request { view, context: Arc::new(context), body };
+            let request = Request { view, context: Arc::new(context), body, stop: turn::Stop::new() };
             let received = self.send(&request, &mut |_| {}).await?;
             CompletionResponse::of(received)
         })

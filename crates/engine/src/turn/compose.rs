@@ -12,6 +12,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Fate, Finding, KnownCall, Policy, Repairer, SoundRole, path::Walk};
 
+use super::Stop;
 use crate::{
     conversation::Conversation,
     provider::{Endpoint, Provider, ProviderError, Request, draft_for},
@@ -175,11 +176,17 @@ impl Composer {
         &mut self,
         provider: &dyn Provider,
         context: &Arc<Context>,
+        stop: &Stop,
     ) -> Result<Composed, ProviderError> {
         self.push();
         let repaired = self.repairer.view();
         let mut composed = Composed {
-            request: Request { view: repaired.view, context: Arc::clone(context), body: None },
+            request: Request {
+                view: repaired.view,
+                context: Arc::clone(context),
+                body: None,
+                stop: stop.clone(),
+            },
             findings: repaired.findings,
             prefix: None,
         };

@@ -1,6 +1,6 @@
 //! One request of a turn, and its answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
@@ -11,7 +11,7 @@ use rejoin_record::{
     content::{Branch, TurnState},
 };
 
-use super::{Ending, Event, Limit, Running, TurnError, Worker};
+use super::{Ending, Event, Limit, Running, Stop, TurnError, Worker};
 use crate::provider::{Progress, ProviderError};
 
 /// What came of asking.
@@ -46,7 +46,7 @@ impl Worker {
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
         let endpoint = provider.endpoint().clone();
-        let composed = match self.composer.request(&*provider, &context) {
+        let composed = match self.composer.request(&*provider, &context, &running.stop) {
             Ok(composed) => composed,
             Err(error) => {
                 self.take_back(running, &error);
@@ -73,18 +73,29 @@ impl Worker {
                 // An answer that is whole when somebody stops it is kept whole.
                 biased;
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
-                () = stop.asked() => None,
+                () = given_up(&stop) => None,
             }
         };
+        let stopped = running.stop.is_stopped();
+        let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));
         match answer {
-            None => {
-                if let Some(message) = heard.message(&endpoint) {
-                    running.response = message.content().unwrap_or_default();
-                    self.say(running, message);
+            // What arrived is kept: as the provider's own item, half a call included, or as the words that were heard.
+            answer if stopped && !whole => {
+                let arrived = answer.and_then(Result::ok);
+                add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
+                match arrived.and_then(|received| received.message) {
+                    Some(message) => drop(self.record(running, message, composed.prefix)),
+                    None => {
+                        if let Some(message) = heard.message(&endpoint) {
+                            running.response = message.content().unwrap_or_default();
+                            self.say(running, message);
+                        }
+                    }
                 }
                 self.turn_entry(running, TurnState::Interrupted, None);
                 Ok(Asked::Stopped)
             }
+            None => Ok(Asked::Stopped),
             Some(Err(error)) => {
                 // Who fails has said nothing, as it is agreed; what was said all the same is kept.
                 if let Some(message) = heard.message(&endpoint) {
@@ -114,6 +125,15 @@ impl Worker {
         TurnError::Provider { error, explanation }
     }
 
+    /// Records what a model said, with who issued it.
+    fn record(&mut self, running: &mut Running<'_>, mut message: Message, prefix: Option<Text>) -> EntryId {
+        let mut origin = self.provider.endpoint().origin();
+        origin.prefix = prefix;
+        issued(&mut message, &origin);
+        running.response = message.content().unwrap_or_default();
+        self.say(running, message)
+    }
+
     /// Records an answer, whole or not.
     fn received(
         &mut self,
@@ -124,12 +144,8 @@ impl Worker {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
         let mut entry = None;
-        if let Some(mut message) = message {
-            let mut origin = self.provider.endpoint().origin();
-            origin.prefix = prefix;
-            issued(&mut message, &origin);
-            running.response = message.content().unwrap_or_default();
-            let id = self.say(running, message);
+        if let Some(message) = message {
+            let id = self.record(running, message, prefix);
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }
@@ -159,6 +175,15 @@ impl Worker {
             _ => Ok(Answer::Done(Ending::Done)),
         }
     }
+}
+
+/// How long a provider has to give back what arrived, once somebody stopped it.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Waits until somebody stops the turn and the provider had its moment.
+async fn given_up(stop: &Stop) {
+    stop.asked().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 fn add(total: &mut Usage, usage: Option<Usage>) {

@@ -20,6 +20,7 @@ use super::{
     Client,
     refusal::{self, EXCERPT_CHARACTERS, Failure, KIND_CHARACTERS, MESSAGE_CHARACTERS, Refusal},
 };
+use crate::turn;
 use crate::{
     auth::redact::{harmless, redact},
     clock::{Clock, SystemClock},
@@ -79,6 +80,7 @@ impl Attempt<'_> {
         dialect: Dialect,
         decoder: Option<Box<dyn StreamDecoder>>,
         listener: Listener<'_>,
+        stop: &turn::Stop,
     ) -> Result<Received, Failure> {
         let content_type = text_of(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
@@ -95,7 +97,16 @@ impl Attempt<'_> {
         let mut whole = decoder.is_none().then(Vec::new);
         let mut is_decided = whole.is_some() || dialect == Dialect::Ollama;
         while decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
-            let bytes = match response.chunk().await {
+            let next = tokio::select! {
+                biased;
+                next = response.chunk() => next,
+                // Nobody waits for more: what is here is what arrived.
+                () = stop.asked() => {
+                    ended = false;
+                    break;
+                }
+            };
+            let bytes = match next {
                 Ok(None) => break,
                 Ok(Some(bytes)) if bytes.is_empty() => continue,
                 Ok(Some(bytes)) => bytes,

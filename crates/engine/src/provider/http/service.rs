@@ -154,7 +154,7 @@ impl HttpProvider {
         let post =
             self.client.get().map_err(Failure::last)?.post(&url).headers(headers).body(body::shared(body));
         let response = attempt.begin(post).await?;
-        attempt.listen(response, dialect, (self.decoders)(dialect), listener).await
+        attempt.listen(response, dialect, (self.decoders)(dialect), listener, &request.stop).await
     }
 
     async fn list_once(&self) -> Result<Vec<Model>, Failure> {
