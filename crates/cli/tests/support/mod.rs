@@ -165,7 +165,9 @@ pub fn bare(arguments: &[&str]) -> Command {
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("REJOIN_") || text.starts_with("XDG_") || text == "RUST_LOG" || text == "PAGER" {
+        let own = ["REJOIN_", "XDG_", "OLLAMA_", "COPILOT_"].iter().any(|prefix| text.starts_with(prefix));
+        let key = text.ends_with("_API_KEY") || text.ends_with("_TOKEN");
+        if own || key || text == "RUST_LOG" || text == "PAGER" {
             command.env_remove(&name);
         }
     }
