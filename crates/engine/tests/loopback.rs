@@ -421,7 +421,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
                 let heard = Arc::clone(&spoke);
                 tokio::spawn(async move {
                     // Once it speaks, everything up to where it stands still is there in a moment.
-                    let _ = tokio::time::timeout(Duration::from_secs(5), heard.notified()).await;
+                    let _ = tokio::time::timeout(Duration::from_secs(1), heard.notified()).await;
                     tokio::time::sleep(Duration::from_millis(60)).await;
                     later.stop();
                 });
