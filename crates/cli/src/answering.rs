@@ -7,7 +7,7 @@ use rejoin::{
     engine::{
         auth::{KeyFile, Keys},
         provider::{
-            Provider, ProviderError,
+            Doing, Endpoint, Listener, Provider, ProviderError, Received, Request,
             choose::{self, OFFLINE},
             http::{Addresses, HttpOptions, public},
             offline::Offline,
@@ -101,6 +101,19 @@ impl Recorded {
     }
 }
 
+/// Who would answer, where nobody is asked: just the names. A conversation can be looked at without a key.
+struct Nobody(Endpoint);
+
+impl Provider for Nobody {
+    fn endpoint(&self) -> &Endpoint {
+        &self.0
+    }
+
+    fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> Doing<'a, Result<Received, ProviderError>> {
+        Box::pin(async { Err(ProviderError::Other(String::from("BUG: nobody was chosen to answer"))) })
+    }
+}
+
 /// Who answers, and what is to be said about it.
 pub struct Answering {
     pub provider: Arc<dyn Provider>,
@@ -108,6 +121,13 @@ pub struct Answering {
 }
 
 impl Answering {
+    /// Whoever answered last, by name only.
+    pub fn nobody(recorded: &Recorded) -> Self {
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
+        let (provider, model) = (name(&recorded.provider), name(&recorded.model));
+        Self { provider: Arc::new(Nobody(Endpoint { provider, model, ..Endpoint::default() })), notice: None }
+    }
+
     /// Says what was chosen, where nobody asked for it.
     pub fn say(&self) {
         if let Some(notice) = &self.notice {

@@ -476,3 +476,21 @@ fn what_is_no_text_is_not_said() {
     support::has(&ran.err, &["not UTF-8 (byte 3)"]);
     assert_eq!(home.lines(&["list", "--json"]).len(), 0);
 }
+
+/// S3-16, S3-62: to make a conversation the active one takes no key, no network and no trust in where it went.
+#[test]
+fn resuming_without_a_word_takes_no_key() {
+    let server = Loopback::start(Config::default());
+    let home = Home::new("sqlite");
+    assert_eq!(ask(&home, &server, named("anthropic"), &["chat", "hello there"]).code, 0);
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    fs::remove_file(home.path("home/addresses")).unwrap();
+    let ran = home.run(&["resume", &id]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.starts_with(&format!("✓ Resumed conversation: {id}\n")), "{}", ran.out);
+    support::has(&ran.err, &["Provider: anthropic, model: claude-sonnet-4-5", "State: ready"]);
+    let id = home.import("broken.json", BROKEN);
+    let ran = home.run(&["resume", &id]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(home.run(&["resume", "@", "go on", "--provider", "anthropic"]).code, 1, "to go on takes one");
+}

@@ -42,7 +42,13 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
     let store = talking::open_store(&desk).ok_or_else(|| unknown(given))?;
-    let opened = Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume");
+    let rerun = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun);
+    let prompts = talking::has_terminal() && !arguments.talk.json;
+    let opened = if said.is_some() || rerun || prompts {
+        Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume")
+    } else {
+        Talking::look(&desk, &store, id, &arguments.talk, "rejoin resume")
+    };
     let mut talking = opened.map_err(|failure| in_words(given, failure))?;
     talking.make_active(&desk);
     let state = talking.state();
@@ -59,7 +65,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             return Err(Failure::Refused { name: id.to_string() });
         }
     }
-    let reruns = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun) && state.unanswered > 0;
+    let reruns = rerun && state.unanswered > 0;
     if said.is_none() {
         if arguments.talk.json {
             let object = Object::new()
@@ -88,7 +94,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     match said {
         Some(Said::Text(text)) => talking.say_once(text),
         Some(Said::Prompt) | None if reruns => talking.go_on_once(),
-        _ if talking::has_terminal() && !arguments.talk.json => {
+        _ if prompts => {
             if state.unanswered > 0 && arguments.on_broken.is_none() {
                 while let Err(failure) = talking.set_on_broken(talking::ask_what_to_do(state.unanswered)?) {
                     failure.say();

@@ -21,11 +21,12 @@ pub mod scripted;
 use std::{future::Future, pin::Pin, sync::Arc};
 
 pub use error::{Fault, ProviderError};
+pub use rejoin_formats::wire::stream::Received;
 use rejoin_formats::{
     Context, Dialect, Draft,
     context::ToolDeclaration,
     draft::Body,
-    wire::stream::{Delta, Received, Stop, Usage},
+    wire::stream::{Delta, Stop, Usage},
 };
 use rejoin_record::{Message, block::Origin};
 use rejoin_view::{History, Policy, SoundView, repair};

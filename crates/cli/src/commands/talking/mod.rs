@@ -24,7 +24,7 @@ use rejoin::{
 use super::resume::{Standing, state_of};
 use crate::{
     active::Pointer,
-    answering::{self, Recorded},
+    answering::{self, Answering, Recorded},
     args::Talk,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
@@ -155,7 +155,7 @@ impl Talking {
         Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk, "rejoin chat"))
     }
 
-    /// One that is there.
+    /// One that is there, to go on with.
     pub fn open(
         desk: &Desk,
         store: &Arc<dyn Store>,
@@ -163,13 +163,35 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
+        Self::opened(desk, store, id, talk, command, |recorded| answering::choose(desk, talk, Some(recorded)))
+    }
+
+    /// One that is there, to see where it stands: nobody will answer in it, so it takes no key.
+    pub fn look(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &'static str,
+    ) -> Result<Self, Failure> {
+        Self::opened(desk, store, id, talk, command, |recorded| Ok(Answering::nobody(recorded)))
+    }
+
+    fn opened(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &'static str,
+        choose: impl FnOnce(&Recorded) -> Result<Answering, Failure>,
+    ) -> Result<Self, Failure> {
         let opened = if store.read_only().is_some() {
             Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
         } else {
             Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
-        let answering = answering::choose(desk, talk, Some(&Recorded::of(&conversation)))?;
+        let answering = choose(&Recorded::of(&conversation))?;
         answering.say();
         Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
     }

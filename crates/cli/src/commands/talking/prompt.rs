@@ -129,9 +129,11 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>) -> JoinHandle<()> {
     // A file that grows beyond its limit is a full disk like any other, and no reason to die.
     #[cfg(unix)]
     let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+    // They are listened to from here on, before anybody is told that they may press a key.
+    let mut signals = Signals::new();
     tokio::spawn(async move {
         loop {
-            let by_person = asked_to_stop().await;
+            let by_person = signals.next().await;
             leave.fetch_or(!by_person, Ordering::Relaxed);
             if stop.is_stopped() {
                 // What was acknowledged is stored; what is not was never said to be.
@@ -146,26 +148,54 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>) -> JoinHandle<()> {
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
-/// Waits until somebody asks to stop, and says whether it is the person at the terminal.
+/// Whoever asks to stop.
 #[cfg(unix)]
-async fn asked_to_stop() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let all = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup), Ok(mut quit)] = all.map(signal) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => true,
-        _ = terminate.recv() => false,
-        _ = hangup.recv() => false,
-        _ = quit.recv() => false,
+struct Signals {
+    /// The person at the terminal first.
+    all: Option<[tokio::signal::unix::Signal; 4]>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        let [Ok(interrupt), Ok(terminate), Ok(hangup), Ok(quit)] = kinds.map(signal) else {
+            return Self { all: None };
+        };
+        Self { all: Some([interrupt, terminate, hangup, quit]) }
+    }
+
+    /// Waits until somebody asks, and says whether it is the person at the terminal.
+    async fn next(&mut self) -> bool {
+        let Some([interrupt, terminate, hangup, quit]) = &mut self.all else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => true,
+            _ = terminate.recv() => false,
+            _ = hangup.recv() => false,
+            _ = quit.recv() => false,
+        }
     }
 }
 
+/// Whoever asks to stop.
 #[cfg(not(unix))]
-async fn asked_to_stop() -> bool {
-    match tokio::signal::ctrl_c().await {
-        Ok(()) => true,
-        Err(_) => std::future::pending().await,
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Self {
+        Self
+    }
+
+    /// Waits until the person at the terminal asks.
+    async fn next(&mut self) -> bool {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => true,
+            Err(_) => std::future::pending().await,
+        }
     }
 }
