@@ -2,19 +2,16 @@
 
 use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
-use rejoin::{
-    Conversation,
-    engine::{
-        auth::{KeyFile, Keys},
-        provider::{
-            Doing, Endpoint, Listener, Provider, ProviderError, Received, Request,
-            choose::{self, OFFLINE},
-            http::{Addresses, HttpOptions, public},
-            offline::Offline,
-            registry::{self, Choice, Effort, connect},
-        },
+use rejoin::engine::{
+    Wanted,
+    auth::{KeyFile, Keys},
+    provider::{
+        Doing, Endpoint, Listener, Provider, ProviderError, Received, Request,
+        choose::{self, OFFLINE},
+        http::{Addresses, HttpOptions, public},
+        offline::Offline,
+        registry::{Choice, Effort, connect},
     },
-    record::{Content, Kind, Role, Text, content, json::Doc},
 };
 
 use crate::{
@@ -25,81 +22,6 @@ use crate::{
 const ADDRESSES: &str = "addresses";
 /// How many of them are kept.
 const MOST_ADDRESSES: usize = 1_000;
-
-/// What a conversation says of whom it went to.
-#[derive(Debug, Clone, Default)]
-pub struct Recorded {
-    pub provider: Option<String>,
-    pub dialect: Option<String>,
-    pub model: Option<String>,
-    /// Where the provider was, if that was not where it usually is.
-    pub base_url: Option<String>,
-    pub system: Option<String>,
-    /// The folder that it was begun in.
-    pub directory: Option<String>,
-}
-
-impl Recorded {
-    /// As the newest context has it that a model answered in, else the newest, else the header: a name that was mistyped once
-    /// and that nobody answered to does not stick.
-    pub fn of(conversation: &Conversation) -> Self {
-        let (mut newest, mut header, mut answered) = (None, None, false);
-        let (mut directory, mut found): (Option<String>, Option<Self>) = (None, None);
-        for entry in conversation.entries().iter().rev() {
-            match entry.envelope().kind {
-                Kind::Message if !answered => {
-                    answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);
-                }
-                Kind::Context => {
-                    let Content::Context(context) = Content::of(entry) else { continue };
-                    // One that was imported says nothing of who answered.
-                    let Some(recorded) = Self::in_context(&context) else { continue };
-                    if answered && found.is_none() {
-                        found = Some(recorded.clone());
-                    }
-                    newest = newest.or(Some(recorded));
-                }
-                Kind::Header => {
-                    let Content::Header(metadata) = Content::of(entry) else { continue };
-                    let text = |text: Option<Text>| text.map(|text| text.to_string());
-                    directory = text(metadata.directory);
-                    let named = Self {
-                        provider: text(metadata.provider),
-                        model: text(metadata.model),
-                        ..Self::default()
-                    };
-                    // The header of another tool's session may name what nobody here knows.
-                    let known = |name: &String| name == OFFLINE || registry::find(name).is_some();
-                    header = Some(named).filter(|found| found.provider.as_ref().is_some_and(known));
-                }
-                _ => {}
-            }
-        }
-        Self { directory, ..found.or(newest).or(header).unwrap_or_default() }
-    }
-
-    fn in_context(context: &content::Context) -> Option<Self> {
-        let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
-        let root = doc.root()?;
-        let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
-        Some(Self {
-            provider: Some(field("provider")?),
-            dialect: field("dialect"),
-            model: field("model"),
-            base_url: field("base_url"),
-            system: context.system.as_ref().map(ToString::to_string),
-            directory: None,
-        })
-    }
-
-    fn api(&self) -> Option<&'static str> {
-        match self.dialect.as_deref() {
-            Some("openai-chat") => Some("chat"),
-            Some("openai-responses") => Some("responses"),
-            _ => None,
-        }
-    }
-}
 
 /// Who would answer, where nobody is asked: just the names. A conversation can be looked at without a key.
 struct Nobody(Endpoint);
@@ -122,7 +44,7 @@ pub struct Answering {
 
 impl Answering {
     /// Whoever answered last, by name only.
-    pub fn nobody(recorded: &Recorded) -> Self {
+    pub fn nobody(recorded: &Wanted) -> Self {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
         let (provider, model) = (name(&recorded.provider), name(&recorded.model));
         Self { provider: Arc::new(Nobody(Endpoint { provider, model, ..Endpoint::default() })), notice: None }
@@ -138,7 +60,7 @@ impl Answering {
 }
 
 /// Chooses who answers.
-pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<Answering, Failure> {
+pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let settings = &desk.settings;
     let asked = asked(desk, talk, recorded)?;
     let keys = keys(&desk.home, settings);
@@ -187,7 +109,7 @@ pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<
 }
 
 /// What was asked for; no provider where nobody said which.
-fn asked(desk: &Desk, talk: &Talk, recorded: Option<&Recorded>) -> Result<Choice, Failure> {
+fn asked(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Choice, Failure> {
     let settings = &desk.settings;
     let set = |name: &str| settings.value(name).map(str::to_owned);
     let recorded = recorded.cloned().unwrap_or_default();

@@ -29,6 +29,8 @@ pub mod tool_messages;
 pub mod tools;
 #[cfg(feature = "agent")]
 pub mod turn;
+#[cfg(feature = "agent")]
+mod wanted;
 mod writer;
 
 #[cfg(feature = "agent")]
@@ -46,6 +48,8 @@ pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutReco
 pub use state::SessionState;
 pub use storage::SqliteStorage;
 pub use tool_messages::StateCommand;
+#[cfg(feature = "agent")]
+pub use wanted::Wanted;
 pub use writer::{Copied, Imported, New, Writer};
 
 #[cfg(feature = "agent")]

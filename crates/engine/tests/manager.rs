@@ -12,8 +12,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    ConversationManager, Mode, New, RolloutRecorder, RunningConversation, Saved, StateCommand,
-    manager::Wanted,
+    ConversationManager, Mode, New, RolloutRecorder, RunningConversation, Saved, StateCommand, Wanted,
     provider::{
         Fault, Provider, ProviderError,
         offline::Offline,
@@ -193,7 +192,10 @@ fn the_recorded_provider_answers() {
     drop(conversation);
     let conversation = manager().resume_conversation(&id, Mode::Strict).unwrap();
     let wanted = asked.lock().unwrap().last().unwrap().clone();
-    assert_eq!(wanted, Wanted { provider: Some("anthropic".into()), model: Some("claude-x".into()) });
+    assert_eq!(
+        wanted,
+        Wanted { provider: Some("anthropic".into()), model: Some("claude-x".into()), ..Wanted::default() }
+    );
     conversation.submit("again");
     let started = run(conversation.next_event());
     assert!(

@@ -95,9 +95,8 @@ pub use rejoin_engine::{
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
     Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager, ManagerError,
-    RunningConversation,
+    RunningConversation, Wanted,
     agent::Window,
-    manager::Wanted,
     provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},

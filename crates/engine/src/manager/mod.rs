@@ -29,6 +29,7 @@ use crate::{
     rollout::{RolloutError, RolloutRecorder},
     tools::Tools,
     turn::{Settings, Worker},
+    wanted::Wanted,
     writer::New,
 };
 
@@ -92,15 +93,6 @@ impl ManagerError {
             error => Self::Rollout(error),
         }
     }
-}
-
-/// Who is to answer, as far as a conversation says. What it does not say is the program's choice.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// The provider.
-    pub provider: Option<String>,
-    /// The model.
-    pub model: Option<String>,
 }
 
 /// Finds who answers.
@@ -204,7 +196,7 @@ impl ConversationManager {
     /// # Errors
     /// If nobody is there who could answer.
     pub fn new_conversation(&self, new: New) -> Result<Arc<RunningConversation>, ManagerError> {
-        let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone() };
+        let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone(), ..Wanted::default() };
         let provider = (self.connect)(&wanted)?;
         let answering = agent::of(&*provider);
         let new = New { provider: answering.provider, model: answering.model, ..new };
@@ -242,20 +234,20 @@ impl ConversationManager {
         if mode == Mode::Strict {
             read(&*self.store, id, mode).map_err(&failed)?;
         }
-        let summary = self.store.summary(id).map_err(|error| failed(error.into()))?;
-        let wanted = Wanted { provider: summary.provider, model: summary.model };
-        self.open(id, &wanted, id.to_string())
+        self.open(id, None, id.to_string())
     }
 
+    /// Opens a conversation with whom it wants, unless somebody knows better.
     fn open(
         &self,
         id: ConversationId,
-        wanted: &Wanted,
+        wanted: Option<Wanted>,
         name: String,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
-        let provider = (self.connect)(wanted)?;
         let conversation = Conversation::open(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
             .map_err(ManagerError::of(&name))?;
+        let wanted = wanted.unwrap_or_else(|| Wanted::of(&conversation));
+        let provider = (self.connect)(&wanted)?;
         Ok(self.run(conversation, provider, name))
     }
 
@@ -275,7 +267,7 @@ impl ConversationManager {
         if let Some(running) = self.all_running().get(&imported).and_then(Weak::upgrade) {
             return Ok(running);
         }
-        self.open(imported, &wanted, id.to_owned())
+        self.open(imported, Some(wanted), id.to_owned())
     }
 
     /// A file of turns without a turn begins anew.

@@ -10,11 +10,12 @@ use rejoin_record::{
 use rejoin_store::Store;
 use rejoin_view::{History, Policy, repair};
 
-use super::{ManagerError, Wanted};
+use super::ManagerError;
 use crate::{
     clock::Clock,
     provider::Endpoint,
     rollout::{RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
+    wanted::Wanted,
     writer::Writer,
 };
 

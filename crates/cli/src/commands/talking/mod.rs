@@ -14,7 +14,7 @@ use std::{
 use rejoin::{
     Conversation, ConversationId, Finding, Rule,
     engine::{
-        New, SystemClock,
+        New, SystemClock, Wanted,
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
@@ -24,7 +24,7 @@ use rejoin::{
 use super::resume::{Standing, state_of};
 use crate::{
     active::Pointer,
-    answering::{self, Answering, Recorded},
+    answering::{self, Answering},
     args::Talk,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
@@ -183,7 +183,7 @@ impl Talking {
         id: ConversationId,
         talk: &Talk,
         command: &'static str,
-        choose: impl FnOnce(&Recorded) -> Result<Answering, Failure>,
+        choose: impl FnOnce(&Wanted) -> Result<Answering, Failure>,
     ) -> Result<Self, Failure> {
         let opened = if store.read_only().is_some() {
             Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
@@ -191,7 +191,7 @@ impl Talking {
             Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
-        let answering = choose(&Recorded::of(&conversation))?;
+        let answering = choose(&Wanted::of(&conversation))?;
         answering.say();
         Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
     }
@@ -204,7 +204,7 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Self {
-        let recorded = Recorded::of(&conversation);
+        let recorded = Wanted::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = Settings {
             system: talk.system.clone().or(recorded.system).or(set),

@@ -1,0 +1,83 @@
+//! Who is to answer in a conversation, as it says itself: whoever goes on with it asks the same one.
+
+use rejoin_record::{Content, Kind, Role, Text, content, json::Doc};
+
+use crate::conversation::Conversation;
+
+/// Who is to answer, as far as a conversation says. What it does not say is the program's choice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The provider.
+    pub provider: Option<String>,
+    /// The dialect that requests were written in.
+    pub dialect: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// Where the provider was, if that was not where it usually is. A conversation may come from elsewhere: whoever sends a key
+    /// there makes sure that somebody here chose the address.
+    pub base_url: Option<String>,
+    /// Instructions to the model.
+    pub system: Option<String>,
+    /// The folder that it was begun in.
+    pub directory: Option<String>,
+}
+
+impl Wanted {
+    /// As the newest context has it that a model answered in, else the newest, else the header: a name that was mistyped once
+    /// and that nobody answered to does not stick.
+    #[must_use]
+    pub fn of(conversation: &Conversation) -> Self {
+        let mut header = Self::default();
+        let (mut newest, mut found): (Option<Self>, Option<Self>) = (None, None);
+        let mut answered = false;
+        for entry in conversation.entries().iter().rev() {
+            match entry.envelope().kind {
+                Kind::Message if !answered => {
+                    answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);
+                }
+                Kind::Context if found.is_none() => {
+                    let Content::Context(context) = Content::of(entry) else { continue };
+                    // One that was imported says nothing of who answered.
+                    let Some(recorded) = Self::in_context(&context) else { continue };
+                    found = found.or_else(|| answered.then(|| recorded.clone()));
+                    newest = newest.or(Some(recorded));
+                }
+                Kind::Header => {
+                    let Content::Header(metadata) = Content::of(entry) else { continue };
+                    let text = |text: Option<Text>| text.map(|text| text.to_string());
+                    header.directory = text(metadata.directory);
+                    // Another tool's session went to whomever it names in that tool's words.
+                    if metadata.format.is_none() {
+                        (header.provider, header.model) = (text(metadata.provider), text(metadata.model));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { directory: header.directory.clone(), ..found.or(newest).unwrap_or(header) }
+    }
+
+    fn in_context(context: &content::Context) -> Option<Self> {
+        let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
+        let root = doc.root()?;
+        let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
+        Some(Self {
+            provider: Some(field("provider")?),
+            dialect: field("dialect"),
+            model: field("model"),
+            base_url: field("base_url"),
+            system: context.system.as_ref().map(ToString::to_string),
+            directory: None,
+        })
+    }
+
+    /// The API that the dialect belongs to, where a provider has several.
+    #[must_use]
+    pub fn api(&self) -> Option<&'static str> {
+        match self.dialect.as_deref() {
+            Some("openai-chat") => Some("chat"),
+            Some("openai-responses") => Some("responses"),
+            _ => None,
+        }
+    }
+}
