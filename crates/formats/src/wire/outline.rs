@@ -6,7 +6,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Finding, ItemRef, List, SoundView, sound::FirstChange};
 
-use super::{Encoded, TooLarge, names::Renamed, scroll::Scroll};
+use super::{Encoded, TooLarge, names::Renamed, render::Ledger, scroll::Scroll};
 use crate::draft::Body;
 
 /// Makes a body of items as they come. What is settled is written once, whatever comes.
@@ -26,6 +26,47 @@ pub trait Encode: Send + Sync {
     /// # Errors
     /// Only for size.
     fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge>;
+}
+
+/// What a dialect's encoder writes itself; the rest is the same for all of them.
+pub trait Pass: Clone + Send + Sync + 'static {
+    /// Where it takes notes.
+    fn ledger(&mut self) -> &mut Ledger;
+    /// As [`Encode::item`].
+    fn take(&mut self, place: usize, item: ItemRef<'_>);
+    /// As [`Encode::settle`].
+    fn share(&mut self);
+    /// As [`Encode::finish`].
+    ///
+    /// # Errors
+    /// Only for size.
+    fn end(self, view: &SoundView) -> Result<Outline, TooLarge>;
+}
+
+impl<P: Pass> Encode for P {
+    fn changed_from(&mut self, first: Option<FirstChange>) {
+        self.ledger().changed_from(first);
+    }
+
+    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+        self.take(place, item);
+    }
+
+    fn settle(&mut self) {
+        self.share();
+    }
+
+    fn copy(&self) -> Box<dyn Encode> {
+        Box::new(self.clone())
+    }
+
+    fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.ledger().findings)
+    }
+
+    fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge> {
+        self.end(view)
+    }
 }
 
 /// A body, in the pieces that it is made of.

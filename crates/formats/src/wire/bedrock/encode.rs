@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rejoin_record::{BlockKind, Media, Text, json::write};
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, List, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, FirstChange, PartRef},
+    sound::{self, PartRef},
 };
 
 use super::super::{
@@ -18,7 +18,7 @@ use super::super::{
     body::{seen_before, write_around},
     calls,
     names::{Spelled, Spelling, wire_name},
-    outline::{Encode, Outline},
+    outline::{Encode, Outline, Pass},
     registry::Dialect,
     render::{self, Ledger},
     said::{self, Said, What},
@@ -104,12 +104,12 @@ struct Sent<'i> {
     id: String,
 }
 
-impl Encode for Encoder {
-    fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.ledger.changed_from(first);
+impl Pass for Encoder {
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    fn item(&mut self, _: usize, item: ItemRef<'_>) {
+    fn take(&mut self, _: usize, item: ItemRef<'_>) {
         self.ledger.left_out_fields(item.message(), item.index());
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
@@ -118,20 +118,12 @@ impl Encode for Encoder {
         }
     }
 
-    fn settle(&mut self) {
+    fn share(&mut self) {
         self.list.settle();
         self.spelling.settle();
     }
 
-    fn copy(&self) -> Box<dyn Encode> {
-        Box::new(self.clone())
-    }
-
-    fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.ledger.findings)
-    }
-
-    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+    fn end(mut self, _: &SoundView) -> Result<Outline, TooLarge> {
         if let Some(error) = self.too_large {
             return Err(error);
         }

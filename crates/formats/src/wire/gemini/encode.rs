@@ -12,14 +12,14 @@ use rejoin_record::{
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, List, Position, Rule, SoundRole, SoundView,
-    sound::{FirstChange, PartRef, wrapped_arguments},
+    sound::{PartRef, wrapped_arguments},
 };
 
 use super::super::{
     TooLarge,
     body::{seen_before, write_around},
     names::{NameMap, spelled_name},
-    outline::{Encode, Outline},
+    outline::{Encode, Outline, Pass},
     registry::Dialect,
     render::{self, Ledger, Piece},
     scroll::Scroll,
@@ -110,12 +110,12 @@ pub(super) struct Call<'i> {
     pub(super) as_written: bool,
 }
 
-impl Encode for Encoder {
-    fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.ledger.changed_from(first);
+impl Pass for Encoder {
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+    fn take(&mut self, place: usize, item: ItemRef<'_>) {
         if !is_own(item.message()) {
             self.ledger.left_out_fields(item.message(), item.index());
         }
@@ -126,20 +126,12 @@ impl Encode for Encoder {
         }
     }
 
-    fn settle(&mut self) {
+    fn share(&mut self) {
         self.list.settle();
         self.names.settle();
     }
 
-    fn copy(&self) -> Box<dyn Encode> {
-        Box::new(self.clone())
-    }
-
-    fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.ledger.findings)
-    }
-
-    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+    fn end(mut self, _: &SoundView) -> Result<Outline, TooLarge> {
         match &self.last {
             None => {
                 let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);

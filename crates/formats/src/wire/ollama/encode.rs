@@ -9,7 +9,7 @@ use std::{borrow::Cow, sync::Arc};
 use rejoin_record::{BlockKind, MediaSource, Text, ToolCall, json::write};
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, List, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, FirstChange, PartRef},
+    sound::{self, PartRef},
 };
 
 use super::super::{
@@ -17,7 +17,7 @@ use super::super::{
     body::{Surroundings, seen_before, write_around},
     calls,
     names::NameMap,
-    outline::{Encode, Outline},
+    outline::{Encode, Outline, Pass},
     registry::Dialect,
     render::{self, Ledger},
     said::{self, What},
@@ -48,12 +48,12 @@ struct Encoder {
     names: NameMap,
 }
 
-impl Encode for Encoder {
-    fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.ledger.changed_from(first);
+impl Pass for Encoder {
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    fn item(&mut self, _: usize, item: ItemRef<'_>) {
+    fn take(&mut self, _: usize, item: ItemRef<'_>) {
         self.ledger.left_out_fields(item.message(), item.index());
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
@@ -62,20 +62,12 @@ impl Encode for Encoder {
         }
     }
 
-    fn settle(&mut self) {
+    fn share(&mut self) {
         self.list.settle();
         self.names.settle();
     }
 
-    fn copy(&self) -> Box<dyn Encode> {
-        Box::new(self.clone())
-    }
-
-    fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.ledger.findings)
-    }
-
-    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+    fn end(mut self, _: &SoundView) -> Result<Outline, TooLarge> {
         if self.list.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));

@@ -10,7 +10,7 @@ use rejoin_record::{
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, FirstChange, PartRef},
+    sound::{self, PartRef},
 };
 
 use super::super::{
@@ -18,7 +18,7 @@ use super::super::{
     body::{seen_before, write_around},
     calls,
     names::{Spelled, Spelling, wire_name},
-    outline::{Encode, Outline},
+    outline::{Encode, Outline, Pass},
     registry::Dialect,
     render::{self, Content, Ledger},
     scroll::Scroll,
@@ -77,12 +77,12 @@ pub(super) struct Encoder {
     pub(super) calls_lack_reasoning: bool,
 }
 
-impl Encode for Encoder {
-    fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.ledger.changed_from(first);
+impl Pass for Encoder {
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
-    fn item(&mut self, place: usize, item: ItemRef<'_>) {
+    fn take(&mut self, place: usize, item: ItemRef<'_>) {
         if !is_own(item.message()) {
             self.ledger.left_out_fields(item.message(), item.index());
         }
@@ -95,20 +95,12 @@ impl Encode for Encoder {
         }
     }
 
-    fn settle(&mut self) {
+    fn share(&mut self) {
         self.list.settle();
         self.spelling.settle();
     }
 
-    fn copy(&self) -> Box<dyn Encode> {
-        Box::new(self.clone())
-    }
-
-    fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.ledger.findings)
-    }
-
-    fn finish(mut self: Box<Self>, _: &SoundView) -> Result<Outline, TooLarge> {
+    fn end(mut self, _: &SoundView) -> Result<Outline, TooLarge> {
         if self.list.is_empty() {
             let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
             self.ledger.change(finding.because("a request needs a message"));
