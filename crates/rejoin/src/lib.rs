@@ -83,6 +83,7 @@ pub mod providers {
 }
 
 pub use mend::{MendError, Mended, mend};
+pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
 pub use rejoin_engine::provider::scripted::{MockProvider, ScriptedProvider, Step};
 #[cfg(feature = "store")]

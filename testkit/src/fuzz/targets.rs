@@ -128,7 +128,7 @@ fn read_all(bytes: &[u8], format: Option<&'static Format>) -> Result<Vec<Session
 fn read(bytes: &[u8], format: Option<&'static Format>, signs: &mut Signs) -> Result<(), Broken> {
     for dialect in Dialect::all() {
         // A checker that is given anything at all says what is wrong with it.
-        for violation in dialect.wire().check(bytes) {
+        for violation in crate::refusals(dialect, bytes) {
             signs.see(("violation", dialect.name(), violation.rule));
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Kind, Value, write},
     limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -397,6 +397,47 @@ impl<'n, S: Shape> Lines<'n, S> {
     }
 }
 
+/// Fields with which programs that store conversations mark them. No provider takes them.
+const EXPORT_FIELDS: &[&str] = &[
+    "conversationId",
+    "conversation_id",
+    "createdAt",
+    "created_at",
+    "instance_id",
+    "lastUpdated",
+    "reward",
+    "sessionId",
+    "session_id",
+    "startTime",
+    "start_time",
+    "taskId",
+    "task_id",
+    "timestamp",
+    "title",
+    "trajectory_format",
+    "updatedAt",
+    "updated_at",
+];
+
+/// Fields of a stored conversation that a request has too, and that stay around its messages.
+const REQUEST_FIELDS: &[&str] = &[
+    "generationConfig",
+    "instructions",
+    "max_tokens",
+    "model",
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "temperature",
+    "tool_choice",
+    "tools",
+];
+
+/// Whether an object around messages is a conversation that some program stored, rather than a request.
+fn is_export(body: Value<'_>) -> bool {
+    body.fields().any(|(key, _)| EXPORT_FIELDS.iter().any(|name| key.is_str(name)))
+}
+
 /// Puts a session together.
 struct Builder<S: Shape> {
     name: String,
@@ -417,7 +458,10 @@ impl<S: Shape> Builder<S> {
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
+        let mut around = String::from("{");
         if let Some((body, text)) = body {
+            let exported = is_export(body);
+            context.whole_body &= !exported;
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
                 if name == list {
@@ -427,6 +471,11 @@ impl<S: Shape> Builder<S> {
                 if matches!(&*name, "session_id" | "conversation_id" | "sessionId") {
                     own_id = value.as_str().map(std::borrow::Cow::into_owned);
                 }
+                if exported && !REQUEST_FIELDS.contains(&&*name) {
+                    write::key(&mut around, &name);
+                    around.push_str(value.raw());
+                    continue;
+                }
                 // A field that was cut off with the file is not a field.
                 if !value.is_cut() {
                     let value = Raw::slice(text, value.start(), value.end());
@@ -435,6 +484,13 @@ impl<S: Shape> Builder<S> {
             }
         }
         let model = context.model().map(Text::from);
+        let mut set_aside = Vec::new();
+        if around.len() > 1 {
+            around.push('}');
+            let place = Place { index: 0, offset: body.map_or(0, |(body, _)| body.start()), line: None };
+            let what = Aside::Raw(Text::from(around));
+            set_aside.push(SetAside { place, after: 0, what });
+        }
         let session = Session {
             format: shape.format(),
             id: derive_id(shape.format(), None, name, None),
@@ -445,7 +501,7 @@ impl<S: Shape> Builder<S> {
             known: Vec::new(),
             sent: Vec::new(),
             findings: Vec::new(),
-            set_aside: Vec::new(),
+            set_aside,
         };
         let reader = shape.reader(model);
         Self { name: name.to_owned(), shape, reader, session, own_id, first: None, next: 0 }

@@ -3,11 +3,18 @@
 //! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
 //! is refused.
 
+mod model;
+mod settings;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 /// "32 MB" read as the smaller of its two meanings.
 const MAX_BODY_BYTES: usize = 32_000_000;
@@ -19,9 +26,9 @@ const MAX_REFERENCE_NAME: usize = 64;
 /// Tells every reason why the Anthropic Messages API would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then message by message.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "ANT-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     if body.len() > MAX_BODY_BYTES {
         let message =
             format!("request_too_large: Request exceeds the maximum size of {MAX_BODY_BYTES} bytes");
@@ -30,9 +37,9 @@ pub fn check(body: &[u8]) -> Vec<Violation> {
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(_) => checker.refuse("ANT-schema", "body", "Input should be a valid dictionary"),
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 /// Where a block stands, which decides the types it may have.
@@ -117,14 +124,18 @@ impl<'a> Turn<'a> {
 
 #[derive(Default)]
 struct Checker<'a> {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
     call_ids: HashSet<&'a str>,
     cache_marks: usize,
+    model: Option<model::Version>,
 }
 
 /// The request and the rules between its messages.
 impl<'a> Checker<'a> {
     fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.model = fields.get("model").and_then(Value::as_str).and_then(model::Version::of);
+        self.settings(fields);
         self.cache_mark(fields, "body");
         self.system(fields.get("system"));
         let tool_names = self.tools(fields.get("tools"));
@@ -159,7 +170,8 @@ impl<'a> Checker<'a> {
             }
             Some(_) => {}
         }
-        if !declares_tools(request)
+        if self.scope != Scope::Messages
+            && !declares_tools(request)
             && turns.iter().any(|turn| turn.has("tool_use") || turn.has("tool_result"))
         {
             let message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
@@ -270,7 +282,9 @@ impl<'a> Checker<'a> {
         }
         let prefill = "This model does not support assistant message prefill. The conversation must end \
                        with a user message.";
-        self.refuse("ANT-14", path.clone(), prefill);
+        if !self.model.is_some_and(model::Version::takes_prefill) {
+            self.refuse("ANT-14", path.clone(), prefill);
+        }
         let thinking_is_on = ["enabled", "adaptive"].contains(&thinking);
         if !thinking_is_on && (turn.has("thinking") || turn.has("redacted_thinking")) {
             let message = "When thinking is disabled, an `assistant` message in the final position cannot \
@@ -282,6 +296,31 @@ impl<'a> Checker<'a> {
 
 /// The settings beside the messages.
 impl<'a> Checker<'a> {
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            let rule = if fault.what == shape::What::Missing { "ANT-30" } else { "ANT-schema" };
+            self.refuse(rule, fault.path.clone(), words::pydantic(&fault));
+        }
+        let thinking = fields.get("thinking").unwrap_or(&Value::Null);
+        let Some("enabled") = thinking["type"].as_str() else { return };
+        match (thinking["budget_tokens"].as_u64(), fields.get("max_tokens").and_then(Value::as_u64)) {
+            (None, _) => self.schema("thinking.enabled.budget_tokens", "Field required"),
+            (Some(..1024), _) => {
+                let reason = "Input should be greater than or equal to 1024";
+                self.schema("thinking.enabled.budget_tokens", reason);
+            }
+            (Some(budget), Some(most)) if budget >= most => {
+                let message = "`max_tokens` must be greater than `thinking.budget_tokens`.";
+                self.refuse("ANT-schema", "max_tokens", message);
+            }
+            _ => {}
+        }
+        if fields.get("temperature").and_then(Value::as_f64).is_some_and(|temperature| temperature != 1.0) {
+            let message = "`temperature` may only be set to 1 when thinking is enabled.";
+            self.refuse("ANT-schema", "temperature", message);
+        }
+    }
+
     fn system(&mut self, system: Option<&'a Value>) {
         match system {
             None => {}
@@ -387,6 +426,10 @@ impl<'a> Checker<'a> {
             Some("system") => {
                 let message = "messages: Unexpected role \"system\". The Messages API accepts a top-level \
                                `system` parameter, not \"system\" as an input message role.";
+                if self.model.is_some_and(model::Version::takes_system_messages) {
+                    // Their place and content are judged by rules that differ from model to model.
+                    return self.note("ANT-16", format!("{path}.role"), message);
+                }
                 self.refuse("ANT-16", format!("{path}.role"), message);
                 Place::User
             }
@@ -396,7 +439,10 @@ impl<'a> Checker<'a> {
                 Place::User
             }
         };
-        self.only_fields(fields, &["role", "content"], &path);
+        for field in fields.keys().filter(|field| !["role", "content"].contains(&field.as_str())) {
+            let path = format!("{path}.{field}");
+            self.refuse("ANT-29", &*path, format!("{path}: Extra inputs are not permitted"));
+        }
         let content = format!("{path}.content");
         match fields.get("content") {
             Some(Value::String(text)) if !text.is_empty() => self.text(text, &content),
@@ -656,8 +702,12 @@ impl<'a> Checker<'a> {
         self.refuse("ANT-schema", path, format!("{path}: {reason}"));
     }
 
+    fn note(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
+        self.verdict.notes.push(Violation::new(rule, path, message));
+    }
+
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -691,5 +741,4 @@ fn is_space(c: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

@@ -4,11 +4,17 @@
 //! is refused, and so is `null` in a known field. Block types that it does not know are let through, since
 //! models bring their own.
 
+mod settings;
+
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 const MAX_WORD: usize = 64;
 const MAX_INPUT_NESTING: usize = 128;
@@ -26,15 +32,15 @@ const VIDEO_FORMATS: &[&str] = &["mkv", "mov", "mp4", "webm", "flv", "mpeg", "mp
 /// Tells every reason why Bedrock's Converse API would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then message by message.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "BED-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(_) => checker.refuse("BED-schema", "body", "The request body must be a JSON object"),
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 /// A message reduced to what the rules between messages look at.
@@ -78,13 +84,15 @@ struct Media<'a> {
 
 #[derive(Default)]
 struct Checker<'a> {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
     media: Media<'a>,
 }
 
 /// The request and the rules between its messages.
 impl<'a> Checker<'a> {
     fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.settings(fields);
         self.system(fields.get("system"));
         let declares_tools = self.tool_config(fields.get("toolConfig"));
         let messages = match fields.get("messages") {
@@ -93,7 +101,7 @@ impl<'a> Checker<'a> {
             None => return self.constraint("messages", "Member must not be null"),
         };
         let turns: Vec<Turn> = messages.iter().map(Turn::read).collect();
-        if !declares_tools && turns.iter().any(Turn::uses_tools) {
+        if self.scope != Scope::Messages && !declares_tools && turns.iter().any(Turn::uses_tools) {
             let message =
                 "The toolConfig field must be defined when using toolUse and toolResult content blocks.";
             self.refuse("BED-06", "toolConfig", message);
@@ -114,6 +122,12 @@ impl<'a> Checker<'a> {
             let message = "A conversation must end with a user message. Try again with a conversation that \
                            ends with a user message.";
             self.refuse("BED-05", format!("messages.{}", turns.len() - 1), message);
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            self.refuse("BED-schema", fault.path.clone(), words::aws(&fault));
         }
     }
 
@@ -628,7 +642,7 @@ impl<'a> Checker<'a> {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -687,5 +701,4 @@ fn is_space(c: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

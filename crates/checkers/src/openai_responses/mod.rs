@@ -4,11 +4,17 @@
 //! Shares nothing with the codec of this dialect and never patches a body. Calls that the provider runs itself
 //! and item types that are not known here are let through, since both grow by the month.
 
+mod settings;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 const MAX_CALL_ID: usize = 64;
 const MAX_ITEM_ID: usize = 64;
@@ -29,18 +35,18 @@ const ANSWERED: [&str; 6] = [
 /// Tells every reason why the Responses API would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then item by item.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "RSP-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(other) => {
             let message = format!("Invalid body: expected an object, but got {} instead.", kind_of(other));
             checker.refuse("RSP-schema", "body", message);
         }
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 /// Whose words a list of parts holds, which decides the types they may have.
@@ -55,7 +61,8 @@ type Call<'a> = (&'a str, &'a str);
 
 #[derive(Default)]
 struct Checker<'a> {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
     item_ids: HashSet<&'a str>,
     call_ids: HashSet<&'a str>,
     /// Where the last output stands that could answer a call.
@@ -69,6 +76,7 @@ struct Checker<'a> {
 /// The request and the rules between its items.
 impl<'a> Checker<'a> {
     fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.settings(fields);
         match fields.get("instructions") {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => self.text(text, "instructions"),
@@ -83,6 +91,12 @@ impl<'a> Checker<'a> {
             Some(Value::Array(items)) => self.items(items),
             Some(other) => self.invalid_type("input", "one of a string or array of objects", other),
             None => self.missing("input"),
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            self.refuse("RSP-schema", fault.path.clone(), words::openai(&fault));
         }
     }
 
@@ -581,7 +595,7 @@ impl<'a> Checker<'a> {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -688,5 +702,4 @@ fn bracketed(path: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

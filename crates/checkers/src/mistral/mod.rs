@@ -4,11 +4,17 @@
 //! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
 //! is refused.
 
+mod settings;
+
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 const CALL_ID_LENGTH: usize = 9;
 const MAX_NAME: usize = 64;
@@ -16,15 +22,15 @@ const MAX_NAME: usize = 64;
 /// Tells every reason why Mistral's chat API would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then message by message.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "MIS-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(_) => checker.schema("body", "Input should be a valid dictionary"),
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +93,8 @@ impl Role {
 
 #[derive(Default)]
 struct Checker<'a> {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
     /// The ids of the calls whose results are being read.
     expected: HashSet<&'a str>,
     /// Those of them that have been answered.
@@ -97,6 +104,7 @@ struct Checker<'a> {
 /// The request and the rules between its messages.
 impl<'a> Checker<'a> {
     fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.settings(fields);
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields.get("tool_choice"), &names);
         let messages = match fields.get("messages") {
@@ -120,6 +128,12 @@ impl<'a> Checker<'a> {
             }
         }
         self.last_role(messages);
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            self.refuse("MIS-schema", fault.path.clone(), words::pydantic(&fault));
+        }
     }
 
     fn count(&mut self, messages: &[Value]) {
@@ -462,7 +476,7 @@ impl Checker<'_> {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -475,5 +489,4 @@ fn is_filled(value: &Value) -> bool {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

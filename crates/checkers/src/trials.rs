@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::violation::Violation;
+use crate::Violation;
 
 /// A checker.
 type Check = fn(&[u8]) -> Vec<Violation>;

@@ -4,20 +4,26 @@
 //! Shares nothing with the codec of this dialect and never patches a body. As in Go, a `null` in an optional
 //! field is the same as none.
 
+mod settings;
+
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 const MAX_ARGUMENT_NESTING: usize = 128;
 
 /// Tells every reason why a request body should not be sent to Ollama; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then message by message.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "OLL-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(other) => {
@@ -25,19 +31,21 @@ pub fn check(body: &[u8]) -> Vec<Violation> {
                 format!("json: cannot unmarshal {} into Go value of type api.ChatRequest", kind_of(other));
             checker.refuse("OLL-schema", "body", message);
         }
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 #[derive(Default)]
 struct Checker {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
 }
 
 /// The request and the rules between its messages.
 impl Checker {
     fn request(&mut self, fields: &Map<String, Value>) {
+        self.settings(fields);
         self.tools(fields.get("tools"));
         let messages = match fields.get("messages") {
             Some(Value::Array(messages)) if !messages.is_empty() => messages,
@@ -62,6 +70,14 @@ impl Checker {
                 let following = messages[i + 1..].iter().take_while(|next| next["role"] == "tool").count();
                 answers = i + 1..i + 1 + following;
                 self.calls_are_answered_next(i, calls_of(message), &messages[answers.clone()]);
+            }
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            if fault.what != shape::What::Unknown {
+                self.refuse("OLL-schema", fault.path.clone(), words::go(&fault));
             }
         }
     }
@@ -246,7 +262,7 @@ impl Checker {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -288,5 +304,4 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

@@ -1,14 +1,20 @@
 //! The strict checker of OpenAI Chat Completions request bodies: an oracle that answers as the strictest
 //! known server would, for tests and for `check --for`. Judges the `OAC-…` rules and `VLL-01`.
 //! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
-//! is refused. Unknown fields of a message are let through, since compatible servers add their own.
+//! is refused. Unknown fields of a message are a note, since compatible servers add their own.
+
+mod settings;
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, nesting, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, nesting, read_body},
+    words,
+};
 
 const MAX_CALL_ID: usize = 40;
 const MAX_CALLS: usize = 128;
@@ -20,18 +26,18 @@ const MAX_ARGUMENT_NESTING: usize = 128;
 /// Tells every reason why a Chat Completions server would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then message by message.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "OAC-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(other) => {
             let message = format!("Invalid body: expected an object, but got {} instead.", kind_of(other));
             checker.refuse("OAC-schema", "body", message);
         }
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +63,8 @@ impl Role {
 
 #[derive(Default)]
 struct Checker<'a> {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
     /// Where each call id was first used.
     call_ids: HashMap<&'a str, usize>,
     /// Calls of the assistant message whose results are being read, as far as they are unanswered.
@@ -69,6 +76,7 @@ struct Checker<'a> {
 /// The request and the rules between its messages.
 impl<'a> Checker<'a> {
     fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.settings(fields);
         for legacy in ["functions", "function_call"] {
             if fields.contains_key(legacy) {
                 self.refuse("OAC-13", legacy, format!("'{legacy}' is deprecated in favor of 'tools'"));
@@ -89,6 +97,39 @@ impl<'a> Checker<'a> {
             }
             self.calls_are_answered_next(i, messages);
             self.result_answers_a_call(i, message);
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            let elsewhere = settings::ELSEWHERE.contains(&fault.path.as_str());
+            let (path, message) = (fault.path.clone(), words::openai(&fault));
+            if fault.what == shape::What::Unknown && elsewhere {
+                self.verdict.notes.push(Violation::new("OAC-schema", path, message));
+            } else {
+                self.refuse("OAC-schema", path, message);
+            }
+        }
+        let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+        if given("stream_options") && fields.get("stream") != Some(&Value::Bool(true)) {
+            let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
+            self.refuse("OAC-schema", "stream_options", message);
+        }
+        if given("parallel_tool_calls") && !given("tools") {
+            let message = "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed \
+                           when 'tools' are specified.";
+            self.refuse("OAC-schema", "parallel_tool_calls", message);
+        }
+        if given("max_tokens") && given("max_completion_tokens") {
+            let message =
+                "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
+            self.refuse("OAC-schema", "max_tokens", message);
+        }
+        let format = fields.get("response_format").map_or(&Value::Null, |format| &format["type"]);
+        if given("response_format")
+            && !["text", "json_object", "json_schema"].iter().any(|known| format == known)
+        {
+            self.invalid_value("response_format.type", format, "'text', 'json_object' and 'json_schema'");
         }
     }
 
@@ -215,6 +256,11 @@ impl<'a> Checker<'a> {
         if fields.contains_key("function_call") {
             let message = format!("Invalid '{}': deprecated in favor of 'tool_calls'.", bracketed(&path));
             self.refuse("OAC-13", format!("{path}.function_call"), message);
+        }
+        for field in fields.keys().filter(|field| !settings::MESSAGE.contains(&field.as_str())) {
+            let path = format!("{path}.{field}");
+            let message = format!("Unknown parameter: '{}'.", bracketed(&path));
+            self.verdict.notes.push(Violation::new("OAC-schema", path, message));
         }
         let Some(role) = Role::of(message) else {
             return self.foreign_role(&message["role"], &format!("{path}.role"));
@@ -474,7 +520,7 @@ impl Checker<'_> {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -521,5 +567,4 @@ fn bracketed(path: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

@@ -4,11 +4,17 @@
 //! the rulebook leaves unsure is refused. The API reads JSON as protocol buffers do: a field may be written
 //! `functionCall` or `function_call`, null is absence, and a field it does not know is an error.
 
+mod settings;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::wire::violation::{Violation, read_body};
+use crate::{
+    Scope, Verdict, shape,
+    violation::{Violation, read_body},
+    words,
+};
 
 const MAX_NAME: usize = 64;
 /// How deep arguments and responses may be nested; the rulebook only says that there is a limit.
@@ -32,18 +38,18 @@ const BESIDE_DATA: [&str; 5] =
 /// Tells every reason why the Gemini API would refuse a request body; none means it is accepted.
 ///
 /// The order is that of the document: first the settings of the request, then content by content.
-pub fn check(body: &[u8]) -> Vec<Violation> {
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
     let request = read_body(body, "GEM-schema");
-    let mut checker = Checker::default();
+    let mut checker = Checker { scope, ..Checker::default() };
     match &request {
         Ok(Value::Object(fields)) => checker.request(fields),
         Ok(_) => {
             let message = "Invalid JSON payload received. Root element must be a message.";
             checker.refuse("GEM-schema", "body", message);
         }
-        Err(violation) => checker.violations.push(violation.clone()),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
     }
-    checker.violations
+    checker.verdict
 }
 
 /// What a content is to its neighbours.
@@ -104,12 +110,14 @@ impl<'a> End<'a> {
 
 #[derive(Default)]
 struct Checker {
-    violations: Vec<Violation>,
+    scope: Scope,
+    verdict: Verdict,
 }
 
 /// The request and the rules between its contents.
 impl Checker {
     fn request(&mut self, fields: &Map<String, Value>) {
+        self.settings(fields);
         self.one_spelling(fields, "body");
         if let Some(system) = named(fields, "systemInstruction") {
             self.system(system);
@@ -143,6 +151,12 @@ impl Checker {
             let message =
                 "Please ensure that multiturn requests ends with a user role or a function response.";
             self.refuse("GEM-06", format!("contents.{}", turns.len() - 1), message);
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, camel) {
+            self.refuse("GEM-schema", fault.path.clone(), words::google(&fault));
         }
     }
 
@@ -546,7 +560,7 @@ impl Checker {
     }
 
     fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation::new(rule, path, message));
+        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -660,5 +674,4 @@ fn bracketed(path: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "checker_tests.rs"]
 mod tests;

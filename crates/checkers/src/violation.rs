@@ -1,7 +1,4 @@
-//! The verdict of the request-body checkers, and the reading of bytes into JSON with which each of them
-//! starts. Knows no dialect; must not be used by a codec for anything but passing violations on, so that the
-//! checkers stay independent of what they judge. The rules are in `anthropic/checker.rs` and
-//! `openai_chat/checker.rs`.
+//! One reason for a refusal, and the reading of bytes into JSON with which every checker starts. Knows no dialect.
 
 use std::fmt;
 
