@@ -10,7 +10,9 @@ use crate::{
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, jsonl, markdown, turns,
+        claude_code, codex, jsonl, markdown,
+        resend::Resent,
+        turns,
         writing::{Writing, Written},
     },
     wire::TooLarge,
@@ -29,6 +31,16 @@ pub struct Format {
     pub read: Option<Reading>,
     /// How a conversation is written in it.
     pub write: Option<Write>,
+    /// The agent that writes such files, and what it would send on resuming one.
+    pub agent: Option<Agent>,
+}
+
+/// An agent that keeps its sessions in a format.
+pub struct Agent {
+    /// What people call it.
+    pub name: &'static str,
+    /// The messages that it would send on resuming a session.
+    pub resend: fn(&Session) -> Resent,
 }
 
 /// How conversations are read from a format.
@@ -55,6 +67,7 @@ pub const FORMATS: &[Format] = &[
             lines: true,
         }),
         write: Some(claude_code::write),
+        agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
     },
     Format {
         name: codex::FORMAT,
@@ -66,6 +79,7 @@ pub const FORMATS: &[Format] = &[
             lines: true,
         }),
         write: Some(codex::write),
+        agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
         name: turns::FORMAT,
@@ -77,6 +91,7 @@ pub const FORMATS: &[Format] = &[
             lines: true,
         }),
         write: Some(turns::write),
+        agent: None,
     },
     Format {
         name: jsonl::FORMAT,
@@ -88,6 +103,7 @@ pub const FORMATS: &[Format] = &[
             lines: true,
         }),
         write: Some(jsonl::write),
+        agent: None,
     },
     Format {
         name: "openai-chat",
@@ -99,6 +115,7 @@ pub const FORMATS: &[Format] = &[
             lines: false,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "openai-responses",
@@ -110,6 +127,7 @@ pub const FORMATS: &[Format] = &[
             lines: false,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "anthropic",
@@ -121,6 +139,7 @@ pub const FORMATS: &[Format] = &[
             lines: false,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "gemini",
@@ -132,12 +151,14 @@ pub const FORMATS: &[Format] = &[
             lines: false,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: markdown::FORMAT,
         about: "for people: what was said, called and answered",
         read: None,
         write: Some(markdown::write),
+        agent: None,
     },
 ];
 

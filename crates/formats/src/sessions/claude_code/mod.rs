@@ -6,12 +6,14 @@
 
 mod lines;
 mod read;
+mod resend;
 mod tree;
 mod write;
 
 use rejoin_record::json::{Doc, Kind, Value};
 
 pub(crate) use read::{read, read_stream};
+pub(crate) use resend::resend;
 pub(crate) use write::write;
 
 /// The name of the format.

@@ -123,17 +123,15 @@ impl<'c> Rollout<'c> {
             return Err(ReadError::NoConversation("no line of it is a rollout's"));
         }
         let refused = |why: &'static str, place: Position| {
-            Finding::new(Rule::DamagedEntry, place, Action::Kept).because(why)
+            Finding::new(Rule::CannotBeOpened, place, Action::Kept).because(why)
         };
         if self.meta.as_ref().is_some_and(|meta| meta.paginated) && !self.last_has_ordinal {
             let at = Position { line: Some(self.lines), ..Position::default() };
-            self.assembler
-                .findings
-                .push(refused("the last line has no number, and Codex refuses to go on", at));
+            self.assembler.findings.push(refused("the last line has no number", at));
         }
         if self.first_is_meta == Some(false) {
             let at = Position { line: Some(1), ..Position::default() };
-            let why = "it does not begin with the session's metadata, and Codex refuses to go on";
+            let why = "it does not begin with the session's metadata";
             self.assembler.findings.push(refused(why, at));
         }
         let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
@@ -301,8 +299,8 @@ impl LineReader for Rollout<'_> {
             && self.meta.is_none()
             && let Some(why) = payload.and_then(|payload| refused_meta(root, payload))
         {
-            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::Kept);
-            self.assembler.findings.push(finding.because(format!("{why}, and Codex refuses to go on")));
+            let finding = Finding::new(Rule::CannotBeOpened, at(line.place), Action::Kept);
+            self.assembler.findings.push(finding.because(why));
         }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
