@@ -53,7 +53,7 @@ pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<S
         let mut whole = io::Cursor::new(bytes).chain(source);
         let stream =
             Stream { name: path, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
-        let read = (reading.read_stream)(stream).map_err(unreadable)?;
+        let read = reading.read_stream(stream).map_err(unreadable)?;
         return Ok((nothing(), read));
     }
     let mut input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
@@ -78,7 +78,12 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::NoConversation(_) if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")
         }
-        ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
+        ReadError::MostlyUnread { .. } if from.is_some() => {
+            format!("leave `--from` out, or try another of {formats}")
+        }
+        ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
+            format!("rejoin reads {formats}")
+        }
         ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),

@@ -7,6 +7,7 @@
 //! To add a dialect, add a folder under `wire/` and a line to `wire/registry.rs`; to add a session format, a line to
 //! `sessions/registry.rs`.
 
+pub mod accounting;
 mod chat;
 pub mod context;
 pub mod convert;

@@ -132,7 +132,7 @@ fn kept(session: &Session) -> Vec<String> {
     let mut all: Vec<String> = session.messages.iter().flat_map(|message| items(message)).collect();
     for aside in &session.set_aside {
         match &aside.what {
-            Aside::Raw(text) => all.push(text.to_string()),
+            Aside::Raw(text) | Aside::Unknown(text) => all.push(text.to_string()),
             Aside::Hidden(message, _) => all.extend(items(message)),
             _ => {}
         }

@@ -349,6 +349,6 @@ fn lines_are_read_as_they_come() {
     let mut source = std::io::BufReader::with_capacity(7, text.as_bytes());
     let reading = sessions::named("codex").unwrap().read.as_ref().unwrap();
     let stream = Stream { name: "x", source: &mut source, companions: None };
-    let session = (reading.read_stream)(stream).unwrap().remove(0);
+    let session = reading.read_stream(stream).unwrap().remove(0);
     assert_eq!(texts(&session), ["one"]);
 }

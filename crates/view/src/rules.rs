@@ -61,6 +61,7 @@ rules! {
     CannotBeOpened = "cannot-be-opened", Error, "the agent that wrote the session would refuse to open it";
     TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
+    UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";

@@ -173,15 +173,16 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
             let mut builder = Builder::new(&format!("{}#{number}", input.name), shape, None);
-            // What stands around the list is no part of a request.
-            let around = render::with_field(holder.raw(), name, "[]");
-            let place = Place { index: 0, offset: holder.start(), line: None };
-            let what = Aside::Raw(Text::from(around));
-            builder.session.set_aside.push(SetAside { place, after: 0, what });
+            builder.around(holder, name);
             list.items().for_each(|item| builder.add(item, &input.text, 0, None));
             builder.finish()
         });
-        return Ok(sessions.collect());
+        let mut sessions: Vec<Session> = sessions.collect();
+        // What stands beside all of them is kept with the first.
+        if let Some(first) = sessions.first_mut() {
+            first.set_aside.splice(0..0, within::beside(root));
+        }
+        return Ok(sessions);
     }
     // More text after a complete value: one value a line.
     let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
@@ -209,6 +210,11 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
         return Err(not_json(error));
     }
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
+    if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
+        let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
+        let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
+        builder.around(root, &name);
+    }
     if let Some(at) = input.replaced_at {
         let at = Position { line: Some(input.line_of(at)), ..Position::default() };
         builder.session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
@@ -343,7 +349,12 @@ impl<'n, S: Shape> Lines<'n, S> {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
         let own = Input { name, text: Arc::from(root.raw()), replaced_at: None, companions: None };
-        for mut session in read(&own, self.shape).unwrap_or_default() {
+        let Ok(sessions) = read(&own, self.shape) else {
+            // It has a list, and there are no messages in it.
+            let message = self.builder().keep(Aside::Unknown(Text::new(root.raw())), start);
+            return self.damaged(Some(message), Some(String::from("it is not a conversation")));
+        };
+        for mut session in sessions {
             let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
             for place in session.places.iter_mut().chain(aside) {
                 place.offset += start + root.start();
@@ -375,18 +386,21 @@ impl<'n, S: Shape> Lines<'n, S> {
     }
 
     fn finish(mut self) -> Result<Vec<Session>, ReadError> {
-        match self.single.filter(|builder| !builder.session.messages.is_empty()) {
-            Some(mut builder) => {
+        match self.single {
+            Some(mut builder) if !builder.session.messages.is_empty() => {
                 builder.session.findings.extend(self.damage);
                 self.sessions.push(builder.finish());
             }
-            // Damage between conversations belongs to the one before it.
-            None => {
+            // What stands between conversations belongs to the one before it.
+            single => {
                 if let Some(last) = self.sessions.last_mut() {
                     last.findings.extend(self.damage.into_iter().map(|mut finding| {
                         finding.at.message = None;
                         finding
                     }));
+                    let after = last.messages.len();
+                    let aside = single.into_iter().flat_map(|builder| builder.session.set_aside);
+                    last.set_aside.extend(aside.map(|item| SetAside { after, ..item }));
                 }
             }
         }
@@ -511,7 +525,7 @@ impl<S: Shape> Builder<S> {
     fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize, line: Option<usize>) {
         let index = self.next;
         let Some(read) = self.reader.read(item, buffer, self.session.messages.len()) else {
-            self.set_aside(item.raw(), item.start() + shift);
+            self.keep(Aside::Unknown(Text::new(item.raw())), item.start() + shift);
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             self.session.findings.push(finding.because("it is not a message"));
             return;
@@ -528,16 +542,25 @@ impl<S: Shape> Builder<S> {
         }
     }
 
-    /// Keeps what is no message, and gives the number it has in the source.
+    /// Keeps what cannot be read, and gives the number it has in the source.
     fn set_aside(&mut self, text: &str, offset: usize) -> usize {
+        self.keep(Aside::Raw(Text::new(text)), offset)
+    }
+
+    /// Keeps what is no message, and gives the number it has in the source.
+    fn keep(&mut self, what: Aside, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
-        self.session.set_aside.push(SetAside {
-            place: Place { index, offset, line: None },
-            after: self.session.messages.len(),
-            what: Aside::Raw(Text::new(text)),
-        });
+        let place = Place { index, offset, line: None };
+        self.session.set_aside.push(SetAside { place, after: self.session.messages.len(), what });
         index
+    }
+
+    /// Keeps what stands around a list that is no part of a request.
+    fn around(&mut self, holder: Value<'_>, list: &str) {
+        let place = Place { index: 0, offset: holder.start(), line: None };
+        let what = within::around(render::with_field(holder.raw(), list, "[]"));
+        self.session.set_aside.push(SetAside { place, after: 0, what });
     }
 
     fn finish(mut self) -> Session {

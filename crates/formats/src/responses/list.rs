@@ -125,7 +125,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         } else if chained && answers_elsewhere(item, &called) {
             assembler.add_as_it_is(item, &source);
         } else if !assembler.add(item, &source) {
-            assembler.aside(place, Aside::Raw(Text::new(item.raw())));
+            assembler.aside(place, Aside::Unknown(Text::new(item.raw())));
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             assembler.findings.push(finding.because("it is not an item"));
         }

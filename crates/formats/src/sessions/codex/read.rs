@@ -3,7 +3,7 @@
 use std::{collections::HashSet, io::Cursor};
 
 use rejoin_record::{
-    Message, Raw, Text,
+    Message, Raw, Role, Text,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -147,11 +147,19 @@ impl<'c> Rollout<'c> {
         let own_id = self.meta.as_ref().and_then(|meta| meta.id.clone());
         let first = self.assembler.messages.first().and_then(|message| message.native.as_ref());
         let id = derive_id(FORMAT, own_id.as_deref(), name, first.map(|native| &native.raw));
-        Ok(self.assembler.into_session(FORMAT, id, context))
+        let mut session = self.assembler.into_session(FORMAT, id, context);
+        if !anything_said(&session) {
+            session.set_aside.iter_mut().for_each(|item| doubt_event(&mut item.what));
+        }
+        Ok(session)
     }
 
     fn raw(&mut self, line: &Line) {
         self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
+    }
+
+    fn unknown(&mut self, line: &Line) {
+        self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
     }
 
     fn meta(&mut self, line: &Line, payload: Value<'_>) {
@@ -246,7 +254,7 @@ impl<'c> Rollout<'c> {
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
         let source = self.source(line, 0, line.text.len(), time);
         if !self.assembler.add(item, &source) {
-            self.raw(line);
+            self.unknown(line);
         }
     }
 
@@ -320,11 +328,15 @@ impl LineReader for Rollout<'_> {
                         paginated: false,
                     });
                     self.model = text_of(root, "model");
+                    self.raw(line);
+                } else if root.get("record_type").is_some() || kind == "session_start" {
+                    self.raw(line);
+                } else {
+                    self.unknown(line);
                 }
-                self.raw(line);
             }
             // A line of a type that is not known, or an item without its envelope.
-            (None, _) if root.get("payload").is_some() => self.raw(line),
+            (None, _) if root.get("payload").is_some() => self.unknown(line),
             (None, _) => self.item(line, root, time),
         }
     }
@@ -337,6 +349,29 @@ impl LineReader for Rollout<'_> {
 
     fn found(&mut self, finding: Finding) {
         self.assembler.findings.push(finding);
+    }
+}
+
+/// Whether a person or a model says anything in the items.
+fn anything_said(session: &Session) -> bool {
+    let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
+        Aside::Hidden(message, _) => Some(message),
+        _ => None,
+    });
+    let mut messages = session.messages.iter().chain(hidden);
+    messages.any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
+}
+
+/// Events show again what the items say. In a rollout without items, their words are nowhere else.
+fn doubt_event(what: &mut Aside) {
+    let Aside::Raw(line) = &*what else { return };
+    let shows = Doc::parse(line).is_ok_and(|doc| {
+        let payload = doc.root().and_then(|root| root.get("payload"));
+        let kind = payload.and_then(|payload| payload.get("type")).and_then(Value::as_str);
+        kind.is_some_and(|kind| matches!(&*kind, "user_message" | "agent_message"))
+    });
+    if shows {
+        *what = Aside::Unknown(line.clone());
     }
 }
 
