@@ -17,6 +17,15 @@ use crate::{beside::Beside, failure::Failure};
 
 /// Reads the conversations of a file, or of standard input for `-`.
 pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
+    let (input, sessions) = read_input(place, from)?;
+    Ok((input, sessions?))
+}
+
+/// Reads a file or standard input, and the conversations in it if there are any.
+pub fn read_input(
+    place: impl AsRef<Path>,
+    from: Option<&str>,
+) -> Result<(Input, Result<Vec<Session>, Failure>), Failure> {
     let place = place.as_ref();
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
@@ -54,12 +63,12 @@ pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<S
         let stream =
             Stream { name: path, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
         let read = reading.read_stream(stream).map_err(unreadable)?;
-        return Ok((nothing(), read));
+        return Ok((nothing(), Ok(read)));
     }
     let mut input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
     drop(bytes);
     input.companions = beside.map(|beside| Arc::new(beside) as _);
-    let read = sessions::read(&input, format).map_err(unreadable)?;
+    let read = sessions::read(&input, format).map_err(unreadable);
     Ok((input, read))
 }
 

@@ -20,7 +20,7 @@ pub mod sessions;
 pub mod wire;
 
 pub use context::Context;
-pub use convert::{ConvertError, Converted, Target, convert};
+pub use convert::{Choice, ConvertError, Converted, Target, convert, convert_with};
 pub use draft::Draft;
 pub use input::Input;
 pub use session::{ReadError, Session};

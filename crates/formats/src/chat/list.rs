@@ -210,6 +210,7 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
         return Err(not_json(error));
     }
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
+    builder.session.context.bare_list = body.is_none();
     if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
         let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
         let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
