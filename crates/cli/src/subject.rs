@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use rejoin::{
-    ConversationId, Dialect, Finding, Input, Position, Rule, Session,
+    ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session,
     engine::Mode,
     record::{
         Entry,
         json::{Doc, Kind},
     },
+    sessions,
 };
 
 use crate::{
@@ -33,8 +34,10 @@ pub struct Subject {
     lines: Lines,
     /// The entries of a stored one.
     pub record: Option<Vec<Entry>>,
-    /// The dialect that was named as the format of the file.
+    /// The dialect that was named as the format of the file, or that a request has whose text was not understood.
     named: Option<Dialect>,
+    /// Why no conversation was read from a request.
+    pub unread: Option<ReadError>,
 }
 
 /// The bytes of a request, or of a list of messages.
@@ -75,10 +78,20 @@ impl Subject {
 
     fn of_file(path: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
         let (input, sessions) = source::read_input(path, reading.from)?;
-        let named = reading.from.and_then(|from| from.parse().ok());
+        let mut named = reading.from.and_then(|from| from.parse().ok());
+        let mut unread = None;
         let sessions = match sessions {
-            Err(_) if reading.bodies && named.is_some() && is_object(&input.text) => Vec::new(),
-            sessions => sessions?,
+            Ok(sessions) => sessions,
+            Err(error) => {
+                if let ReadError::MostlyUnread { .. } = &error {
+                    named = named.or_else(|| dialect_of_request(&input.text));
+                }
+                if !reading.bodies || named.is_none() || !is_object(&input.text) {
+                    return Err(source::unreadable(path, &error, reading.from));
+                }
+                unread = Some(error);
+                Vec::new()
+            }
         };
         if reading.mode == Mode::Strict {
             let findings = sessions.iter().flat_map(|session| &session.findings);
@@ -97,6 +110,7 @@ impl Subject {
             lines: Lines::default(),
             record: None,
             named,
+            unread,
         })
     }
 
@@ -112,6 +126,7 @@ impl Subject {
             lines,
             record: Some(recorded.entries),
             named: None,
+            unread: None,
         })
     }
 
@@ -149,6 +164,13 @@ impl Subject {
 
 /// Stands for bytes that are no text: no server reads them as JSON either.
 const NOT_TEXT: &[u8] = b"\xff";
+
+/// The dialect of a text that is a request by its fields, whatever its messages look like.
+fn dialect_of_request(text: &str) -> Option<Dialect> {
+    let doc = Doc::parse(text).ok()?;
+    doc.root()?.given("model")?;
+    sessions::detect(text)?.name.parse().ok()
+}
 
 fn is_object(text: &str) -> bool {
     Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
