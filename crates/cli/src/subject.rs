@@ -83,9 +83,7 @@ impl Subject {
         let sessions = match sessions {
             Ok(sessions) => sessions,
             Err(error) => {
-                if let ReadError::MostlyUnread { .. } = &error {
-                    named = named.or_else(|| dialect_of_request(&input.text));
-                }
+                named = named.or_else(|| dialect_of_request(&input.text));
                 if !reading.bodies || named.is_none() || !is_object(&input.text) {
                     return Err(source::unreadable(path, &error, reading.from));
                 }
@@ -168,8 +166,16 @@ const NOT_TEXT: &[u8] = b"\xff";
 /// The dialect of a text that is a request by its fields, whatever its messages look like.
 fn dialect_of_request(text: &str) -> Option<Dialect> {
     let doc = Doc::parse(text).ok()?;
-    doc.root()?.given("model")?;
-    sessions::detect(text)?.name.parse().ok()
+    let root = doc.root()?;
+    root.given("model")?;
+    let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
+    let by_its_list = || match () {
+        () if list("input") => Some(Dialect::OpenAiResponses),
+        () if list("messages") => Some(Dialect::OpenAiChat),
+        () => None,
+    };
+    let detected = sessions::detect(text).and_then(|format| format.name.parse().ok());
+    detected.or_else(by_its_list)
 }
 
 fn is_object(text: &str) -> bool {

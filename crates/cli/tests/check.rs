@@ -4,8 +4,13 @@
 
 mod support;
 
+use proptest::{
+    strategy::{Strategy as _, ValueTree as _},
+    test_runner::TestRunner,
+};
 use serde_json::{Value, json};
 use support::Home;
+use testkit::bodies::{Shape, body};
 
 /// The exit code of `check` with these arguments on a body, and its report.
 fn check(home: &Home, body: &str, arguments: &[&str]) -> (i32, Value) {
@@ -167,4 +172,88 @@ fn convert_says_what_the_provider_still_refuses() {
         let sent: Value = serde_json::from_str(&home.out(&["convert", &file, "--to", dialect])).unwrap();
         assert_eq!(sent.pointer(place), Some(&77.into()), "{dialect}: {sent}");
     }
+}
+
+/// The verdict of the binary on many bodies is the checker's, whether the dialect is named or told by the content, on bodies
+/// that are broken in every way, on the fixtures, and on what `convert` makes of them.
+#[test]
+fn check_and_the_checker_never_disagree() {
+    let home = Home::new("sqlite");
+    let mut runner = TestRunner::deterministic();
+    for shape in Shape::ALL {
+        let name = shape.name();
+        let mut bodies: Vec<String> = (0..60)
+            .map(|number| {
+                let json = body(shape).new_tree(&mut runner).unwrap().current().json;
+                // Half of them name what only a caller can choose.
+                let settings = if name == "anthropic" {
+                    r#"{"model":"m","max_tokens":4000,"#
+                } else {
+                    r#"{"model":"m","#
+                };
+                if number % 2 == 0 && json.starts_with('{') { json.replacen('{', settings, 1) } else { json }
+            })
+            .collect();
+        let fixtures =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../checkers/fixtures").join(name);
+        for fixture in std::fs::read_dir(fixtures).unwrap() {
+            bodies.push(std::fs::read_to_string(fixture.unwrap().path()).unwrap());
+        }
+        let named = |number: usize, what: &str| format!("{name}/{number}-{what}.json");
+        let files: Vec<String> =
+            bodies.iter().enumerate().map(|(number, body)| home.file(&named(number, "body"), body)).collect();
+        assert_agreement(&home, &files, &["--from", name]);
+        assert_agreement(&home, &files, &[]);
+        // Both directions: what was mended is accepted, by the checker and by `check`.
+        let mended: Vec<String> = files
+            .iter()
+            .enumerate()
+            .step_by(8)
+            .map(|(number, file)| {
+                let body = home.out(&[
+                    "convert",
+                    file,
+                    "--from",
+                    name,
+                    "--to",
+                    name,
+                    "--model",
+                    "m",
+                    "--max-tokens",
+                    "4000",
+                ]);
+                home.file(&named(number, "mended"), body)
+            })
+            .collect();
+        for verdict in assert_agreement(&home, &mended, &["--from", name]) {
+            assert!(verdict, "{name}: a mended body is refused");
+        }
+    }
+}
+
+/// Compares the verdicts of the binary with the checker's, and gives them.
+fn assert_agreement(home: &Home, files: &[String], arguments: &[&str]) -> Vec<bool> {
+    let mut all = vec!["check", "--json"];
+    all.extend(arguments);
+    all.extend(files.iter().map(String::as_str));
+    let ran = home.run(&all);
+    let reports: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut verdicts = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
+        let Some(report) = reports.iter().find(|report| report["path"] == file.as_str()) else {
+            // Only what names no model, or a list that holds no message, may be taken for something else.
+            let request =
+                bytes.starts_with(b"{\"model\"") || (bytes.starts_with(b"{") && !arguments.is_empty());
+            assert!(!request, "{file} has no report: {}\n{}", ran.err, String::from_utf8_lossy(&bytes));
+            continue;
+        };
+        let dialect = report["for"].as_str().unwrap_or_else(|| panic!("{file} is no body: {report}"));
+        let verdict = rejoin::checkers::named(dialect).unwrap().check(&bytes);
+        assert_eq!(report["accepted"], verdict.accepts(), "{file} {report}\n{verdict:#?}");
+        let read = rules(report, "warning").is_empty();
+        assert_eq!(report["sound"], verdict.accepts() && read, "{file} {report}");
+        verdicts.push(verdict.accepts());
+    }
+    verdicts
 }
