@@ -18,6 +18,7 @@ pub use blocks::is_image_type;
 pub(crate) use blocks::{document_source, is_base64};
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
+pub(crate) use within::holds_speech;
 
 /// Fields that programs keep beside the content of a message.
 pub(crate) const KNOWN: &[Known] = &[

@@ -3,7 +3,7 @@
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
-    accounting::{Asked, Known, account, likeness},
+    accounting::{Known, Refuse, account, likeness},
     chat::{self, Style, list},
     convert::{ConvertError, Converted, repaired},
     gemini,
@@ -42,6 +42,8 @@ pub struct Reading {
     stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is always a file of lines, which needs not be one text to be read.
     pub lines: bool,
+    /// Whether it is our own record, which keeps what other formats could not place.
+    pub own: bool,
     /// Fields that the reader knows and that hold no words of the conversation.
     pub known: &'static [Known],
 }
@@ -52,7 +54,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, or most of its text was not understood.
     pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
-        account((self.text)(input)?, Asked::ByLooks)
+        account((self.text)(input)?, self.refuse(Refuse::AnyFile))
     }
 
     /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
@@ -60,7 +62,11 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
     pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-        account((self.stream)(stream)?, Asked::ByLooks)
+        account((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+    }
+
+    fn refuse(&self, refuse: Refuse) -> Refuse {
+        if self.own { Refuse::Nothing } else { refuse }
     }
 }
 
@@ -74,6 +80,7 @@ pub const FORMATS: &[Format] = &[
             text: claude_code::read,
             stream: claude_code::read_stream,
             lines: true,
+            own: false,
             known: claude_code::KNOWN,
         }),
         write: Some(claude_code::write),
@@ -86,6 +93,7 @@ pub const FORMATS: &[Format] = &[
             text: codex::read,
             stream: codex::read_stream,
             lines: true,
+            own: false,
             known: &[],
         }),
         write: Some(codex::write),
@@ -98,6 +106,7 @@ pub const FORMATS: &[Format] = &[
             text: turns::read,
             stream: turns::read_stream,
             lines: true,
+            own: false,
             known: &[],
         }),
         write: Some(turns::write),
@@ -110,6 +119,7 @@ pub const FORMATS: &[Format] = &[
             text: jsonl::read,
             stream: jsonl::read_stream,
             lines: true,
+            own: true,
             known: &[],
         }),
         write: Some(jsonl::write),
@@ -122,6 +132,7 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, Style::OpenAi),
             stream: |stream| list::read_stream(Style::OpenAi, stream),
             lines: false,
+            own: false,
             known: chat::KNOWN,
         }),
         write: None,
@@ -134,6 +145,7 @@ pub const FORMATS: &[Format] = &[
             text: responses::list::read,
             stream: responses::list::read_stream,
             lines: false,
+            own: false,
             known: &[],
         }),
         write: None,
@@ -146,6 +158,7 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, Style::Anthropic),
             stream: |stream| list::read_stream(Style::Anthropic, stream),
             lines: false,
+            own: false,
             known: chat::KNOWN,
         }),
         write: None,
@@ -158,6 +171,7 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, gemini::Contents),
             stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
+            own: false,
             known: &[],
         }),
         write: None,
@@ -187,11 +201,11 @@ pub fn detect(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
-    let asked = if format.is_some() { Asked::ByName } else { Asked::ByLooks };
+    let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
         Some(reading) => match (reading.text)(input) {
-            Ok(sessions) => account(sessions, asked),
-            Err(ReadError::NoConversation(why)) if asked == Asked::ByLooks => {
+            Ok(sessions) => account(sessions, reading.refuse(refuse)),
+            Err(ReadError::NoConversation(why)) if format.is_none() => {
                 let nothing = ReadError::NoConversation(why);
                 Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
             }
