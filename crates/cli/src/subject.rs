@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode, record::Entry};
+use rejoin::{ConversationId, Finding, Input, Rule, Session, accounting, engine::Mode, record::Entry};
 
 use crate::{
     commands::{
@@ -78,6 +78,8 @@ impl Subject {
         let (store, id) = desk.find(given)?;
         let mut recorded = desk::read(&*store, id, reading.mode)?;
         let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+        let unread = accounting::report(&recorded.session);
+        recorded.session.findings.extend(unread);
         Ok(Self {
             name: id.to_string(),
             input: None,

@@ -102,7 +102,7 @@ pub use rejoin_engine::{
     turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
 };
 pub use rejoin_formats::{
-    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
+    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting, convert,
     input::{Companions, InputError, Stream},
     session::Aside,
     sessions, wire,

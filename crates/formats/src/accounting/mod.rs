@@ -75,6 +75,12 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
     Ok(sessions)
 }
 
+/// What of a session was not read, as findings. Sessions from a store come without them.
+#[must_use]
+pub fn report(session: &Session) -> Vec<Finding> {
+    unread(session).into_iter().map(Unread::into_finding).collect()
+}
+
 /// Characters of a file.
 #[derive(Default)]
 struct Tally {

@@ -26,9 +26,11 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::field("name"),
     // What a text refers to; the text itself is the content.
     Known::field("content.citations"),
+    Known::field("content.content.citations"),
     Known::field("annotations"),
     // How a document is to be read; it goes along with the document.
     Known::field("content.context"),
+    Known::field("content.content.context"),
     // Reasoning that only its provider can read is kept sealed.
     Known::field("reasoning_details"),
     // mini-swe-agent: the answer as it came, the output before it was formatted, and what went wrong.

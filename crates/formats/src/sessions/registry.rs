@@ -1,5 +1,6 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
+use rejoin_record::json::Doc;
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
@@ -94,7 +95,7 @@ pub const FORMATS: &[Format] = &[
             stream: codex::read_stream,
             lines: true,
             own: false,
-            known: &[],
+            known: codex::KNOWN,
         }),
         write: Some(codex::write),
     },
@@ -107,7 +108,7 @@ pub const FORMATS: &[Format] = &[
             stream: turns::read_stream,
             lines: true,
             own: false,
-            known: &[],
+            known: responses::KNOWN,
         }),
         write: Some(turns::write),
     },
@@ -146,7 +147,7 @@ pub const FORMATS: &[Format] = &[
             stream: responses::list::read_stream,
             lines: false,
             own: false,
-            known: &[],
+            known: responses::KNOWN,
         }),
         write: None,
     },
@@ -172,7 +173,7 @@ pub const FORMATS: &[Format] = &[
             stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
             own: false,
-            known: &[],
+            known: gemini::KNOWN,
         }),
         write: None,
     },
@@ -193,7 +194,16 @@ pub fn named(name: &str) -> Option<&'static Format> {
 /// The format that a text is in.
 #[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(|reading| (reading.sniff)(text)))
+    let one = is_one_value(text);
+    let looks = |reading: &Reading| !(one && reading.lines) && (reading.sniff)(text);
+    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
+}
+
+/// Whether a text is a single value over several lines. Some of its lines may look like those of a file of lines.
+fn is_one_value(text: &str) -> bool {
+    let text = text.trim();
+    let first = text.lines().next().unwrap_or_default();
+    first.len() < text.len() && Doc::parse(first).is_err() && Doc::parse(text).is_ok()
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -237,7 +247,7 @@ pub fn write(
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
 fn unknown(input: &Input) -> ReadError {
-    match rejoin_record::json::Doc::parse(&input.text) {
+    match Doc::parse(&input.text) {
         Err(error) if !error.reason.contains("after the end") => ReadError::NotJson {
             reason: error.reason,
             line: input.line_of(error.offset),
