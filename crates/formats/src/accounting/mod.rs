@@ -149,10 +149,25 @@ fn speaks(session: &Session, field: &Field) -> bool {
     let system = session.context.dialect.map_or(&[][..], |dialect| surrounding_names(dialect).1);
     let setting = SETTINGS.iter().chain(system).any(|name| *name == field.name.as_str());
     let raw = field.value.as_str();
-    !setting
-        && raw.starts_with(['{', '['])
-        && Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(holds_speech))
+    let spoken = || Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(holds_speech));
+    !setting && (SPEECH.contains(&&*field.name) || (raw.starts_with(['{', '[']) && spoken()))
 }
+
+/// What programs call the answer that they keep beside the messages of its request.
+const SPEECH: &[&str] = &[
+    "assistant",
+    "user",
+    "completion",
+    "completions",
+    "response",
+    "responses",
+    "answer",
+    "answers",
+    "reply",
+    "replies",
+    "output",
+    "outputs",
+];
 
 fn position(place: Place) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }

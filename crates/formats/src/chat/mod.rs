@@ -22,8 +22,6 @@ pub(crate) use within::holds_speech;
 
 /// Fields that programs keep beside the content of a message.
 pub(crate) const KNOWN: &[Known] = &[
-    // The speaker's own name.
-    Known::field("name"),
     // What a text refers to; the text itself is the content.
     Known::field("content.citations"),
     Known::field("content.content.citations"),
