@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rejoin::{
-    ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session,
+    ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session, accounting,
     engine::Mode,
     record::{
         Entry,
@@ -117,6 +117,8 @@ impl Subject {
         let (store, id) = desk.find(given)?;
         let mut recorded = desk::read(&*store, id, reading.mode)?;
         let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+        let unread = accounting::report(&recorded.session);
+        recorded.session.findings.extend(unread);
         Ok(Self {
             name: id.to_string(),
             input: None,
@@ -167,15 +169,17 @@ const NOT_TEXT: &[u8] = b"\xff";
 fn dialect_of_request(text: &str) -> Option<Dialect> {
     let doc = Doc::parse(text).ok()?;
     let root = doc.root()?;
-    root.given("model")?;
     let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
     let by_its_list = || match () {
+        () if list("contents") => Some(Dialect::Gemini),
+        // The others name their model.
+        () if root.given("model").is_none() => None,
         () if list("input") => Some(Dialect::OpenAiResponses),
         () if list("messages") => Some(Dialect::OpenAiChat),
         () => None,
     };
     let detected = sessions::detect(text).and_then(|format| format.name.parse().ok());
-    detected.or_else(by_its_list)
+    detected.filter(|_| root.given("model").is_some()).or_else(by_its_list)
 }
 
 fn is_object(text: &str) -> bool {

@@ -104,8 +104,8 @@ pub use rejoin_engine::{
     turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
 };
 pub use rejoin_formats::{
-    Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
-    convert_with,
+    Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
+    convert, convert_with,
     input::{Companions, InputError, Stream},
     session::{self, Aside},
     sessions, wire,
