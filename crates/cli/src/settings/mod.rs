@@ -202,6 +202,7 @@ impl Origin {
 /// The settings that hold.
 #[derive(Debug, Default)]
 pub struct Settings {
+    /// Every value from every source; of one setting, the source that wins comes first.
     values: Vec<(&'static str, String, Origin)>,
 }
 
@@ -227,9 +228,11 @@ impl Settings {
                     hint: Some(format!("change it, or take it away: `unset {variable}`")),
                 })?;
                 values.push((key.name, value, Origin::Environment));
-            } else if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
+            }
+            if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
                 values.push((key.name, value.clone(), Origin::File));
-            } else if let Some(usual) = key.usual {
+            }
+            if let Some(usual) = key.usual {
                 values.push((key.name, usual.to_owned(), Origin::Usual));
             }
         }
@@ -245,6 +248,12 @@ impl Settings {
     /// The value of a setting.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.get(name).map(|(value, _)| value)
+    }
+
+    /// The value that one source gives a setting, even if another one wins.
+    pub fn value_from(&self, name: &str, origin: Origin) -> Option<&str> {
+        let found = self.values.iter().find(|(key, _, from)| *key == name && *from == origin);
+        found.map(|(_, value, _)| value.as_str())
     }
 
     /// Whether a setting is on.

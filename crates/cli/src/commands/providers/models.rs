@@ -3,7 +3,7 @@
 use rejoin::engine::provider::{Model, catalogue};
 
 use crate::{
-    answering,
+    answering::{self, Outcome},
     args::{Models, ModelsInfoArguments, ModelsListArguments, Talk},
     commands::block_on,
     desk::{Desk, Flags},
@@ -27,9 +27,13 @@ fn models(
     flags: &Flags,
 ) -> Result<(String, Vec<Model>), Failure> {
     let desk = Desk::new(flags)?;
+    let named = provider.is_some();
     let talk = Talk { provider, base_url, ..Talk::default() };
     let answering = answering::choose(&desk, &talk, None)?;
-    answering.say();
+    if let Some(Outcome { provider, .. }) = answering.outcome.as_ref().filter(|_| !named) {
+        let line = format!("asking {} ({})", harmless(&provider.value), harmless(&provider.from));
+        output::talk(&format!("{} {line}", output::paint("note:", output::NOTE)));
+    }
     let name = answering.provider.endpoint().provider.clone();
     let models = block_on(answering.provider.models())?;
     let mut models = models.map_err(|error| Failure::Provider(Box::new(error)))?;
