@@ -19,7 +19,7 @@ use rejoin::engine::{
 use crate::{
     addresses,
     args::Talk,
-    commands::block_on,
+    commands::{block_on, providers},
     desk::Desk,
     failure::Failure,
     home::Home,
@@ -201,6 +201,16 @@ fn chosen(
     };
     let max_tokens = settings.value("limits.answer_tokens").and_then(|value| value.parse().ok());
     let asked = Choice { effort, max_tokens, ..decision.choice() };
+    if let Some(named) = &decision.provider
+        && asked.base_url.is_none()
+        && !providers::is_known(&named.value)
+    {
+        let from = match named.source {
+            Source::Conversation => String::from("this conversation"),
+            _ => origin("provider", Some(named)),
+        };
+        return Err(providers::unknown(&named.value, Some(&from)));
+    }
     if !asked.provider.is_empty() {
         return Ok((decision, asked, Reason::Configured));
     }
