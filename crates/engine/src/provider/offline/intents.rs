@@ -190,11 +190,15 @@ fn asked(lower: &str) -> Option<String> {
         return Some(String::from("name"));
     }
     let sentences = lower.split_inclusive(['?', '.', '!', '\n', ';']);
-    sentences.into_iter().find_map(asked_in)
+    sentences.into_iter().find_map(|sentence| {
+        sentence
+            .match_indices("my ")
+            .find_map(|(at, my)| asked_at(sentence, &sentence[..at], &sentence[at + my.len()..]))
+    })
 }
 
-/// The fact that a sentence asks for.
-fn asked_in(sentence: &str) -> Option<String> {
+/// The fact that a sentence asks for behind a `my`.
+fn asked_at(sentence: &str, before: &str, rest: &str) -> Option<String> {
     let asks = [
         "what's",
         "whats",
@@ -214,7 +218,7 @@ fn asked_in(sentence: &str) -> Option<String> {
         "did i mention",
         "which is",
     ];
-    let (before, rest) = sentence.split_once("my ")?;
+    let rest = rest.split(',').next()?.split(" and ").next()?;
     let starts_word = before.chars().next_back().is_none_or(|letter| !letter.is_alphanumeric());
     if !starts_word || !asks.iter().any(|words| before.contains(words)) {
         return None;
@@ -222,7 +226,7 @@ fn asked_in(sentence: &str) -> Option<String> {
     // "Remember that my name is Alice" tells something, "Tell me what my name is" asks.
     let is_question = sentence.ends_with('?') || before.contains("what");
     let mut words: Vec<&str> =
-        rest.split([' ', '?', '.', '!', ',', ';', '\n']).filter(|word| !word.is_empty()).collect();
+        rest.split([' ', '?', '.', '!', ';', '\n']).filter(|word| !word.is_empty()).collect();
     if !is_question && words.iter().rev().skip(1).any(|word| *word == "is") {
         return None;
     }
@@ -329,6 +333,9 @@ mod tests {
             ("Who am I?", "name"),
             ("Do you know who I am?", "name"),
             ("Hi again. What\u{2019}s my name, please?", "name"),
+            ("What is my name, and how are you?", "name"),
+            ("What is my name and how are you?", "name"),
+            ("In my army days I forgot it: what is my name?", "name"),
             ("What's my favourite colour?", "favourite colour"),
             ("What did I say my favourite colour was?", "favourite colour"),
             ("Which is my favourite colour?", "favourite colour"),
