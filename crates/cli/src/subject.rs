@@ -2,7 +2,15 @@
 
 use std::path::Path;
 
-use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode, record::Entry};
+use rejoin::{
+    ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session,
+    engine::Mode,
+    record::{
+        Entry,
+        json::{Doc, Kind},
+    },
+    sessions,
+};
 
 use crate::{
     commands::{
@@ -26,6 +34,20 @@ pub struct Subject {
     lines: Lines,
     /// The entries of a stored one.
     pub record: Option<Vec<Entry>>,
+    /// The dialect that was named as the format of the file, or that a request has whose text was not understood.
+    named: Option<Dialect>,
+    /// Why no conversation was read from a request.
+    pub unread: Option<ReadError>,
+}
+
+/// The bytes of a request, or of a list of messages.
+pub struct Body<'s> {
+    /// The dialect that they are written in.
+    pub dialect: Dialect,
+    /// The bytes, as they would be sent.
+    pub bytes: &'s [u8],
+    /// Whether it is a whole request, with its settings.
+    pub whole: bool,
 }
 
 /// How to read it.
@@ -36,6 +58,8 @@ pub struct Reading<'r> {
     pub mode: Mode,
     /// Where the store is.
     pub flags: &'r Flags,
+    /// Whether a JSON object in a named dialect is wanted even if it holds no conversation.
+    pub bodies: bool,
 }
 
 impl Subject {
@@ -53,7 +77,22 @@ impl Subject {
     }
 
     fn of_file(path: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
-        let (input, sessions) = source::read(path, reading.from)?;
+        let (input, sessions) = source::read_input(path, reading.from)?;
+        let mut named = reading.from.and_then(|from| from.parse().ok());
+        let mut unread = None;
+        let sessions = match sessions {
+            Ok(sessions) => sessions,
+            Err(error) => {
+                if let ReadError::MostlyUnread { .. } = &error {
+                    named = named.or_else(|| dialect_of_request(&input.text));
+                }
+                if !reading.bodies || named.is_none() || !is_object(&input.text) {
+                    return Err(source::unreadable(path, &error, reading.from));
+                }
+                unread = Some(error);
+                Vec::new()
+            }
+        };
         if reading.mode == Mode::Strict {
             let findings = sessions.iter().flat_map(|session| &session.findings);
             if let Some(finding) = findings.into_iter().find(|finding| finding.rule == Rule::DamagedEntry) {
@@ -70,6 +109,8 @@ impl Subject {
             sessions,
             lines: Lines::default(),
             record: None,
+            named,
+            unread,
         })
     }
 
@@ -84,7 +125,32 @@ impl Subject {
             sessions: vec![recorded.session],
             lines,
             record: Some(recorded.entries),
+            named: None,
+            unread: None,
         })
+    }
+
+    /// The bytes of the file, if they are one request or one list of messages rather than a session that a program stored.
+    pub fn body(&self) -> Option<Body<'_>> {
+        let input = self.input.as_ref().filter(|input| !input.text.is_empty())?;
+        let bytes = if input.replaced_at.is_some() { NOT_TEXT } else { input.text.as_bytes() };
+        match &self.sessions[..] {
+            [] => Some(Body { dialect: self.named?, bytes, whole: true }),
+            [session] => {
+                let own = session.context.dialect.filter(|dialect| dialect.name() == session.format)?;
+                let whole = session.context.whole_body;
+                let dialect = self.named.unwrap_or(own);
+                (whole || session.context.bare_list).then_some(Body { dialect, bytes, whole })
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives places of a session in a file their lines.
+    pub fn fill_lines<'p>(&self, session: &Session, places: impl Iterator<Item = &'p mut Position>) {
+        if let Some(input) = &self.input {
+            report::fill_lines(input, session, places);
+        }
     }
 
     /// Gives findings of a session their lines.
@@ -94,6 +160,20 @@ impl Subject {
             None => self.lines.fill(findings),
         }
     }
+}
+
+/// Stands for bytes that are no text: no server reads them as JSON either.
+const NOT_TEXT: &[u8] = b"\xff";
+
+/// The dialect of a text that is a request by its fields, whatever its messages look like.
+fn dialect_of_request(text: &str) -> Option<Dialect> {
+    let doc = Doc::parse(text).ok()?;
+    doc.root()?.given("model")?;
+    sessions::detect(text)?.name.parse().ok()
+}
+
+fn is_object(text: &str) -> bool {
+    Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
 }
 
 /// Whether a text may be an id, the beginning of one, or `@`.

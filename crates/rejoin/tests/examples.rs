@@ -27,7 +27,7 @@ fn run_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Vec<S
 /// The texts of the last line, which is a request body that its provider takes.
 fn body_of(lines: &[String], dialect: Dialect) -> String {
     let body = lines.last().unwrap();
-    assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+    assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
     body.clone()
 }
 
