@@ -167,7 +167,8 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { hint, .. } => hint.clone(),
             Self::Many { .. } => Some(String::from("choose one with `--session N`")),

@@ -4,6 +4,7 @@
 //! 2 usage or nothing readable, 130 interrupted, 255 a bug of ours. A closed pipe is quiet success.
 
 mod active;
+mod addresses;
 mod answering;
 mod args;
 mod beside;

@@ -482,12 +482,14 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
     assert_eq!(run(&["config", "set", "store", &home.store], &[]).code, 0);
     let text = fs::read_to_string(home.path("home/config.toml")).unwrap();
     assert_eq!(text, format!("# mine\nmodel = \"file\" # this one\nstore = \"{}\"\n", home.store));
-    run(&["new"], &[]);
-    run(&["new"], &[("REJOIN_MODEL", "variable")]);
-    run(&["new", "--model", "flag"], &[("REJOIN_MODEL", "variable")]);
-    let models: Vec<Value> =
-        home.lines(&["list", "--json"]).iter().map(|item| item["model"].clone()).collect();
-    assert_eq!(models, ["flag", "variable", "file"]);
+    for (flags, variables, model) in [
+        (vec![], vec![], "file"),
+        (vec![], vec![("REJOIN_MODEL", "variable")], "variable"),
+        (vec!["--model", "flag"], vec![("REJOIN_MODEL", "variable")], "flag"),
+    ] {
+        let arguments = [&["chat", "--new", "--provider", "offline", "hello"][..], &flags].concat();
+        has(&run(&arguments, &variables).err, &[&format!("there is no model `{model}`")]);
+    }
     assert!(home.store.parse::<Location>().is_ok() && home.place().is_dir());
     let list = run(&["config", "list", "--json"], &[("REJOIN_AUDIT_FULL_ARGUMENTS", "on")]).out;
     let find = |key: &str| {

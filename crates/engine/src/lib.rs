@@ -55,6 +55,9 @@ pub use writer::{Copied, Imported, New, Writer};
 #[cfg(feature = "agent")]
 pub use rejoin_formats::context;
 use rejoin_store::{Access, Location, Options, Store, StoreError};
+/// JSON values, as tools get their arguments.
+#[cfg(feature = "agent")]
+pub use serde_json;
 
 /// Opens a store of rejoin's conversations.
 ///

@@ -16,10 +16,10 @@ pub struct NewArguments {
     /// What to call it; otherwise the first line of the first message
     #[arg(long, value_name = "TITLE")]
     pub title: Option<String>,
-    /// The provider that it goes to
+    /// Provider of its first turn (default: as configured when the turn begins)
     #[arg(long, value_name = "PROVIDER")]
     pub provider: Option<String>,
-    /// The model that it goes to
+    /// Model of its first turn (default: as configured when the turn begins)
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// As a JSON object

@@ -14,7 +14,7 @@ mod import;
 mod installation;
 mod list;
 mod new;
-mod providers;
+pub mod providers;
 pub mod report;
 mod resume;
 mod talking;

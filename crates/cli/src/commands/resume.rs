@@ -87,9 +87,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     } else {
         output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
     }
-    let (provider, model) =
-        (output::harmless(talking.provider_name()), output::harmless(talking.model_name()));
-    output::talk(&format!("  Provider: {provider}, model: {model}"));
+    output::talk(&format!("  {}", talking.provider_line()));
     output::talk(&format!("  {}", state.in_words()));
     match said {
         Some(Said::Text(text)) => talking.say_once(text),

@@ -24,7 +24,7 @@ use rejoin::{
 use super::resume::{Standing, state_of};
 use crate::{
     active::Pointer,
-    answering::{self, Answering},
+    answering::{self, Answering, Outcome},
     args::Talk,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
@@ -121,6 +121,8 @@ pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
 /// A conversation, and who answers in it.
 pub struct Talking {
     worker: Worker,
+    /// Who answers, and why; none where nobody is asked.
+    outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     location: Location,
     command: &'static str,
@@ -151,8 +153,7 @@ impl Talking {
             Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk, "rejoin chat"))
+        Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
     /// One that is there, to go on with.
@@ -192,14 +193,13 @@ impl Talking {
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = choose(&Wanted::of(&conversation))?;
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
+        Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
     }
 
     fn new(
         desk: &Desk,
         conversation: Conversation,
-        provider: Arc<dyn rejoin::engine::provider::Provider>,
+        answering: Answering,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
@@ -214,10 +214,11 @@ impl Talking {
         let mut tools = Tools::builtin(&desk.folder);
         let hidden = answering::files_with_keys(&desk.home).into_iter();
         tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
-        let worker = Worker::new(conversation, provider, tools, settings);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
         Self {
             worker,
+            outcome: answering.outcome,
             store,
             location: desk.location.clone(),
             command,
@@ -250,6 +251,23 @@ impl Talking {
     /// Everything that keeps the conversation from being sent as it stands.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.worker.problems()
+    }
+
+    /// Tells the user who answers, and why.
+    pub fn say_who_answers(&self, doing: &str) {
+        if let Some(outcome) = &self.outcome {
+            outcome.say(doing);
+        }
+    }
+
+    /// Provider, model and address in one line, for people.
+    pub fn provider_line(&self) -> String {
+        let mut line = format!("Provider: {}, model: {}", self.provider_name(), self.model_name());
+        if let Some(Outcome { provider, model, address: Some(address), .. }) = &self.outcome {
+            line += &format!(", at {}", address.value);
+            line += &format!(" (from: {}, {}, {})", provider.from, model.from, address.from);
+        }
+        output::harmless(&line)
     }
 
     /// The name of whoever answers. A conversation from elsewhere may name anything.
