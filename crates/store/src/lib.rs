@@ -9,6 +9,7 @@
 
 mod aside;
 pub mod digest;
+mod drafts;
 mod error;
 mod files;
 #[cfg(feature = "sqlite")]
@@ -25,6 +26,7 @@ mod store;
 pub mod summary;
 
 pub use digest::{Digest, Digester, Speaker, Step, Title, Words};
+pub use drafts::{DraftFile, Drafts};
 pub use error::StoreError;
 pub use location::{Location, LocationError};
 pub use lock::{Holder, Lock};

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use rejoin::{
-    ConversationId,
+    ConversationId, engine,
     record::{Timestamp, limits::TITLE_CHARS},
     store::{Page, Query, Store, Summary},
 };
@@ -62,7 +62,7 @@ pub fn pages(
     let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
     let mut left = limit;
     loop {
-        let page = store.list(&query).map_err(|why| desk::unusable(store.location(), why))?;
+        let page = engine::list(store, &query).map_err(|why| desk::unusable(store.location(), why))?;
         each(&page)?;
         left = left.saturating_sub(page.conversations.len());
         match page.next {

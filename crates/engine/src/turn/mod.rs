@@ -27,6 +27,7 @@ pub use stop::Stop;
 
 use crate::{
     conversation::{Appended, Conversation, Saved},
+    draft::AnswerDraft,
     provider::{Provider, ProviderError},
     tools::Tools,
 };
@@ -158,6 +159,8 @@ struct Running<'t> {
     response: String,
     /// Whether somebody was told that the history is mended.
     told_of_mending: bool,
+    /// The draft of the answer that is being recorded.
+    draft: Option<AnswerDraft>,
     /// What stood before the words that began the turn.
     before: Option<Option<(EntryId, Hash)>>,
 }
@@ -281,8 +284,10 @@ impl Worker {
             messages: Vec::new(),
             response: String::new(),
             told_of_mending: false,
+            draft: None,
             before: None,
         };
+        self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
         if matches!(input, Input::GoOn) && self.composer.is_empty() {
@@ -398,9 +403,18 @@ impl Worker {
 
     /// Appends a message, and counts it to the turn.
     fn say(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+        self.append_message(running, message, Conversation::append)
+    }
+
+    fn append_message(
+        &mut self,
+        running: &mut Running<'_>,
+        message: Message,
+        append: impl FnOnce(&mut Conversation, &Content) -> Appended,
+    ) -> EntryId {
         let message = Arc::new(message);
         running.messages.push(Arc::clone(&message));
-        let appended = self.conversation.append(&Content::Message(Message::clone(&message)));
+        let appended = append(&mut self.conversation, &Content::Message(Message::clone(&message)));
         let entry = appended.entry.id();
         self.saved(running, appended.saved);
         entry

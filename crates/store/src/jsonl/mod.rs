@@ -37,6 +37,7 @@ use crate::index::Folder;
 use crate::{
     aside::Asides,
     digest::Digester,
+    drafts::Drafts,
     error::StoreError,
     files,
     location::Location,
@@ -59,6 +60,7 @@ pub struct Jsonl {
     read_only: Option<String>,
     locks: Locks,
     asides: Asides,
+    drafts: Drafts,
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
     summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
@@ -102,6 +104,7 @@ impl Jsonl {
             read_only,
             locks: Locks::new(folder.join(".locks")),
             asides: Asides::new(folder.join("aside")),
+            drafts: Drafts::new(folder.join("drafts")),
             digester: options.digester,
             ends: Mutex::default(),
             summaries: Mutex::default(),
@@ -325,6 +328,10 @@ impl Store for Jsonl {
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
         self.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        Some(&self.drafts)
     }
 
     fn verify(

@@ -36,6 +36,7 @@ use self::{
 use crate::{
     aside::Asides,
     digest::Digester,
+    drafts::Drafts,
     error::StoreError,
     files,
     index::{Follower, Index, Source},
@@ -65,6 +66,7 @@ struct Inner {
     index: Mutex<Option<Index>>,
     locks: Locks,
     asides: Asides,
+    drafts: Drafts,
     /// What was found when the file was opened.
     damage: Vec<Damage>,
     digester: Digester,
@@ -171,6 +173,7 @@ impl Sqlite {
             index: Mutex::new(None),
             locks: Locks::new(beside(".locks")),
             asides,
+            drafts: Drafts::new(beside(".drafts")),
             damage,
             digester: options.digester,
             path: file,
@@ -592,6 +595,10 @@ impl Store for Sqlite {
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
         self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        Some(&self.inner.drafts)
     }
 
     fn verify(
