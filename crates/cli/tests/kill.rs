@@ -103,7 +103,7 @@ impl Record {
         let mut record = Self {
             ids: HashSet::new(),
             messages: 0,
-            said: Vec::new(),
+            said: said_by_model(home, id),
             running: HashMap::new(),
             results: HashMap::new(),
         };
@@ -113,7 +113,6 @@ impl Record {
             match entry["type"].as_str().unwrap() {
                 "message" => {
                     record.messages += 1;
-                    record.said.extend(said(&entry));
                     // Whatever the body looks like, a result names its call.
                     for call in result_ids(&entry) {
                         *record.results.entry(call).or_default() += 1;
@@ -131,11 +130,11 @@ impl Record {
     }
 }
 
-/// The text of a message of the model.
-fn said(entry: &Value) -> Option<String> {
-    let body = &entry["body"];
-    let blocks = body["blocks"].as_array().filter(|_| body["role"] == "assistant")?;
-    Some(blocks.iter().filter_map(|block| block["text"].as_str()).collect())
+/// The text of each message of the model, as people and programs see it.
+fn said_by_model(home: &Home, id: &str) -> Vec<String> {
+    let messages = home.lines(&["history", "show", id, "--json"]).into_iter();
+    let by_model = messages.filter(|message| message["role"] == "assistant");
+    by_model.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The calls that a message of a tool answers.
