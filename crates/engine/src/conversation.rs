@@ -505,10 +505,11 @@ impl Conversation {
             return Ok(());
         }
         let Some(home) = &mut self.home else {
-            return Err(StoreError::ReadOnly(String::from("there is none yet")));
+            return Err(StoreError::ReadOnly(String::from("the conversation has none yet")));
         };
         let Some(command) = &home.command else {
-            return Err(StoreError::ReadOnly(String::from("the conversation was opened to be read")));
+            let why = home.store.read_only().unwrap_or("the conversation was opened to be read");
+            return Err(StoreError::ReadOnly(why.to_owned()));
         };
         if home.lock.is_none() {
             home.lock = Some(home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now()))?);

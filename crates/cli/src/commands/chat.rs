@@ -14,7 +14,10 @@ use crate::{
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let said = talking::said(arguments.message.as_deref())?;
-    let store = talking::open_store(&desk);
+    let (store, no_store) = match talking::open_store(&desk) {
+        Ok(store) => (Some(store), None),
+        Err(why) => (None, Some(why)),
+    };
     let chosen = choose(arguments, &desk, store.as_deref())?;
     if let Some(id) = chosen {
         output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
@@ -24,6 +27,12 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
     talking.make_active(&desk);
+    if let Some(why) = no_store {
+        if matches!(said, Said::Prompt) {
+            why.say();
+        }
+        talking.without_store(why);
+    }
     match said {
         Said::Text(text) => talking.say_once(text),
         Said::Prompt => talking.prompt(),

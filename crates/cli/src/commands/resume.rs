@@ -41,7 +41,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(id)
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
-    let store = talking::open_store(&desk).ok_or_else(|| unknown(given))?;
+    let store = talking::open_store(&desk)?;
     let rerun = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun);
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let opened = if said.is_some() || rerun || prompts {

@@ -86,17 +86,11 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
     }
 }
 
-/// Opens the store as far as that is possible: a conversation goes on without one.
-pub fn open_store(desk: &Desk) -> Option<Arc<dyn Store>> {
+/// Opens the store for writing, or for reading if it cannot be written.
+pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    match opened {
-        Ok(store) => Some(Arc::from(store)),
-        Err(why) => {
-            desk::unusable(&desk.location, why).say();
-            None
-        }
-    }
+    opened.map(Arc::from).map_err(|why| desk::unusable(&desk.location, why))
 }
 
 /// Asks what is to become of calls without a result.
@@ -122,6 +116,8 @@ pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
 pub struct Talking {
     worker: Worker,
     store: Option<Arc<dyn Store>>,
+    /// Why there is no store, if there is none.
+    no_store: Option<Failure>,
     location: Location,
     command: &'static str,
     json: bool,
@@ -219,6 +215,7 @@ impl Talking {
         Self {
             worker,
             store,
+            no_store: None,
             location: desk.location.clone(),
             command,
             json: talk.json,
@@ -274,36 +271,51 @@ impl Talking {
         Standing { state, unanswered, messages, damaged }
     }
 
-    /// Says something, shows the reply, and is done.
-    pub fn say_once(mut self, text: String) -> Result<u8, Failure> {
-        let code = self.once(Input::from(text));
-        self.settle();
-        code
+    /// Goes on without a store, which cannot be opened for this reason.
+    pub fn without_store(&mut self, why: Failure) {
+        self.no_store = Some(why);
     }
 
-    /// Goes on with what was interrupted, shows the reply, and is done.
-    pub fn go_on_once(mut self) -> Result<u8, Failure> {
-        let code = self.once(Input::GoOn);
-        self.settle();
-        code
+    /// Sends a message, shows the answer, and is done.
+    pub fn say_once(self, text: String) -> Result<u8, Failure> {
+        self.once(Input::from(text))
     }
 
-    fn once(&mut self, input: Input) -> Result<u8, Failure> {
-        block_on(async {
+    /// Continues an interrupted turn, shows the answer, and is done.
+    pub fn go_on_once(self) -> Result<u8, Failure> {
+        self.once(Input::GoOn)
+    }
+
+    fn once(mut self, input: Input) -> Result<u8, Failure> {
+        let turned = block_on(async {
             let stop = Stop::new();
             let signals = prompt::stop_on_signals(stop.clone(), Arc::default());
-            let turned = self.turn(input, &stop).await;
+            let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
             signals.abort();
             turned
-        })?
+        })?;
+        match (turned, self.settle()) {
+            (turned, Ok(())) => turned,
+            (Ok(0), Err(unsaved)) => Err(unsaved),
+            // Both are said; the exit code is the turn's.
+            (turned, Err(unsaved)) => {
+                unsaved.say();
+                turned
+            }
+        }
     }
 
     /// One turn, drawn as it happens.
-    async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
+    async fn turn(&mut self, input: Input, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
-        let mut drawing = Drawing::new(self.json);
+        let mut drawing = Drawing::new(self.json, saving);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
+        let no_store = self.no_store.as_ref().map(not_saved);
         let mut sink = |event: Event| {
+            let event = match (event, &no_store) {
+                (Event::NotSaved(_), Some(why)) => Event::NotSaved(why.clone()),
+                (event, _) => event,
+            };
             // It is stored by now, if it can be.
             if let (Event::Started { conversation, .. }, true) = (&event, stored)
                 && let Some(pointer) = pointer.take()
@@ -353,16 +365,33 @@ impl Talking {
         }
     }
 
-    fn settle(&mut self) {
+    /// Stores what is not stored yet, and brings the index up to date. Fails if something stays in memory only.
+    fn settle(&mut self) -> Result<(), Failure> {
         self.find_a_store();
-        if !self.worker.conversation_mut().save().is_durable() {
-            let warning = output::paint("warning:", output::WARNING);
-            output::talk(&format!("{warning} this conversation is not saved: it is gone when you leave"));
+        let saved = self.worker.conversation_mut().save();
+        if let Some(warning) = saved.warning() {
+            let no_store = self.no_store.as_ref().map(not_saved);
+            return Err(Failure::NotSaved(no_store.unwrap_or_else(|| warning.to_owned())));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
         }
+        Ok(())
     }
+}
+
+/// What to say of a turn that has no store to go to.
+fn not_saved(why: &Failure) -> String {
+    format!("Failed to save turn: {why}")
+}
+
+/// When it is said that something could not be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saving {
+    /// As soon as it happens: more turns may follow.
+    AtOnce,
+    /// After the turn, if it is still so.
+    AtTheEnd,
 }
 
 /// Points to a conversation that is stored. What is not cannot be found again.

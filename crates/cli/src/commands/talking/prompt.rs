@@ -14,9 +14,9 @@ use rejoin::{
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Talking, block_on};
+use super::{Saving, Talking, block_on};
 use crate::{
-    failure::{Failure, INTERRUPTED},
+    failure::{FAILED, Failure, INTERRUPTED},
     output,
 };
 
@@ -27,8 +27,11 @@ impl Talking {
     /// Prompts until somebody leaves.
     pub fn prompt(mut self) -> Result<u8, Failure> {
         let code = block_on(self.lines())?;
-        self.settle();
-        code
+        match self.settle() {
+            // It was said when it happened.
+            Err(_) => code.map(|code| code.max(FAILED)),
+            Ok(()) => code,
+        }
     }
 
     async fn lines(&mut self) -> Result<u8, Failure> {
@@ -86,7 +89,7 @@ impl Talking {
                 }
                 _ => Input::from(line),
             };
-            match self.turn(input, &stop).await {
+            match self.turn(input, &stop, Saving::AtOnce).await {
                 // Whoever reads our output is gone.
                 Err(failure @ Failure::ClosedPipe) => return Err(failure),
                 Err(failure) => failure.say(),
