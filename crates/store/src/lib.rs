@@ -19,6 +19,7 @@ mod location;
 pub mod lock;
 pub mod memory;
 mod open;
+mod probe;
 mod scan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -31,6 +32,7 @@ pub use error::StoreError;
 pub use location::{Location, LocationError};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
+pub use probe::try_writing;
 pub use store::{
     Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified,
 };

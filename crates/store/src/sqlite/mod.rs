@@ -10,6 +10,7 @@ mod delete;
 mod erase;
 mod opening;
 mod pen;
+mod probe;
 mod reading;
 mod rebuild;
 mod rows;
@@ -27,6 +28,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
+pub(crate) use self::probe::try_writing;
 use self::{
     body::{Packer, Unpacker},
     pen::Pen,
