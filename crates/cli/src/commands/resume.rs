@@ -156,7 +156,7 @@ impl Standing {
             State::Ready | State::Waiting if self.damaged > 0 => {
                 format!("State: {}, {messages}; {rest}", self.state)
             }
-            State::New => String::from("State: new, nothing was said yet"),
+            State::New | State::Damaged => String::from("State: new, nothing was said yet"),
             State::Ready => format!("State: ready, {messages}"),
             State::Waiting => format!("State: waiting for an answer, {messages}"),
             State::Approval => format!("State: a call waits for approval, {messages}"),

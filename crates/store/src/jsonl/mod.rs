@@ -327,6 +327,10 @@ impl Store for Jsonl {
         conversation: ConversationId,
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
+        #[cfg(feature = "sqlite")]
+        if !damage.torn {
+            self.index.note_damage(conversation);
+        }
         self.asides.keep(&conversation.to_string(), &damage.bytes)
     }
 
@@ -437,9 +441,9 @@ impl Jsonl {
     }
 }
 
-/// The summary of a file without entries: it is as old as the file.
+/// The summary of a file without entries that can be read: it is as old as the file.
 fn empty_summary(conversation: ConversationId, mark: Mark) -> Summary {
-    let mut summary = Summary::new(conversation);
+    let mut summary = Summary { damaged: true, ..Summary::new(conversation) };
     if let Some(time) = mark.modified.and_then(timestamp) {
         summary.created = time;
         summary.updated = time;

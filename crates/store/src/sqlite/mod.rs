@@ -50,6 +50,9 @@ use crate::{
     summary::Summary,
 };
 
+/// How many conversations of a list are looked at themselves, and not only their summaries: a few screens of them.
+const LOOKED_AT: usize = 200;
+
 /// A store in one SQLite file.
 pub struct Sqlite {
     inner: Arc<Inner>,
@@ -527,7 +530,16 @@ impl Store for Sqlite {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        Index::list(&*self.inner, query)
+        let mut page = Index::list(&*self.inner, query)?;
+        // The index does not notice what becomes of rows that it has read.
+        for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
+            let looked = scan::beginning_is_damaged(self, summary.id);
+            if !matches!(looked, Ok(false) | Err(StoreError::NotFound(_))) {
+                summary.damaged = true;
+                Index::note_damage(&*self.inner, summary.id);
+            }
+        }
+        Ok(page)
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
@@ -596,6 +608,9 @@ impl Store for Sqlite {
         conversation: ConversationId,
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
+        if !damage.torn {
+            Index::note_damage(&*self.inner, conversation);
+        }
         self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
     }
 
