@@ -4,6 +4,7 @@
 //! anything newer is stored, so the store never has a hole.
 
 mod drafts;
+mod sharing;
 
 use std::{
     collections::HashMap,

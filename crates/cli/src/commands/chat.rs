@@ -23,6 +23,9 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
     }
     let mut talking = match (chosen, &store) {
+        (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
+            Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
+        }
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };

@@ -19,7 +19,7 @@ pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
-    Content, EntryId, Hash, Message,
+    Content, Entry, EntryId, Hash, Message,
     content::{CallAt, Turn, TurnState},
 };
 use rejoin_view::{Finding, Policy};
@@ -28,6 +28,7 @@ pub use stop::Stop;
 use crate::{
     conversation::{Appended, Conversation, Saved},
     draft::AnswerDraft,
+    error::EngineError,
     provider::{Provider, ProviderError},
     tools::Tools,
 };
@@ -219,6 +220,26 @@ impl Worker {
     #[must_use]
     pub fn into_conversation(self) -> Conversation {
         self.conversation
+    }
+
+    /// Gives the conversation's lock back, so that others may write while nothing is being said.
+    pub fn release(&mut self) {
+        self.conversation.release();
+    }
+
+    /// Takes the lock again, and gives the entries that others added in the meantime. The next turn follows them.
+    ///
+    /// # Errors
+    /// If another process writes to the conversation now, or if it was deleted or cannot be read.
+    pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
+        let added = self.conversation.reclaim()?;
+        if !added.is_empty() {
+            // What surrounds the messages may have been changed, and what was read before may have been erased.
+            self.context = None;
+            let policy = self.settings.on_broken.policy();
+            self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
+        }
+        Ok(added)
     }
 
     /// Who answers.

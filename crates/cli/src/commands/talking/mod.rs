@@ -1,9 +1,10 @@
 //! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
-//! `draw.rs` shows a turn to people or programs, `prompt.rs` reads lines on a terminal.
+//! `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after the other, `terminal.rs` reads them.
 
 mod draw;
 mod prompt;
+mod terminal;
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _},
@@ -32,6 +33,7 @@ use crate::{
     settings::Settings as Settled,
 };
 pub use draw::Drawing;
+use prompt::Again;
 
 /// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
 /// it even if every letter of it has to be escaped.
@@ -112,6 +114,15 @@ pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
     }
 }
 
+/// When a conversation is locked against other writers.
+#[derive(Debug, Clone, Copy)]
+enum Locking {
+    /// When it is opened.
+    AtOnce,
+    /// When something is said in it.
+    WhenSaid,
+}
+
 /// A conversation, and who answers in it.
 pub struct Talking {
     worker: Worker,
@@ -159,7 +170,22 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| answering::choose(desk, talk, Some(recorded)))
+        Self::opened(desk, store, id, talk, (command, Locking::AtOnce), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
+    }
+
+    /// One that is there, to prompt for what is said in it. Nobody is kept from writing to it until something is said.
+    pub fn open_to_prompt(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &'static str,
+    ) -> Result<Self, Failure> {
+        Self::opened(desk, store, id, talk, (command, Locking::WhenSaid), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
     }
 
     /// One that is there, to see where it stands: nobody will answer in it, so it takes no key.
@@ -170,7 +196,8 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| Ok(Answering::nobody(recorded)))
+        let locking = (command, Locking::AtOnce);
+        Self::opened(desk, store, id, talk, locking, |recorded| Ok(Answering::nobody(recorded)))
     }
 
     fn opened(
@@ -178,13 +205,14 @@ impl Talking {
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        command: &'static str,
+        (command, locking): (&'static str, Locking),
         choose: impl FnOnce(&Wanted) -> Result<Answering, Failure>,
     ) -> Result<Self, Failure> {
-        let opened = if store.read_only().is_some() {
-            Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
-        } else {
-            Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
+        let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
+        let opened = match locking {
+            _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
+            Locking::AtOnce => Conversation::open(kept, clock, id, command),
+            Locking::WhenSaid => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = choose(&Wanted::of(&conversation))?;
@@ -289,7 +317,7 @@ impl Talking {
     fn once(mut self, input: Input) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
-            let signals = prompt::stop_on_signals(stop.clone(), Arc::default());
+            let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
             let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
             signals.abort();
             turned
