@@ -106,7 +106,8 @@ impl LeftDraft {
     }
 
     fn piece(&mut self, line: &str) -> bool {
-        let Ok(doc) = Doc::parse(line) else { return false };
+        // Half an escape is read as letters, and as a fault.
+        let Some(doc) = Doc::parse(line).ok().filter(|doc| doc.first_fault().is_none()) else { return false };
         let field = |name: &str| doc.root()?.given(name)?.as_str();
         self.text.push_str(&field("text").unwrap_or_default());
         self.reasoning.push_str(&field("reasoning").unwrap_or_default());
