@@ -87,6 +87,9 @@ pub enum Failure {
         /// Why.
         why: Box<StoreError>,
     },
+    /// A turn is done, and not all of it is stored.
+    #[error("{0}")]
+    NotSaved(String),
     /// A conversation cannot be read from its store.
     #[error("Failed to load conversation: {why} ({location})")]
     Load {
@@ -182,6 +185,9 @@ impl Failure {
             }
             Self::Usage { hint, .. } => hint.clone(),
             Self::Store { why, .. } | Self::Load { why, .. } => store_hint(why),
+            Self::NotSaved(_) => Some(String::from(
+                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether that can be written",
+            )),
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
             Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
@@ -205,6 +211,7 @@ impl Failure {
             | Self::Unwritable { .. }
             | Self::Store { .. }
             | Self::Load { .. }
+            | Self::NotSaved(_)
             | Self::Engine(_)
             | Self::Damaged { .. }
             | Self::NotResumed { .. }

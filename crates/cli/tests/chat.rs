@@ -146,28 +146,58 @@ fn events_are_json() {
     assert_eq!((ended.len(), ended[0]["output"].as_str()), (2, Some("9")));
 }
 
-/// S3-11, S3-42, S3-67: a folder that cannot be written is a warning, and the reply is shown all the same.
+/// S3-11, S3-42, S3-67: a turn that cannot be stored shows its answer, says so once and fails.
 #[test]
-fn a_store_that_cannot_be_written_is_a_warning() {
-    let home = Home::new("jsonl");
-    offline(&home, "my name is Alice");
-    let folder = home.place().to_owned();
-    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    for path in files.iter().chain([&folder]) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
-    }
-    if fs::write(folder.join("probe"), "").is_ok() {
-        // Nothing is forbidden to root: a store that is not there and cannot be made will do.
+fn a_turn_that_cannot_be_stored_says_so_once() {
+    let not_stored = |ran: &Ran, answer: &str| {
+        assert_eq!((ran.code, ran.out.as_str()), (1, answer), "{}", ran.err);
+        assert_eq!(ran.err.matches("Failed to save turn: ").count(), 1, "{}", ran.err);
+        assert_eq!(ran.err.matches("error:").count() + ran.err.matches("warning:").count(), 1, "{}", ran.err);
+        assert!(ran.err.contains("hint: the answer is complete, but it is not in the store"), "{}", ran.err);
+    };
+    // A store that is not there and cannot be made.
+    for store in ["jsonl:/proc/nowhere/store", "sqlite:/proc/nowhere/store.db"] {
+        let home = Home::new("jsonl");
         let mut command = home.command(&["chat", "--provider", "offline", "2+2"]);
-        command.env("REJOIN_STORE", "jsonl:/proc/nowhere/store");
-        let ran = Ran::of(command.output().unwrap());
-        assert_eq!((ran.code, ran.out.as_str()), (0, "2+2 = 4\n"), "{}", ran.err);
-        assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
-        return;
+        let ran = Ran::of(command.env("REJOIN_STORE", store).output().unwrap());
+        not_stored(&ran, "2+2 = 4\n");
+        assert!(ran.err.contains("/proc/nowhere"), "{}", ran.err);
+        let mut command = home.command(&["chat", "--provider", "offline", "--json", "2+2"]);
+        let ran = Ran::of(command.env("REJOIN_STORE", store).output().unwrap());
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let events: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let not_saved: Vec<&Value> = events.iter().filter(|event| event["type"] == "not_saved").collect();
+        assert_eq!(not_saved.len(), 1, "{}", ran.out);
+        assert!(not_saved[0]["warning"].as_str().unwrap().starts_with("Failed to save turn: "));
+        assert_eq!(events.last().unwrap()["ending"], "done");
     }
-    let ran = home.run(&["chat", "What's my name?"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "Your name is Alice.\n"), "{}", ran.err);
-    assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
+    // One that was written before and cannot be any more.
+    Home::each(|home| {
+        offline(home, "my name is Alice");
+        let mut places = vec![home.place().to_owned()];
+        if home.is_jsonl() {
+            places.extend(fs::read_dir(home.place()).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            places.push(home.place().parent().unwrap().to_owned());
+        }
+        let set = |mode: u32| {
+            for place in &places {
+                let mode = if place.is_dir() { mode | 0o111 } else { mode };
+                fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        };
+        set(0o444);
+        // Nothing is forbidden to root; `trouble.rs` lets the disk fail instead.
+        let folder = if home.is_jsonl() { home.place() } else { home.place().parent().unwrap() };
+        let forbidden = fs::write(folder.join("probe"), "").is_err();
+        if forbidden {
+            for command in [&["chat", "What's my name?"][..], &["resume", "@", "What's my name?"]] {
+                not_stored(&home.run(command), "Your name is Alice.\n");
+            }
+        }
+        set(0o644);
+        assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+    });
 }
 
 /// A second process is told who holds the conversation; reading works all the while.

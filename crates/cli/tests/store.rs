@@ -519,3 +519,78 @@ fn a_file_is_checked_without_a_store() {
     assert_eq!(ran.code, 2);
     has(&ran.err, &["config.toml, line 1: ", "hint: "]);
 }
+
+/// Changes the stored form of one entry so that it cannot be read any more.
+fn ruin(home: &Home, id: &str, seq: usize) {
+    if home.is_jsonl() {
+        let file = home.place().join(format!("{id}.jsonl"));
+        let text = fs::read_to_string(&file).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[seq] = lines[seq].replace(':', ";");
+        fs::write(&file, lines.join("\n") + "\n").unwrap();
+    } else {
+        let store = rusqlite::Connection::open(home.place()).unwrap();
+        let query = "UPDATE entry SET hash = zeroblob(32) WHERE seq = ?1 AND conversation = \
+                     (SELECT key FROM conversation WHERE id = ?2)";
+        assert_eq!(store.execute(query, (seq as i64, id)).unwrap(), 1);
+    }
+}
+
+/// A damaged conversation is listed as damaged, whatever part of it is struck; never as new, and never as untitled.
+#[test]
+fn a_damaged_conversation_is_listed_as_damaged() {
+    Home::each(|home| {
+        let listed = |id: &str| {
+            let all = home.lines(&["list", "--json"]);
+            let one = all.into_iter().find(|one| one["id"] == id).unwrap();
+            one["state"].as_str().unwrap().to_owned()
+        };
+        let sound = home.import("sound.json", SOUND);
+        let entries = home.out(&["history", "export", &sound, "--to", "jsonl"]).lines().count();
+        // Known before it was damaged, and damaged before it was ever listed.
+        for known in [true, false] {
+            for seq in 0..entries {
+                let name = format!("{known}-{seq}.json");
+                let id = home.import(&name, &SOUND.replace("files", &format!("files {known} {seq}")));
+                if known {
+                    assert_eq!(listed(&id), "ready");
+                }
+                ruin(home, &id, seq);
+                if !known {
+                    let index = if home.is_jsonl() { "chats/.index" } else { "chats.db-index" };
+                    let _ = fs::remove_file(home.path(index));
+                }
+                // Of a database, what was read before is looked at again only at its beginning; whoever reads it finds the rest.
+                let first = home.lines(&["history", "show", &id, "--json"]).len();
+                let what = format!("{known}, entry {seq}, {first} messages, {}", home.store);
+                assert_eq!(listed(&id), "damaged", "{what}");
+                let people = home.out(&["history", "list"]);
+                let line = people.lines().find(|line| line.contains(&id)).unwrap();
+                assert!(line.ends_with("[damaged]") && !line.contains("untitled"), "{what}: {line}");
+                home.out(&["history", "delete", &id, "--yes"]);
+            }
+        }
+        // The beginning is looked at each time.
+        for seq in [0, 1] {
+            let id = home.import(&format!("{seq}.json"), &SOUND.replace("files", &format!("things {seq}")));
+            assert_eq!(listed(&id), "ready");
+            ruin(home, &id, seq);
+            assert_eq!(listed(&id), "damaged", "{seq}, {}", home.store);
+        }
+        assert_eq!(listed(&sound), "ready");
+    });
+}
+
+/// A file of which nothing can be read is damaged as well; one that was never acknowledged, too.
+#[test]
+fn a_file_without_entries_is_listed_as_damaged() {
+    let home = Home::new("jsonl");
+    let id = home.import("sound.json", SOUND);
+    for content in ["", "nonsense\n", "{\"v\":\"1.0\",\"id"] {
+        fs::write(home.place().join(format!("{id}.jsonl")), content).unwrap();
+        let listed = home.lines(&["list", "--json"]);
+        assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&id.as_str().into(), &"damaged".into()));
+        let people = home.out(&["list"]);
+        assert!(people.contains("(title unreadable) [damaged]"), "{people}");
+    }
+}

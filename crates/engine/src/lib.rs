@@ -13,6 +13,7 @@ pub mod clock;
 pub mod conversation;
 mod copy;
 mod digest;
+mod draft;
 mod error;
 mod import;
 #[cfg(feature = "agent")]
@@ -39,6 +40,7 @@ pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
 pub use conversation::{Appended, Conversation, Saved};
 pub use digest::digest;
+pub use draft::{list, summary};
 pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};

@@ -15,6 +15,7 @@ use rejoin_store::{Holder, Item, Lock, Store, StoreError};
 
 use crate::{
     clock::{Clock, conversation_id, stamp},
+    draft,
     error::EngineError,
 };
 
@@ -163,9 +164,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The right to write to a conversation.
+    /// The right to write to a conversation. An answer that was cut by a kill is recorded before anything else.
     pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
-        self.store.lock(id, &Holder::this(self.command, self.clock.now()))
+        let lock = self.store.lock(id, &Holder::this(self.command, self.clock.now()))?;
+        draft::absorb(self.store, id);
+        Ok(lock)
     }
 
     fn tail(&self, id: ConversationId) -> Result<Tail, EngineError> {
@@ -215,7 +218,7 @@ impl New {
 /// Every entry of a conversation that can be read.
 pub(crate) fn readable(store: &dyn Store, id: ConversationId) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::new();
-    store.read(id, 0, &mut |item| {
+    draft::read(store, id, &mut |item| {
         if let Item::Entry(entry) = item {
             entries.push(entry);
         }

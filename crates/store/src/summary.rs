@@ -21,10 +21,14 @@ pub enum State {
     Interrupted,
     /// A call waits for a person's approval.
     Approval,
+    /// A part of it cannot be read as it was stored. [`Summary::shown_state`] says so; [`Summary::state`] never does.
+    Damaged,
 }
 
 impl State {
-    const ALL: &[State] = &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval];
+    /// Every state, in the order of the enum.
+    pub const ALL: &[State] =
+        &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval, Self::Damaged];
 
     /// Its name.
     #[must_use]
@@ -35,6 +39,7 @@ impl State {
             Self::Waiting => "waiting",
             Self::Interrupted => "interrupted",
             Self::Approval => "approval",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -69,8 +74,11 @@ pub struct Summary {
     pub directory: Option<String>,
     /// The format it was imported from.
     pub format: Option<String>,
-    /// Where it stands.
+    /// Where it stands, judged by what can be read of it. Lists show [`Summary::shown_state`].
     pub state: State,
+    /// Whether a part of it is known to be unreadable or missing. A part that was damaged since it was last read may not be
+    /// known yet.
+    pub damaged: bool,
     /// How many messages it has, on all branches.
     pub messages: u64,
     /// How many entries it has.
@@ -98,6 +106,7 @@ impl Summary {
             directory: None,
             format: None,
             state: State::New,
+            damaged: false,
             messages: 0,
             entries: 0,
             created: Timestamp::UNIX_EPOCH,
@@ -107,8 +116,16 @@ impl Summary {
         }
     }
 
+    /// The state for people: a damaged conversation is that before anything else.
+    #[must_use]
+    pub fn shown_state(&self) -> State {
+        if self.damaged { State::Damaged } else { self.state }
+    }
+
     /// Goes on by one entry.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
+        // An entry that was removed leaves a gap.
+        self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
         if self.entries == 0 {
             self.created = entry.envelope().timestamp;
             self.updated = self.created;

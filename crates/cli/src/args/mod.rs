@@ -67,8 +67,8 @@ pub enum Colour {
 pub enum Command {
     /// Talk to a model: continue the active conversation of this folder, or start one
     ///
-    /// The reply goes to standard output and nothing else does. Everything is saved as it happens. Ctrl-C stops the turn,
-    /// twice leaves.
+    /// The reply goes to standard output and nothing else does. Everything is saved as it happens. Ctrl-C stops the turn.
+    /// At the prompt it clears the line; pressed twice on an empty line, it leaves.
     #[command(after_help = talk::CHAT_EXAMPLES)]
     Chat(ChatArguments),
     /// Go on with a conversation, from whatever state it is in

@@ -13,9 +13,15 @@ use crate::{
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let said = talking::said(arguments.message.as_deref())?;
-    let store = talking::open_store(&desk);
+    let (store, no_store) = match talking::open_store(&desk) {
+        Ok(store) => (Some(store), None),
+        Err(why) => (None, Some(why)),
+    };
     let chosen = choose(arguments, &desk, store.as_deref())?;
     let mut talking = match (chosen, &store) {
+        (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
+            Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
+        }
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
@@ -24,6 +30,12 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         None => talking.say_who_answers("new conversation with"),
     }
     talking.make_active(&desk);
+    if let Some(why) = no_store {
+        if matches!(said, Said::Prompt) {
+            why.say();
+        }
+        talking.without_store(why);
+    }
     match said {
         Said::Text(text) => talking.say_once(text),
         Said::Prompt => talking.prompt(),

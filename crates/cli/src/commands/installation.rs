@@ -1,19 +1,15 @@
 //! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now.
 //!
-//! Nothing is made or changed by asking, and nothing that is wrong keeps the rest from being told.
+//! Asking changes nothing: the write that is tried is taken back. Nothing that is wrong keeps the rest from being told.
 
-use std::{
-    fs::OpenOptions,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use rejoin::{
     Conversation, ConversationId, Dialect,
     engine::{SystemClock, Wanted, open_store},
     record::entry::VERSION,
     sessions::FORMATS,
-    store::{Access, Location, Size, Store, StoreError},
+    store::{Access, Location, Size, Store, StoreError, try_writing},
 };
 
 use crate::{
@@ -164,29 +160,14 @@ fn look(store: &dyn Store) -> Result<State, StoreError> {
     })
 }
 
-/// Why a store cannot be written, found out without writing to it: a file is made beside it, and removed.
+/// Why a store cannot be written, found out by writing to it; what was written is taken back.
 fn unwritable(location: &Location) -> Option<String> {
-    let (folder, file) = match location {
-        Location::Sqlite(path) => (path.parent()?, Some(path.as_path())),
-        Location::Jsonl(folder) => (folder.as_path(), None),
+    let why = try_writing(location).err()?;
+    let place = match location {
+        Location::Sqlite(path) | Location::Jsonl(path) => path.display().to_string(),
         Location::Memory => return None,
     };
-    let folder = existing(folder);
-    let said = |path: &Path, why: std::io::Error| Some(format!("{}: {why}", path.display()));
-    if let Err(why) = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(&folder) {
-        return said(&folder, why);
-    }
-    let file = file.filter(|file| file.exists())?;
-    OpenOptions::new().append(true).open(file).err().and_then(|why| said(file, why))
-}
-
-/// The folder itself, or the nearest one above it that is there.
-fn existing(folder: &Path) -> PathBuf {
-    let found = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
-    match found {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
+    Some(format!("{place}: {why}"))
 }
 
 fn readers_and_writers() -> (Vec<&'static str>, Vec<&'static str>) {

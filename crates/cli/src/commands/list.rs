@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use rejoin::{
-    ConversationId,
+    ConversationId, engine,
     record::{Timestamp, limits::TITLE_CHARS},
     store::{Page, Query, Store, Summary},
 };
@@ -62,7 +62,7 @@ pub fn pages(
     let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
     let mut left = limit;
     loop {
-        let page = store.list(&query).map_err(|why| desk::unusable(store.location(), why))?;
+        let page = engine::list(store, &query).map_err(|why| desk::unusable(store.location(), why))?;
         each(&page)?;
         left = left.saturating_sub(page.conversations.len());
         match page.next {
@@ -85,8 +85,9 @@ impl Listing {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
-        let title = short(&harmless(summary.title.as_deref().unwrap_or("(untitled)")));
-        let state = paint(&format!("[{}]", summary.state), output::NOTE);
+        let untitled = if summary.damaged { "(title unreadable)" } else { "(untitled)" };
+        let title = short(&harmless(summary.title.as_deref().unwrap_or(untitled)));
+        let state = paint(&format!("[{}]", summary.shown_state()), output::NOTE);
         let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
         self.text.push_str(&format!(
@@ -129,7 +130,7 @@ fn json(summary: &Summary, active: Option<ConversationId>) -> String {
     Object::new()
         .text("id", &summary.id.to_string())
         .text_or_null("title", summary.title.as_deref())
-        .text("state", summary.state.name())
+        .text("state", summary.shown_state().name())
         .text_or_null("provider", summary.provider.as_deref())
         .text_or_null("model", summary.model.as_deref())
         .text_or_null("directory", summary.directory.as_deref())

@@ -41,10 +41,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(id)
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
-    let store = talking::open_store(&desk).ok_or_else(|| unknown(given))?;
+    let store = talking::open_store(&desk)?;
     let rerun = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun);
     let prompts = talking::has_terminal() && !arguments.talk.json;
-    let opened = if said.is_some() || rerun || prompts {
+    let opened = if prompts && said.is_none() && !rerun {
+        Talking::open_to_prompt(&desk, &store, id, &arguments.talk, "rejoin resume")
+    } else if said.is_some() || rerun {
         Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume")
     } else {
         Talking::look(&desk, &store, id, &arguments.talk, "rejoin resume")
@@ -154,7 +156,7 @@ impl Standing {
             State::Ready | State::Waiting if self.damaged > 0 => {
                 format!("State: {}, {messages}; {rest}", self.state)
             }
-            State::New => String::from("State: new, nothing was said yet"),
+            State::New | State::Damaged => String::from("State: new, nothing was said yet"),
             State::Ready => format!("State: ready, {messages}"),
             State::Waiting => format!("State: waiting for an answer, {messages}"),
             State::Approval => format!("State: a call waits for approval, {messages}"),
@@ -170,6 +172,6 @@ impl Standing {
 
 /// The state of a conversation in its store.
 pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> rejoin::store::State {
-    let summary = store.and_then(|store| store.summary(id).ok());
+    let summary = store.and_then(|store| rejoin::engine::summary(store, id).ok());
     summary.map(|summary| summary.state).unwrap_or_default()
 }

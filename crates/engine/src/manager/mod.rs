@@ -284,7 +284,8 @@ impl ConversationManager {
     /// # Errors
     /// If the store cannot be read.
     pub fn list_conversations(&self) -> Result<Vec<Summary>, ManagerError> {
-        let page = self.store.list(&Query::default()).map_err(|error| ManagerError::Engine(error.into()))?;
+        let page = crate::list(&*self.store, &Query::default())
+            .map_err(|error| ManagerError::Engine(error.into()))?;
         Ok(page.conversations)
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use rejoin::engine::turn::{Ending, Event, TurnError, Turned};
 
+use super::Saving;
 use crate::{
     commands::report,
     failure::Failure,
@@ -36,16 +37,17 @@ pub struct Drawing {
     spoke: bool,
     thinking: bool,
     broken_pipe: Option<Failure>,
+    saving: Saving,
 }
 
 impl Drawing {
-    pub fn new(json: bool) -> Self {
+    pub fn new(json: bool, saving: Saving) -> Self {
         let style = match json {
             true => Style::Json,
             false if io::stdout().is_terminal() => Style::Live,
             false => Style::Quiet,
         };
-        Self { style, in_line: false, spoke: false, thinking: false, broken_pipe: None }
+        Self { style, in_line: false, spoke: false, thinking: false, broken_pipe: None, saving }
     }
 
     /// Shows something that happened.
@@ -110,6 +112,7 @@ impl Drawing {
                 let seconds = wait.as_secs_f32();
                 self.note(&format!("{}; trying again in {seconds:.1} s (attempt {attempt})", harmless(why)));
             }
+            Event::NotSaved(_) | Event::Saved if self.saving == Saving::AtTheEnd => {}
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);
                 self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));

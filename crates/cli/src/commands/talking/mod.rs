@@ -1,9 +1,10 @@
 //! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
-//! `draw.rs` shows a turn to people or programs, `prompt.rs` reads lines on a terminal.
+//! `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after the other, `terminal.rs` reads them.
 
 mod draw;
 mod prompt;
+mod terminal;
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _},
@@ -32,6 +33,7 @@ use crate::{
     settings::Settings as Settled,
 };
 pub use draw::Drawing;
+use prompt::Again;
 
 /// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
 /// it even if every letter of it has to be escaped.
@@ -86,17 +88,11 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
     }
 }
 
-/// Opens the store as far as that is possible: a conversation goes on without one.
-pub fn open_store(desk: &Desk) -> Option<Arc<dyn Store>> {
+/// Opens the store for writing, or for reading if it cannot be written.
+pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    match opened {
-        Ok(store) => Some(Arc::from(store)),
-        Err(why) => {
-            desk::unusable(&desk.location, why).say();
-            None
-        }
-    }
+    opened.map(Arc::from).map_err(|why| desk::unusable(&desk.location, why))
 }
 
 /// Asks what is to become of calls without a result.
@@ -118,12 +114,23 @@ pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
     }
 }
 
+/// When a conversation is locked against other writers.
+#[derive(Debug, Clone, Copy)]
+enum Locking {
+    /// When it is opened.
+    AtOnce,
+    /// When something is said in it.
+    WhenSaid,
+}
+
 /// A conversation, and who answers in it.
 pub struct Talking {
     worker: Worker,
     /// Who answers, and why; none where nobody is asked.
     outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
+    /// Why there is no store, if there is none.
+    no_store: Option<Failure>,
     location: Location,
     command: &'static str,
     json: bool,
@@ -164,7 +171,22 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| answering::choose(desk, talk, Some(recorded)))
+        Self::opened(desk, store, id, talk, (command, Locking::AtOnce), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
+    }
+
+    /// One that is there, to prompt for what is said in it. Nobody is kept from writing to it until something is said.
+    pub fn open_to_prompt(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &'static str,
+    ) -> Result<Self, Failure> {
+        Self::opened(desk, store, id, talk, (command, Locking::WhenSaid), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
     }
 
     /// One that is there, to see where it stands: nobody will answer in it, so it takes no key.
@@ -175,7 +197,8 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| Ok(Answering::nobody(recorded)))
+        let locking = (command, Locking::AtOnce);
+        Self::opened(desk, store, id, talk, locking, |recorded| Ok(Answering::nobody(recorded)))
     }
 
     fn opened(
@@ -183,13 +206,14 @@ impl Talking {
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        command: &'static str,
+        (command, locking): (&'static str, Locking),
         choose: impl FnOnce(&Wanted) -> Result<Answering, Failure>,
     ) -> Result<Self, Failure> {
-        let opened = if store.read_only().is_some() {
-            Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
-        } else {
-            Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
+        let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
+        let opened = match locking {
+            _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
+            Locking::AtOnce => Conversation::open(kept, clock, id, command),
+            Locking::WhenSaid => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = choose(&Wanted::of(&conversation))?;
@@ -220,6 +244,7 @@ impl Talking {
             worker,
             outcome: answering.outcome,
             store,
+            no_store: None,
             location: desk.location.clone(),
             command,
             json: talk.json,
@@ -292,36 +317,51 @@ impl Talking {
         Standing { state, unanswered, messages, damaged }
     }
 
-    /// Says something, shows the reply, and is done.
-    pub fn say_once(mut self, text: String) -> Result<u8, Failure> {
-        let code = self.once(Input::from(text));
-        self.settle();
-        code
+    /// Goes on without a store, which cannot be opened for this reason.
+    pub fn without_store(&mut self, why: Failure) {
+        self.no_store = Some(why);
     }
 
-    /// Goes on with what was interrupted, shows the reply, and is done.
-    pub fn go_on_once(mut self) -> Result<u8, Failure> {
-        let code = self.once(Input::GoOn);
-        self.settle();
-        code
+    /// Sends a message, shows the answer, and is done.
+    pub fn say_once(self, text: String) -> Result<u8, Failure> {
+        self.once(Input::from(text))
     }
 
-    fn once(&mut self, input: Input) -> Result<u8, Failure> {
-        block_on(async {
+    /// Continues an interrupted turn, shows the answer, and is done.
+    pub fn go_on_once(self) -> Result<u8, Failure> {
+        self.once(Input::GoOn)
+    }
+
+    fn once(mut self, input: Input) -> Result<u8, Failure> {
+        let turned = block_on(async {
             let stop = Stop::new();
-            let signals = prompt::stop_on_signals(stop.clone(), Arc::default());
-            let turned = self.turn(input, &stop).await;
+            let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
+            let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
             signals.abort();
             turned
-        })?
+        })?;
+        match (turned, self.settle()) {
+            (turned, Ok(())) => turned,
+            (Ok(0), Err(unsaved)) => Err(unsaved),
+            // Both are said; the exit code is the turn's.
+            (turned, Err(unsaved)) => {
+                unsaved.say();
+                turned
+            }
+        }
     }
 
     /// One turn, drawn as it happens.
-    async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
+    async fn turn(&mut self, input: Input, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
-        let mut drawing = Drawing::new(self.json);
+        let mut drawing = Drawing::new(self.json, saving);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
+        let no_store = self.no_store.as_ref().map(not_saved);
         let mut sink = |event: Event| {
+            let event = match (event, &no_store) {
+                (Event::NotSaved(_), Some(why)) => Event::NotSaved(why.clone()),
+                (event, _) => event,
+            };
             // It is stored by now, if it can be.
             if let (Event::Started { conversation, .. }, true) = (&event, stored)
                 && let Some(pointer) = pointer.take()
@@ -371,16 +411,33 @@ impl Talking {
         }
     }
 
-    fn settle(&mut self) {
+    /// Stores what is not stored yet, and brings the index up to date. Fails if something stays in memory only.
+    fn settle(&mut self) -> Result<(), Failure> {
         self.find_a_store();
-        if !self.worker.conversation_mut().save().is_durable() {
-            let warning = output::paint("warning:", output::WARNING);
-            output::talk(&format!("{warning} this conversation is not saved: it is gone when you leave"));
+        let saved = self.worker.conversation_mut().save();
+        if let Some(warning) = saved.warning() {
+            let no_store = self.no_store.as_ref().map(not_saved);
+            return Err(Failure::NotSaved(no_store.unwrap_or_else(|| warning.to_owned())));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
         }
+        Ok(())
     }
+}
+
+/// What to say of a turn that has no store to go to.
+fn not_saved(why: &Failure) -> String {
+    format!("Failed to save turn: {why}")
+}
+
+/// When it is said that something could not be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saving {
+    /// As soon as it happens: more turns may follow.
+    AtOnce,
+    /// After the turn, if it is still so.
+    AtTheEnd,
 }
 
 /// Points to a conversation that is stored. What is not cannot be found again.
