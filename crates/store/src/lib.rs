@@ -32,4 +32,4 @@ pub use open::{Access, Options, open};
 pub use store::{
     Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified,
 };
-pub use summary::{State, Summary};
+pub use summary::{Filter, OWN_AGENT, State, Summary};

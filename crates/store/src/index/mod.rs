@@ -28,14 +28,15 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 2;
+const FORM: i64 = 3;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
     CREATE TABLE summary (
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
-        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL
+        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL,
+        forked_from TEXT
     ) STRICT;
     CREATE INDEX summary_newest ON summary (updated DESC, id);
     CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
@@ -466,14 +467,14 @@ fn take(
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, seq, tail, hash, open";
+                       updated, seq, tail, hash, open, forked_from";
 
 fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     let tail = summary.tail;
     connection
         .prepare_cached(&format!(
             "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16)"
+             ?14, ?15, ?16, ?17)"
         ))?
         .execute(rusqlite::params![
             summary.id.to_string(),
@@ -492,6 +493,7 @@ fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             tail.map(|tail| *tail.id.as_uuid().as_bytes()),
             tail.map(|tail| *tail.hash.as_bytes()),
             summary.open.join("\n"),
+            summary.forked_from,
         ])?;
     Ok(())
 }
@@ -530,6 +532,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         created: time(10)?,
         updated: time(11)?,
         tail,
+        forked_from: row.get(16)?,
         open: open.split('\n').filter(|call| !call.is_empty()).map(str::to_owned).collect(),
     }))
 }
