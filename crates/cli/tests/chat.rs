@@ -320,7 +320,7 @@ fn answers_stream_through_pipes() {
         "{:?}",
         ran.out
     );
-    assert!(ran.out.ends_with(|c: char| c == '\n') && !ran.out.ends_with("\n\n"), "{:?}", ran.out);
+    assert!(ran.out.ends_with('\n') && !ran.out.ends_with("\n\n"), "{:?}", ran.out);
     // The provider stands still in the middle of its answer: what came before is there.
     server.fault(Fault::Stall { after: 8000, time: None });
     let mut child =
@@ -353,12 +353,12 @@ fn resume_names_calls_and_shows_the_last_exchange() {
         for words in [
             "  Last exchange:\n    you:   still there?\n",
             "  Calls without a result:\n    stat {}\n",
-            &format!("run them again: rejoin resume {id} --on-broken rerun"),
             &format!("leave them out: rejoin resume {id} --on-broken drop \"your message\""),
         ] {
             assert!(ran.err.contains(words), "{words}\n{}", ran.err);
         }
         assert!(!ran.err.contains("[k]"), "nobody can answer: {}", ran.err);
+        assert!(!ran.err.contains("run them again"), "rejoin has no such tool: {}", ran.err);
         // What is offered works.
         let dropped =
             home.run(&["resume", &id, "--on-broken", "drop", "--provider", "offline", "what is 1+1?"]);
@@ -370,6 +370,12 @@ fn resume_names_calls_and_shows_the_last_exchange() {
         }
         assert!(!ran.err.contains("Calls without a result"), "{}", ran.err);
         let other = home.import("other.json", &BROKEN.replace("List the files", "Show the files"));
+        // A tool that rejoin has can be run again.
+        let own =
+            home.import("own.json", &BROKEN.replace("\"stat\"", "\"list_dir\"").replace("List", "Count"));
+        let ran = home.run(&["resume", &own]);
+        let again = format!("    run them again: rejoin resume {own} --on-broken rerun\n");
+        assert!(ran.err.contains(&again), "{}", ran.err);
         let json: Value = serde_json::from_str(&home.out(&["resume", &other, "--json"])).unwrap();
         assert_eq!(json["calls"], serde_json::json!([{"name": "stat", "arguments": "{}"}]));
     });

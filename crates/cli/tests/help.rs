@@ -174,7 +174,7 @@ fn ids_are_completed() {
             let found = offered(home, words);
             assert!(found.contains(&one) && found.contains(&other), "{words:?}: {found:?}");
         }
-        assert_eq!(offered(home, &["rejoin", "history", "delete", &one[..9]]), [one.clone()]);
+        assert_eq!(offered(home, &["rejoin", "history", "delete", &one[..9]]), [one.as_str()]);
         assert!(offered(home, &["rejoin", "check", "one"]).contains(&String::from("one.json")));
         assert_eq!(offered(home, &["rejoin", "--store", "jsonl:nowhere", "resume", "conv_"]), [""; 0]);
     });

@@ -51,7 +51,7 @@ fn resume_asks_about_calls_without_a_result() {
         session.expect("you:   still there?").unwrap();
         session.expect("1 call without a result:").unwrap();
         session.expect("  stat {}").unwrap();
-        session.expect("[k]eep as interrupted, [l]eave out, [r]un again?").unwrap();
+        session.expect("[k]eep as interrupted, [l]eave out? [k]").unwrap();
         session.send_line(answer).unwrap();
         session.expect("›").unwrap();
         session.send_line("go on").unwrap();

@@ -584,7 +584,7 @@ fn lists_are_filtered() {
         assert_eq!(mine.len(), 1);
         assert_eq!(ids(&["--agent", "openai-chat"]).len(), 2);
         assert_eq!(ids(&["--agent", "codex"]), [""; 0]);
-        assert_eq!(ids(&["--state", "interrupted"]), [broken.clone()]);
+        assert_eq!(ids(&["--state", "interrupted"]), [broken.as_str()]);
         let mut ready = ids(&["--state", "ready"]);
         ready.sort();
         let mut wanted = vec![mine[0].clone(), sound.clone()];

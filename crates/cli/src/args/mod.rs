@@ -28,25 +28,31 @@ use crate::completing;
 /// Keep every word of LLM agents' conversations, and resume any of them on any
 /// provider
 #[derive(Debug, Parser)]
-#[command(name = "rejoin", version, max_term_width = WIDTH, after_help = EXAMPLES)]
+#[command(name = "rejoin", version, max_term_width = WIDTH, override_usage = USAGE, after_help = EXAMPLES)]
 pub struct Arguments {
     /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Use of colours (default: auto; NO_COLOR is respected)
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    /// When to use colours (default: auto, which respects NO_COLOR)
+    #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Option<Colour>,
     /// Store of conversations: `sqlite:PATH` or `jsonl:FOLDER` (default:
     /// REJOIN_STORE, else the setting)
-    #[arg(long, global = true, value_name = "LOCATION")]
+    #[arg(long, global = true, value_name = "LOCATION", help_heading = GLOBAL)]
     pub store: Option<Location>,
     /// Print long output without a pager
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,
 }
 
 /// The widest that help becomes. Longer lines are hard to read, and a terminal that is split in two has about as much.
 const WIDTH: usize = 80;
+
+/// The heading of what every command takes.
+const GLOBAL: &str = "Global options";
+
+const USAGE: &str = "rejoin [OPTIONS] [COMMAND]
+       rejoin [OPTIONS] \"MESSAGE\"";
 
 const EXAMPLES: &str = "Examples:
   rejoin \"What does src/main.rs do?\"
@@ -74,9 +80,9 @@ pub enum Colour {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Talk to a model in the active conversation of this folder, or a new one
+    /// Talk to a model (the default command)
     ///
-    /// The reply goes to standard output as it arrives, and nothing else does. Everything is saved as it happens. Ctrl-C
+    /// Continues the active conversation of this folder, or starts one. The reply goes to standard output as it arrives, and nothing else does. Everything is saved as it happens. Ctrl-C
     /// stops the turn; a second Ctrl-C leaves.
     #[command(after_long_help = talk::CHAT_EXAMPLES)]
     Chat(ChatArguments),
@@ -101,14 +107,14 @@ pub enum Command {
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
     History(History),
-    /// Check conversations: what is wrong, and what the provider would answer
+    /// Check conversations for what a provider would refuse
     ///
     /// Exit code 0: sound. 1: a warning or an error was found. 2: nothing could be read.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
-    /// Convert a conversation to a request body or another agent's session
+    /// Convert a conversation for another provider or agent
     ///
-    /// Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
+    /// Writes a request body that the provider accepts, or a session file. Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
     /// standard error. Exit code 0 whenever it was written. The source is never changed.
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
@@ -242,7 +248,7 @@ pub struct ConvertArguments {
     /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Number of the conversation in a file of many, from 1
+    /// Conversation to take from a file of many, from 1
     #[arg(long, value_name = "N")]
     pub session: Option<usize>,
     /// File to write the findings to, as JSON

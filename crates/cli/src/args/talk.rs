@@ -98,8 +98,8 @@ pub struct ChatArguments {
 /// `rejoin resume`
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
-    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
-    /// (default: the active one, else the newest)
+    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest);
+    /// default: the active one, else the newest
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub id: Option<String>,
     /// Message to send (default: a prompt on a terminal, else none)

@@ -25,6 +25,8 @@ pub struct OpenCall {
     pub name: String,
     /// Its arguments, as the model wrote them.
     pub arguments: String,
+    /// Whether rejoin has this tool, so that the call can be run again. Most tools of other agents it does not have.
+    pub can_run: bool,
 }
 
 impl OpenCall {

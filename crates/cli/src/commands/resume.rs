@@ -95,7 +95,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         (output::harmless(talking.provider_name()), output::harmless(talking.model_name()));
     output::talk(&format!("  Provider: {provider}, model: {model}"));
     output::talk(&format!("  {}", state.in_words()));
-    if said.is_none() && !arguments.talk.json {
+    if said.is_none() && !reruns && !arguments.talk.json {
         show_last_exchange(&talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
             say_what_can_be_done(&calls, &id.to_string(), talking.elsewhere());
@@ -136,12 +136,15 @@ fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     for line in exchange::listed(calls) {
         output::talk(&format!("    {line}"));
     }
-    let there = elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", meaning::quoted(folder)));
     output::talk("  With your next message the model is told that they were interrupted. Instead you can");
-    output::talk(&format!(
-        "    run them again: {}rejoin resume {id} --on-broken rerun",
-        output::harmless(&there)
-    ));
+    let folder_is_there = elsewhere.is_none_or(|folder| std::path::Path::new(folder).is_dir());
+    // Only what works here is offered: a call runs where it was made, with a tool that rejoin has.
+    if calls.iter().all(|call| call.can_run) && folder_is_there {
+        let there =
+            elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", meaning::quoted(folder)));
+        let there = output::harmless(&there);
+        output::talk(&format!("    run them again: {there}rejoin resume {id} --on-broken rerun"));
+    }
     output::talk(&format!("    leave them out: rejoin resume {id} --on-broken drop \"your message\""));
 }
 

@@ -60,15 +60,18 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     for line in exchange::listed(calls) {
         output::talk(&format!("  {line}"));
     }
+    let can_run = calls.iter().any(|call| call.can_run);
+    let again = if can_run { ", [r]un again" } else { "" };
     loop {
-        let _ = write!(anstream::stderr().lock(), "[k]eep as interrupted, [l]eave out, [r]un again? [k] ");
+        let _ = write!(anstream::stderr().lock(), "[k]eep as interrupted, [l]eave out{again}? [k] ");
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
             (0, _) | (_, "" | "k" | "keep") => return Ok(OnBroken::Keep),
             (_, "l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
-            (_, "r" | "run" | "run again" | "rerun") => return Ok(OnBroken::Rerun),
-            _ => output::talk("Please answer k, l or r."),
+            (_, "r" | "run" | "run again" | "rerun") if can_run => return Ok(OnBroken::Rerun),
+            _ if can_run => output::talk("Please answer k, l or r."),
+            _ => output::talk("Please answer k or l."),
         }
     }
 }
@@ -220,13 +223,18 @@ impl Talking {
     /// The calls that have no result and were not decided about.
     pub fn open_calls(&mut self) -> Vec<OpenCall> {
         let open = self.worker.unanswered();
+        let tools = self.worker.tools_mut().clone();
         let entries = self.worker.conversation().entries();
         let call = |at: &CallAt| {
             let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
             let Content::Message(message) = Content::of(entry) else { return None };
             let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
             let call = block.as_call()?;
-            Some(OpenCall { name: call.name.to_string(), arguments: call.arguments.text().to_string() })
+            Some(OpenCall {
+                name: call.name.to_string(),
+                arguments: call.arguments.text().to_string(),
+                can_run: tools.get(&call.name).is_some(),
+            })
         };
         open.iter().filter_map(call).collect()
     }
