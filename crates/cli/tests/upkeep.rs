@@ -711,7 +711,7 @@ fn results_are_written_to_files() {
         assert_eq!(read("c.jsonl"), home.out(&["history", "export", &id]));
         home.out(&["convert", &source, "--to", "anthropic", "--output", &at("d.json")]);
         assert_eq!(read("d.json"), home.out(&["convert", &source, "--to", "anthropic"]));
-        assert_eq!(home.out(&["convert", &source, "--to", "codex", "-o", "-"]).lines().count() > 1, true);
+        assert!(home.out(&["convert", &source, "--to", "codex", "-o", "-"]).lines().count() > 1);
         for wrong in [
             vec!["history", "export", &id, "-o", "x.json"],
             vec!["convert", &source, "-o", "x.json"],
