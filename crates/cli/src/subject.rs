@@ -1,15 +1,16 @@
 //! What `check` and `convert` are about: a file, standard input, or a conversation of the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rejoin::{
     ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session, accounting,
-    engine::Mode,
+    engine::{EngineError, Mode},
     record::{
         Entry,
         json::{Doc, Kind},
     },
     sessions,
+    store::Location,
 };
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     },
     desk::{self, Desk, Flags},
     failure::Failure,
+    outfile::Source,
     source,
 };
 
@@ -38,6 +40,8 @@ pub struct Subject {
     named: Option<Dialect>,
     /// Why no conversation was read from a request.
     pub unread: Option<ReadError>,
+    /// The store of a stored one.
+    store: Option<Location>,
 }
 
 /// The bytes of a request, or of a list of messages.
@@ -66,12 +70,16 @@ impl Subject {
     /// Reads it: a path that is there is a file, anything else that could be one is a conversation of the store.
     pub fn read(given: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
         let file = given == "-" || reading.from.is_some() || Path::new(given).exists();
-        if file || !could_be_id(given) {
+        if file || looks_like_path(given) {
             return Self::of_file(given, reading);
         }
         match Self::of_store(given, reading) {
-            // Something that is no id by its looks: whoever wrote it meant a file, most likely.
-            Err(Failure::Engine(_)) if !is_surely_id(given) => Self::of_file(given, reading),
+            // No id by its looks, and no title: most likely a file was meant.
+            Err(Failure::Engine(error))
+                if !is_surely_id(given) && !matches!(*error, EngineError::Ambiguous { .. }) =>
+            {
+                Self::of_file(given, reading)
+            }
             read => read,
         }
     }
@@ -85,7 +93,7 @@ impl Subject {
             Err(error) => {
                 named = named.or_else(|| dialect_of_request(&input.text));
                 if !reading.bodies || named.is_none() || !is_object(&input.text) {
-                    return Err(source::unreadable(path, &error, reading.from));
+                    return Err(source::unreadable(path, error, reading.from));
                 }
                 unread = Some(error);
                 Vec::new()
@@ -109,6 +117,7 @@ impl Subject {
             record: None,
             named,
             unread,
+            store: None,
         })
     }
 
@@ -127,6 +136,7 @@ impl Subject {
             record: Some(recorded.entries),
             named: None,
             unread: None,
+            store: Some(desk.location.clone()),
         })
     }
 
@@ -151,6 +161,12 @@ impl Subject {
         if let Some(input) = &self.input {
             report::fill_lines(input, session, places);
         }
+    }
+
+    /// What it was read from, and what must not be overwritten.
+    pub fn source(&self) -> Source {
+        let file = self.input.as_ref().map(|_| PathBuf::from(&self.name));
+        Source { file, store: self.store.clone() }
     }
 
     /// Gives findings of a session their lines.
@@ -186,13 +202,10 @@ fn is_object(text: &str) -> bool {
     Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
 }
 
-/// Whether a text may be an id, the beginning of one, or `@`.
-fn could_be_id(given: &str) -> bool {
-    let letters = given.strip_prefix(ConversationId::PREFIX).unwrap_or(given);
-    is_surely_id(given)
-        || (!letters.is_empty()
-            && letters.len() <= 12
-            && letters.bytes().all(|letter| matches!(letter, b'a'..=b'z' | b'2'..=b'7')))
+/// Whether a text is spelled like a path, so that the store need not be asked: a separator, or one word with an ending.
+fn looks_like_path(given: &str) -> bool {
+    let ending = Path::new(given).extension().is_some() && !given.contains(char::is_whitespace);
+    given.is_empty() || given.contains(std::path::is_separator) || ending
 }
 
 /// Whether a text is an id by its looks.
@@ -206,11 +219,11 @@ mod tests {
 
     #[test]
     fn files_and_ids_are_told_apart() {
-        for id in ["@", "@1", "conv_abc", "conv_abcdefghijkl", "abc", "conv_", "abcdefghijkl"] {
-            assert!(could_be_id(id), "{id}");
+        for id in ["@", "@1", "conv_abc", "abc", "A title", "Fix main.rs, please", "ABC"] {
+            assert!(!looks_like_path(id), "{id}");
         }
-        for file in ["a.json", "/abc", "./abc", "ABC", "abc1", "abcdefghijklm", "", "-"] {
-            assert!(!could_be_id(file), "{file}");
+        for file in ["a.json", "/abc", "./abc", "some folder/a file", ""] {
+            assert!(looks_like_path(file), "{file}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
-pub use resolve::resolve;
+pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
 pub use state::SessionState;
 pub use storage::SqliteStorage;

@@ -142,8 +142,8 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
             })
             .collect();
         if !calls.is_empty() {
-            let blocks = std::iter::once(Block::text("Let me see.")).chain(calls).collect();
-            return Message::new(Role::Assistant, blocks);
+            // Words before the calls would stand before every answer, and scripts read the answer alone.
+            return Message::new(Role::Assistant, calls);
         }
     }
     Message::assistant(reply(&memory, &intents))
