@@ -60,6 +60,7 @@ rules! {
     BrokenChain = "broken-chain", Error, "an entry's parent cannot be read";
     TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
+    UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";

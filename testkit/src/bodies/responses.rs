@@ -3,6 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{
+    media,
     plan::{self, Args, Around, Call, Dress, IDS, NAMES, call, dress, id},
     writer::Writer,
 };
@@ -24,7 +25,9 @@ pub enum Part {
     Refusal(Dress),
     /// A string where a part should stand.
     Bare(Dress),
-    /// Media, and what nobody knows.
+    /// Media, sound or damaged.
+    Media(usize),
+    /// Media of other shapes, and what nobody knows.
     Other(usize),
 }
 
@@ -46,7 +49,7 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         9 => (spelling, dress()).prop_map(|(spelling, dress)| Part::Text(spelling, dress)),
         1 => dress().prop_map(Part::Refusal), 1 => dress().prop_map(Part::Bare),
-        2 => (0..PARTS.len()).prop_map(Part::Other)
+        2 => (0..PARTS.len()).prop_map(Part::Other), 3 => (0..media::count()).prop_map(Part::Media)
     ]
 }
 
@@ -304,6 +307,7 @@ impl Writer {
                 format!("{{\"type\":\"refusal\",\"refusal\":\"{}\"}}", self.note(*dress, letter))
             }
             Part::Bare(dress) => format!("\"{}\"", self.note(*dress, letter)),
+            Part::Media(index) => media::parts(self.shape)[*index].clone(),
             Part::Other(index) => PARTS[*index].into(),
         }
     }

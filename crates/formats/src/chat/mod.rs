@@ -11,8 +11,7 @@ pub mod list;
 mod message;
 mod within;
 
-pub use blocks::is_image_type;
-pub(crate) use blocks::{document_source, is_base64};
+pub(crate) use blocks::document_source;
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 

@@ -9,9 +9,13 @@ use rejoin_record::{
     limits,
 };
 
-use crate::chat::{
-    Style,
-    blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
+use crate::{
+    chat::{
+        Style,
+        blocks::{BlockReader, Under, document_at, document_data, irregular},
+    },
+    media,
+    wire::openai_responses,
 };
 
 /// The dialect's name.
@@ -338,47 +342,49 @@ impl Reader<'_> {
     fn image(&self, part: Value<'_>) -> Option<Block> {
         let holder = part.given("image_url");
         let url = holder.and_then(|holder| self.blocks.text(holder.get("url").unwrap_or(holder)));
-        let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_blank());
+        let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_empty());
+        // One of the two; an address that is empty says nothing where there is a file.
+        let url = url.filter(|url| !url.is_empty() || file.is_none());
+        let alone = url.is_none() || file.is_none();
+        let address = url.clone().unwrap_or_else(|| Text::new(""));
         let (media_type, source) = match (url, file) {
-            (Some(url), _) => match split_data_url(&url) {
-                Some((_, data)) if !is_base64(data) => (None, MediaSource::Unusable),
-                Some((media_type, data)) => {
-                    (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
-                }
-                None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
-                None => (None, MediaSource::Url(url)),
-            },
+            (Some(url), _) => media::at_address(url),
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
-        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
-        let whole = source != MediaSource::Unusable && ["image_url", "file_id", "detail"].iter().all(spelled);
-        let block = Block::new(BlockKind::Image(Box::new(Media { media_type, source, name: None })));
+        let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
+        let whole = alone
+            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && are_texts(part, &["image_url", "file_id", "detail"]);
+        let block = Block::new(kind);
         Some(if whole { block.at(self.blocks.span(part)) } else { block })
     }
 
     fn file(&self, part: Value<'_>) -> Option<Block> {
-        let field = |name| {
-            part.given(name).and_then(|value| self.blocks.text(value)).filter(|text: &Text| !text.is_blank())
-        };
+        let field = |name| part.given(name).and_then(|value| self.blocks.text(value));
+        let filled = |name| field(name).filter(|text: &Text| !text.is_empty());
         let name = field("filename");
-        let (media_type, source) = match (field("file_data"), field("file_url"), field("file_id")) {
-            (Some(data), ..) => match split_data_url(&data) {
-                Some((media_type, data)) => {
-                    let source = document_source(&media_type, data);
-                    (Some(Text::from(media_type)), source)
-                }
-                None if is_base64(&data) => (None, MediaSource::Base64(data)),
-                None => (None, MediaSource::Unusable),
-            },
-            (None, Some(url), _) => (None, MediaSource::Url(url)),
+        let sources = ["file_data", "file_url", "file_id"];
+        let given = sources.iter().filter(|name| filled(name).is_some()).count();
+        // Fields that are empty say nothing where another one is not.
+        let field = |name| if given == 0 { field(name) } else { filled(name) };
+        let (data, url) = (field("file_data"), field("file_url"));
+        // Data stands in an address that holds it, and what is behind an address is elsewhere.
+        let held = data.as_deref().is_none_or(media::is_data_url)
+            && !url.as_deref().is_some_and(|url| data.is_none() && media::is_data_url(url));
+        let address = data.clone().or_else(|| url.clone()).unwrap_or_else(|| Text::new(""));
+        let (media_type, source) = match (data, url, field("file_id")) {
+            (Some(data), ..) => document_data(data, name.as_deref()),
+            (None, Some(url), _) => document_at(url),
             (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None, None) => (None, MediaSource::Unusable),
         };
-        let texts = ["filename", "file_data", "file_url", "file_id", "detail"];
-        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
-        let usable = source != MediaSource::Unusable && texts.iter().all(spelled);
-        let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
+        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
+        let usable = held
+            && given == 1
+            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
+        let block = Block::new(kind);
         Some(if usable { block.at(self.blocks.span(part)) } else { block })
     }
 
@@ -483,6 +489,13 @@ impl Reader<'_> {
         let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
     }
+}
+
+/// Whether each of these fields is a text where it is there.
+fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
+    names
+        .iter()
+        .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
 }
 
 /// Whether an item says how far it came in one of the API's words; some items have to.

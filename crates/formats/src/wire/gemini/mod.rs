@@ -19,7 +19,11 @@ use super::{
     DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
     stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{convert::Settings, media::Accepts};
+
+/// The images and documents that the API takes: what it can do with a type depends on the model.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] };
 
 /// The dialect.
 pub struct Gemini;

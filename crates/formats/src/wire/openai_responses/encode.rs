@@ -22,8 +22,8 @@ use super::super::{
     scroll::Scroll,
 };
 use super::pieces::{
-    TEXT_CHARS, answer_item, file_part, has_id, image_part, is_media, list, longest_text, only, only_words,
-    part, streams, without_field, without_id,
+    TEXT_CHARS, answer_item, has_id, is_media, list, longest_text, media_part, only, only_words, part,
+    streams, without_field, without_id,
 };
 use crate::{
     convert::{Bond, Settings},
@@ -45,7 +45,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
         target: Arc::clone(settings),
         same: settings.context.dialect == Some(Dialect::OpenAiResponses),
         list: Scroll::default(),
-        ledger: Ledger::new(intact),
+        ledger: Ledger::new(intact, super::MEDIA),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         too_large: None,
         current: 0,
@@ -180,7 +180,7 @@ impl Encoder {
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
         let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
             let around = copy.surroundings();
             seen_before(&self.target, Dialect::OpenAiResponses, &around).into()
         });
@@ -258,22 +258,16 @@ impl Encoder {
 
     /// A block of a user message, of instructions, or of a result.
     fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
-        let own = if is_own(message) { message.native_block(block) } else { None };
+        let own =
+            if is_own(message) && super::MEDIA.keeps(block) { message.native_block(block) } else { None };
         match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
             (_, Some(raw)) => raw.to_owned(),
             (BlockKind::Text(text), None) => {
                 self.ledger.lossy(text, at);
                 part("input_text", text)
             }
-            (BlockKind::Image(media), None) => match image_part(media, is_own(message)) {
-                Some(part) => part,
-                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
-            },
-            (BlockKind::Document(media), None) => match file_part(media, is_own(message)) {
-                Some(part) => part,
-                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
-            },
-            (kind, None) => part("input_text", &self.ledger.as_text(kind, at)),
+            (kind, None) => media_part(kind, is_own(message))
+                .unwrap_or_else(|| part("input_text", &self.ledger.as_text(kind, at))),
         }
     }
 
@@ -592,7 +586,8 @@ impl Encoder {
     /// The only item of a message, if it may be sent again.
     fn regular_item(&self, message: &Message) -> Option<()> {
         let native = message.native.as_ref()?;
-        (native.items.len() == 1 && native.items[0].regular).then_some(())
+        let sound = || message.blocks.iter().all(|block| super::MEDIA.keeps(block));
+        (native.items.len() == 1 && native.items[0].regular && sound()).then_some(())
     }
 
     fn push(&mut self, json: &str) {
