@@ -17,6 +17,7 @@ pub(crate) mod base64;
 pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
+pub(crate) mod checked_media;
 pub(crate) mod documents;
 pub mod encoded;
 pub(crate) mod gathered;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::wire::checked_media;
 use crate::wire::violation::{Violation, read_body};
 
 const MAX_CALL_ID: usize = 64;
@@ -249,6 +250,12 @@ impl<'a> Checker<'a> {
             "computer_call_output" if !item["output"].is_object() => {
                 self.invalid_type(&format!("{path}.output"), "an object", &item["output"]);
             }
+            "computer_call_output" => {
+                let path = format!("{path}.output");
+                self.source(&["image_url", "file_id"], &item["output"], &path);
+                let url = item["output"]["image_url"].as_str().unwrap_or_default();
+                self.image(url, &format!("{path}.image_url"));
+            }
             _ => {}
         }
         self.status(kind, fields.get("status"), &format!("{path}.status"));
@@ -456,10 +463,12 @@ impl<'a> Checker<'a> {
             (Words::ForTheModel, "input_image") => {
                 self.optional_text(&part["detail"], &format!("{path}.detail"));
                 self.source(&["image_url", "file_id"], part, path);
+                self.image(part["image_url"].as_str().unwrap_or_default(), &format!("{path}.image_url"));
             }
             (Words::ForTheModel, "input_file") => {
                 self.optional_text(&part["filename"], &format!("{path}.filename"));
                 self.source(&["file_id", "file_data", "file_url"], part, path);
+                self.file(part, path);
             }
             (Words::OfTheModel, "output_text") => {
                 self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
@@ -489,8 +498,52 @@ impl<'a> Checker<'a> {
         for field in fields {
             self.optional_text(&part[field], &format!("{path}.{field}"));
         }
-        if fields.iter().all(|field| part[field].is_null() || part[field] == "") {
+        let given: Vec<&&str> =
+            fields.iter().filter(|field| !part[**field].is_null() && part[**field] != "").collect();
+        if given.is_empty()
+            || part["file_id"].as_str().is_some_and(|id| !id.is_empty() && id.trim().is_empty())
+        {
             self.missing(&format!("{path}.{}", fields[0]));
+        } else if given.len() > 1 {
+            let message = format!("Mutually exclusive parameters: '{}' and '{}'.", given[0], given[1]);
+            self.refuse("RSP-schema", path, message);
+        }
+    }
+
+    /// Judges the address of an image; that it is there is judged elsewhere.
+    fn image(&mut self, url: &str, path: &str) {
+        if url.is_empty() || checked_media::is_address(url, &["https://", "http://"]) {
+            return;
+        }
+        let is_taken = |kind: &str| kind == "image/jpg" || checked_media::IMAGES.contains(&kind);
+        if let Some(got) = checked_media::openai_flaw(url, is_taken) {
+            let message = format!(
+                "Invalid '{}'. Expected a base64-encoded data URL with an image MIME type (e.g. \
+                 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
+        }
+    }
+
+    fn file(&mut self, part: &Value, path: &str) {
+        let given = |field: &str| part[field].as_str().filter(|text| !text.is_empty());
+        if let Some(got) =
+            given("file_data").and_then(|data| checked_media::openai_flaw(data, checked_media::is_type))
+        {
+            let message = format!(
+                "Invalid '{}.file_data'. Expected a base64-encoded data URL (e.g. \
+                 'data:application/pdf;base64,JVBERi0xLjQ='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
+        }
+        if given("file_url").is_some_and(|url| !checked_media::is_address(url, &["https://", "http://"])) {
+            let place = bracketed(path);
+            let message = format!(
+                "Invalid '{place}.file_url'. Expected a valid URL, but got a value with an invalid format."
+            );
+            self.refuse("SAN-09", path, message);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::wire::trials;
 /// Every rule this checker can report.
 const RULES: &str = "\
     RSP-01 RSP-02 RSP-04 RSP-06 RSP-07 RSP-09 RSP-10 RSP-11 RSP-12 RSP-13 RSP-16 RSP-schema OAC-12 SAN-02 \
-    SAN-07";
+    SAN-07 SAN-09";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -96,7 +96,7 @@ fn kinds() -> Vec<(Value, Value)> {
     let exec = json!({"type": "exec", "command": ["ls"], "env": {}});
     let exit = json!([{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]);
     let patch = json!({"type": "update_file", "path": "a", "diff": "+b"});
-    let screen = json!({"type": "computer_screenshot", "image_url": "data:"});
+    let screen = json!({"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     vec![
         (call("a"), output("a")),
         (
@@ -291,9 +291,11 @@ fn word_cases() -> Vec<Case> {
     let text = json!({"type": "input_text", "text": ""});
     let said = json!({"type": "output_text", "text": "", "annotations": []});
     let refusal = json!({"type": "refusal", "refusal": "no"});
-    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"});
-    let file = json!({"type": "input_file", "file_data": "data:", "filename": "a.pdf"});
+    let image =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"});
+    let file = json!({"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"});
     let stored = json!({"type": "input_image", "file_id": "file_1", "image_url": null});
+    let shown = |url: &str| by("user", json!([{"type": "input_image", "image_url": url}]));
     let chat = json!({"type": "input_image", "image_url": {"url": "data:"}});
     vec![
         (vec!["RSP-12"], by("assistant", json!([said, refusal])), by("assistant", json!([text]))),
@@ -313,6 +315,29 @@ fn word_cases() -> Vec<Case> {
         (vec!["RSP-schema"], by("user", json!([text])), by("user", json!(["hi"]))),
         (vec!["RSP-schema"], by("user", json!([text])), by("user", json!([{"type": "input_text"}]))),
         (vec!["RSP-schema"], by("user", json!([image])), by("user", json!([{"type": "input_image"}]))),
+        (vec!["SAN-09"], shown("data:image/gif;base64,R0lGODlhAQ=="), shown("data:image/gif;base64,")),
+        (vec!["SAN-09"], shown("data:image/jpg;base64,/9j/4AA="), shown("data:image/bmp;base64,Qk0AAA==")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("data:image/png;base64,%%%")),
+        (vec!["SAN-09"], shown("http://example.org/a.png"), shown("data:image/png;base64,/9j/4AA=")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("./a.png")),
+        (
+            vec!["SAN-09"],
+            by("user", json!([file])),
+            by("user", json!([{"type": "input_file", "file_data": "JVBERi0="}])),
+        ),
+        (
+            vec!["SAN-09"],
+            by("user", json!([{"type": "input_file", "file_url": "https://example.org/a.pdf"}])),
+            by("user", json!([{"type": "input_file", "file_url": "a.pdf"}])),
+        ),
+        (
+            vec!["RSP-schema"],
+            by("user", json!([stored])),
+            by(
+                "user",
+                json!([{"type": "input_image", "file_id": "f", "image_url": "https://example.org/a"}]),
+            ),
+        ),
         (vec!["RSP-schema"], by("user", json!([image])), by("user", json!([chat]))),
         (
             vec!["RSP-schema"],
@@ -376,7 +401,7 @@ fn shell_cases() -> Vec<Case> {
         ),
         (schema(), call(4, "/operation/path", json!("b")), call(4, "/operation/path", json!(1))),
         (schema(), call(4, "/operation/type", json!("create_file")), call(4, "/operation/type", json!("x"))),
-        (schema(), output(5, "/output", json!({})), output(5, "/output", json!("fine"))),
+        (schema(), output(5, "/output", json!({"file_id": "f"})), output(5, "/output", json!("fine"))),
     ]
 }
 
