@@ -340,7 +340,10 @@ fn is_answer(item: Value<'_>) -> bool {
                 || (role().is_empty() && item.given("tool_calls").is_some())
         }
         "ghost_snapshot" | "text" | "input_text" | "input_image" | "input_file" | "tool_result" => false,
-        other => super::items::Call::of_output(other).is_none(),
+        other => {
+            super::Call::answered_by(item).is_none()
+                && super::Hosted::of(other).is_none_or(|known| known.side == super::Side::Provider)
+        }
     }
 }
 

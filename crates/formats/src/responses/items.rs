@@ -9,6 +9,7 @@ use rejoin_record::{
     limits,
 };
 
+use super::{Hosted, Side};
 use crate::{
     chat::{
         Style,
@@ -43,7 +44,7 @@ impl Call {
     pub const FUNCTION: Call =
         Call { call: "function_call", output: "function_call_output", tool: None, input: "arguments" };
 
-    const ALL: [Call; 6] = [
+    const ALL: [Call; 7] = [
         Call::FUNCTION,
         Call { call: "custom_tool_call", output: "custom_tool_call_output", tool: None, input: "input" },
         Call {
@@ -65,6 +66,12 @@ impl Call {
             tool: Some("computer"),
             input: "action",
         },
+        Call {
+            call: "tool_search_call",
+            output: "tool_search_output",
+            tool: Some("tool_search"),
+            input: "arguments",
+        },
     ];
 
     /// The kind of call whose item has this type.
@@ -83,11 +90,28 @@ impl Call {
         Self::ALL.into_iter().find(|call| call.output == kind)
     }
 
+    /// The kind of call that an item is: one that waits for an answer.
+    #[must_use]
+    pub fn of(item: Value<'_>) -> Option<Call> {
+        Self::of_call(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
+    }
+
+    /// The kind of call that an item answers.
+    #[must_use]
+    pub fn answered_by(item: Value<'_>) -> Option<Call> {
+        Self::of_output(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
+    }
+
+    /// Whether a client answers it: a search that the provider made by itself has no id to answer.
+    fn waits(self, item: Value<'_>) -> bool {
+        self.tool != Some("tool_search") || item.given("call_id").is_some()
+    }
+
     /// The kind of call that an item's own bytes are.
     #[must_use]
     pub fn of_item(raw: &str) -> Option<Call> {
         let doc = Doc::parse(raw).ok()?;
-        Self::of_call(&doc.root()?.get("type")?.as_str()?)
+        Self::of(doc.root()?)
     }
 }
 
@@ -147,7 +171,8 @@ impl ItemReader {
     fn id_fits(&mut self, item: Value<'_>) -> bool {
         let Some(id) = item.get("id") else { return true };
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if Call::of_output(&kind).is_some() && id.is_null() {
+        let known = Hosted::of(&kind);
+        if id.is_null() && (Call::of_output(&kind).is_some() || known.is_some_and(|known| !known.needs_id)) {
             return true;
         }
         let Some(text) = id.as_str() else { return false };
@@ -189,11 +214,11 @@ struct Reader<'b> {
 impl Reader<'_> {
     fn item(&self, item: Value<'_>) -> Option<ReadItem> {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if let Some(call) = Call::of_call(&kind) {
+        if let Some(call) = Call::of(item) {
             let (block, regular) = self.call(item, call);
             return Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None });
         }
-        if let Some(call) = Call::of_output(&kind) {
+        if let Some(call) = Call::answered_by(item) {
             let (block, regular) = self.output(item, call);
             let message = Item::Message(Role::Tool, vec![block], Form::Parts);
             return Some(ReadItem { item: message, regular, guessed: None });
@@ -201,7 +226,7 @@ impl Reader<'_> {
         match &*kind {
             "message" => Some(self.message(item)),
             "" if item.given("role").is_some() || item.given("content").is_some() => Some(self.message(item)),
-            "" => None,
+            "" if item.fields().next().is_none() => None,
             "reasoning" => {
                 let (block, regular) = self.reasoning(item);
                 Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
@@ -223,17 +248,28 @@ impl Reader<'_> {
                 };
                 Some(ReadItem { item: read, regular: false, guessed: Some(role) })
             }
-            _ => {
-                // Something that the provider ran itself, or that is newer than this reader. A reference to an item
-                // that only the provider has cannot be followed.
-                let fits =
-                    kind != "item_reference" && item.is_clean() && !item.is_deeper_than(limits::NESTING);
-                let opaque = Opaque { kind: Text::new(&*kind), raw: self.blocks.raw(item), fits };
-                let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
-                let block = if fits { block.at(self.blocks.span(item)) } else { block };
-                Some(ReadItem { item: Item::Answer(vec![block]), regular: fits, guessed: None })
-            }
+            _ => Some(self.other(item, &kind)),
         }
+    }
+
+    /// Something that the provider ran itself, or that is newer than this reader. A reference to an item that only the
+    /// provider has cannot be followed.
+    fn other(&self, item: Value<'_>, kind: &str) -> ReadItem {
+        let known = Hosted::of(kind);
+        let fits = item.is_clean()
+            && !item.is_deeper_than(limits::NESTING)
+            && known.is_some_and(|known| known.fits(item));
+        let named = item.given("id").is_some() || !known.is_some_and(|known| known.needs_id);
+        let opaque = Opaque { kind: Text::new(kind), raw: self.blocks.raw(item), fits };
+        let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
+        let block = if fits { block.at(self.blocks.span(item)) } else { block };
+        let blocks = vec![block];
+        let read = match known.map_or(Side::Provider, |known| known.side) {
+            Side::Provider => Item::Answer(blocks),
+            Side::User => Item::Message(Role::User, blocks, Form::Parts),
+            Side::Developer => Item::Message(Role::Developer, blocks, Form::Parts),
+        };
+        ReadItem { item: read, regular: fits && named, guessed: None }
     }
 
     fn message(&self, item: Value<'_>) -> ReadItem {
@@ -427,14 +463,27 @@ impl Reader<'_> {
         let given = item.given("call_id");
         let call_id = self.blocks.call_id(given.or_else(|| item.given("id")));
         let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
-        let output = item.get("output").or_else(|| item.get("result"));
+        let searched = kind.tool == Some("tool_search");
+        let field = if searched { "tools" } else { "output" };
+        let output = item.get(field).or_else(|| item.get("output")).or_else(|| item.get("result"));
         let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
         let (content, form, regular) = match output {
-            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") => {
+            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
                 // No call, and no other result, stands inside a result.
                 self.content_under(output, &Role::User, Under::Result)
             }
-            // The screen of a computer, the streams of a shell: kept as they are, shown as JSON.
+            // The screen of a computer is a picture.
+            Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {
+                let screen = self.image(value).map(irregular);
+                let known = value.get("type").is_some_and(|kind| kind.is_str("computer_screenshot"));
+                match screen.filter(|_| known) {
+                    Some(screen) => {
+                        (vec![screen], Form::Parts, self.image(value).is_some_and(|it| it.span.is_some()))
+                    }
+                    None => (vec![Block::text(value.to_raw_text(self.blocks.base))], Form::Text, false),
+                }
+            }
+            // The streams of a shell, the tools that were found: kept as they are, shown as JSON.
             Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
                 let text = Block::text(value.to_raw_text(self.blocks.base));
                 (vec![text], Form::Text, kind.tool.is_some())
@@ -445,11 +494,16 @@ impl Reader<'_> {
                 (read.blocks, read.form, (read.regular && read.form == Form::Text) || absent)
             }
         };
-        let there = item.get("output").is_some() || kind.tool == Some("apply_patch");
+        let there = item.get(field).is_some() || kind.tool == Some("apply_patch");
         let own_form = match kind.tool {
             Some("shell") => output.is_some_and(is_shell_output),
             Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
             Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
+            Some("tool_search") => {
+                let object = |tool: Value<'_>| tool.kind() == Kind::Object;
+                status_fits(item, false)
+                    && output.is_some_and(|tools| tools.kind() == Kind::Array && tools.items().all(object))
+            }
             Some(_) => status_fits(item, true),
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };

@@ -236,7 +236,42 @@ pub fn opaque_label(kind: &str, raw: &str) -> String {
     let kind = if kind.is_empty() { "block" } else { kind };
     let mut clean = String::new();
     write::clean_copy(&mut clean, raw);
-    format!("[{kind}] {clean}")
+    format!("[{kind}] {}", without_long_base64(&clean))
+}
+
+/// Base64 of more characters is left out of a label: it says nothing to a reader, and may be longer than a whole context.
+const LONG_BASE64: usize = 4096;
+
+/// JSON whose long strings of base64 are named instead of written.
+fn without_long_base64(json: &str) -> Cow<'_, str> {
+    if json.len() <= LONG_BASE64 {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::new();
+    let mut rest = json;
+    while let Some(start) = rest.find('"') {
+        let (before, literal) = rest.split_at(start);
+        let inside = &literal[1..];
+        let mut escaped = false;
+        let end = inside.bytes().position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        });
+        let end = end.unwrap_or(inside.len());
+        let (text, behind) = inside.split_at(end);
+        let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(&byte);
+        out.push_str(before);
+        if data.len() > LONG_BASE64 && data.bytes().all(is_base64) {
+            out.push_str(&format!("\"({} characters of base64, not shown)\"", data.len()));
+        } else {
+            out.push_str(&format!("\"{text}\""));
+        }
+        rest = behind.strip_prefix('"').unwrap_or_default();
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// An image or a document as text, where it cannot stand as what it is.
