@@ -87,8 +87,31 @@ fn kind_cases() -> Vec<Case> {
     }
     let searched = json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}});
     let unknown = json!({"type": "dream_call", "call_id": "a", "id": "anything at all"});
-    cases.push((vec!["RSP-01"], items([searched, unknown]), items([call("a")])));
+    cases.push((vec!["RSP-01"], items([searched.clone()]), items([call("a")])));
+    cases.push((vec!["RSP-schema"], items([searched.clone()]), items([unknown])));
+    let bent = json!({"type": "web_search_call", "id": "ws_1", "action": "look"});
+    cases.push((vec!["RSP-schema"], items([searched]), items([bent])));
+    let asked = hosted("mcp_approval_request", "mcpr_1");
+    let allowed = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    cases.push((vec!["RSP-02"], items([asked, allowed.clone()]), items([allowed])));
+    let found = |id: Value| {
+        let search = json!({"type": "tool_search_call", "call_id": id, "arguments": {"query": "a"}});
+        items([search, json!({"type": "tool_search_output", "call_id": "a", "tools": []})])
+    };
+    cases.push((vec!["RSP-02"], found(json!("a")), found(Value::Null)));
+    for kind in ["file_search_call", "mcp_call", "mcp_list_tools", "image_generation_call", "program"] {
+        let mut nameless = hosted(kind, "x");
+        nameless.as_object_mut().unwrap().remove("id");
+        cases.push((vec!["RSP-schema"], items([hosted("image_generation_call", "ig_1")]), items([nameless])));
+    }
     cases
+}
+
+/// An item of a tool that the provider ran, with every field that any of them needs.
+fn hosted(kind: &str, id: &str) -> Value {
+    json!({"type": kind, "id": id, "status": "completed", "queries": [], "container_id": "c", "result": "r",
+        "server_label": "s", "tools": [], "name": "n", "arguments": "{}", "call_id": "p", "code": "1",
+        "fingerprint": "f"})
 }
 
 /// One of each kind of call, all with the same `call_id`, and its output.
@@ -141,7 +164,9 @@ fn reasoning_cases() -> Vec<Case> {
     };
     let good = || after(says("so"));
     let search = json!({"type": "web_search_call", "id": "ws_1"});
-    let asked = json!({"type": "mcp_approval_request", "id": "mcpr_1"});
+    let asked = hosted("mcp_approval_request", "mcpr_1");
+    let allowed = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    let refused = items([asked.clone(), user("go"), thought("blob"), allowed]);
     let referred = |reference: Value| items([user("go"), reference]);
     vec![
         (vec!["RSP-04"], good(), items([user("go"), thought("blob")])),
@@ -157,7 +182,7 @@ fn reasoning_cases() -> Vec<Case> {
             items([thought("a"), call("a"), output("a")]),
             items([call("a"), thought("a"), output("a")]),
         ),
-        (vec!["RSP-04"], after(asked), after(json!({"type": "mcp_approval_response"}))),
+        (vec!["RSP-04"], after(asked), refused),
         (vec!["RSP-06"], good(), without("encrypted_content")),
         (vec!["RSP-06"], good(), sealed(Value::Null)),
         (vec!["RSP-06"], good(), referred(json!({"type": "item_reference", "id": "rs_1"}))),
@@ -221,16 +246,21 @@ fn id_cases() -> Vec<Case> {
             items([identified(call("a"), json!("fc_1")), identified(output("a"), json!("fc_1"))]),
         ),
     ];
+    let provided = |kind: &str| {
+        let mut item = hosted(kind, "");
+        item.as_object_mut().unwrap().remove("call_id");
+        item
+    };
     let prefixes = [
         ("rs_", thought("blob")),
         ("fc_", call("a")),
         ("ws_", json!({"type": "web_search_call"})),
-        ("fs_", json!({"type": "file_search_call"})),
-        ("ig_", json!({"type": "image_generation_call"})),
-        ("ci_", json!({"type": "code_interpreter_call"})),
-        ("mcp_", json!({"type": "mcp_call"})),
-        ("mcpl_", json!({"type": "mcp_list_tools"})),
-        ("mcpr_", json!({"type": "mcp_approval_request"})),
+        ("fs_", provided("file_search_call")),
+        ("ig_", provided("image_generation_call")),
+        ("ci_", provided("code_interpreter_call")),
+        ("mcp_", provided("mcp_call")),
+        ("mcpl_", provided("mcp_list_tools")),
+        ("mcpr_", provided("mcp_approval_request")),
     ];
     let shells = ["fc_", "ctc_", "lsh_", "sh_", "apc_", "cu_"].into_iter().zip(kinds());
     let all = prefixes.into_iter().map(|(prefix, item)| (prefix, item, output("a")));
