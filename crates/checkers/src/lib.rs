@@ -9,6 +9,7 @@
 mod anthropic;
 mod bedrock;
 mod gemini;
+mod media;
 mod mistral;
 mod ollama;
 mod openai_chat;

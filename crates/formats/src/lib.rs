@@ -14,6 +14,7 @@ pub mod convert;
 pub mod draft;
 mod gemini;
 pub mod input;
+mod media;
 mod responses;
 pub mod session;
 pub mod sessions;

@@ -62,6 +62,7 @@ rules! {
     TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
     UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
+    UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";

@@ -11,7 +11,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict,
+    media::{self, Flaw},
+    shape,
     violation::{Violation, read_body},
     words,
 };
@@ -531,8 +533,18 @@ impl<'a> Checker<'a> {
         let form = source["type"].as_str().unwrap_or_default();
         let path = format!("{path}.{kind}.source");
         let whole = match (form, kind) {
-            ("base64", _) | ("text", "document") => filled("data") && filled("media_type"),
-            ("url", _) => filled("url"),
+            ("base64", _) => return self.bytes(kind, source, &format!("{path}.base64")),
+            ("text", "document") if source["media_type"] == "text/plain" => filled("data"),
+            ("text", "document") => {
+                return self.schema(&format!("{path}.text.media_type"), "Input should be 'text/plain'");
+            }
+            ("url", _) if filled("url") => {
+                let url = source["url"].as_str().unwrap_or_default();
+                if !media::is_address(url, &["https://"]) {
+                    self.refuse("ANT-25", &*path, format!("{path}.url: Only HTTPS URLs are supported."));
+                }
+                return;
+            }
             ("file", _) => filled("file_id"),
             ("content", "document") => match &source["content"] {
                 Value::Array(blocks) => {
@@ -550,6 +562,29 @@ impl<'a> Checker<'a> {
         if !whole {
             self.refuse("ANT-25", &*path, format!("{path}.{form}: {kind} cannot be empty"));
         }
+    }
+
+    /// Judges base64 data and the type that it names.
+    fn bytes(&mut self, kind: &str, source: &Value, path: &str) {
+        let media_type = source["media_type"].as_str().unwrap_or_default();
+        let (taken, expected): (&[&str], _) = match kind {
+            "image" => (&media::IMAGES, "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"),
+            _ => (&["application/pdf"], "'application/pdf'"),
+        };
+        if !taken.contains(&media_type) {
+            let message = format!("{path}.media_type: Input should be {expected}");
+            return self.refuse("ANT-25", format!("{path}.media_type"), message);
+        }
+        let reason = match media::flaw(media_type, source["data"].as_str().unwrap_or_default()) {
+            None => return,
+            Some(Flaw::Empty) => format!("{path}: {kind} cannot be empty"),
+            Some(Flaw::NotBase64) => format!("{path}: invalid base64 data"),
+            Some(Flaw::OtherType) if kind == "image" => {
+                format!("{path}.data: Image does not match the provided media type {media_type}")
+            }
+            Some(Flaw::OtherType) => format!("{path}.data: The PDF specified was not valid."),
+        };
+        self.refuse("ANT-25", path, reason);
     }
 
     fn search_result(&mut self, block: &'a Map<String, Value>, path: &str) {

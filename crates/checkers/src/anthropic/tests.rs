@@ -217,6 +217,10 @@ fn media_and_mark_cases() -> Vec<Case> {
     let document = |source: Value| json!({"type": "document", "source": source});
     let shows = |block: Value| turns([user([text("see"), block])]);
     let png = |data: &str| image(json!({"type": "base64", "media_type": "image/png", "data": data}));
+    let typed =
+        |kind: &str, data: &str| shows(image(json!({"type": "base64", "media_type": kind, "data": data})));
+    let paper =
+        |kind: &str, data: &str| shows(document(json!({"type": "base64", "media_type": kind, "data": data})));
     let failing = |block: Value| {
         let mut body = looping(json!({}), json!([block]));
         body["messages"][2]["content"][0]["is_error"] = json!(true);
@@ -237,17 +241,33 @@ fn media_and_mark_cases() -> Vec<Case> {
     let empty_file = json!({"type": "file"});
     let of_blocks = |block: Value| document(json!({"type": "content", "content": [block]}));
     vec![
-        (vec!["ANT-24"], failing(text("no such page")), failing(png("AAAA"))),
-        (vec!["ANT-24"], looping(json!({}), json!([png("AAAA")])), failing(of_blocks(text("a")))),
-        (vec!["ANT-25"], shows(png("AAAA")), shows(png(""))),
-        (vec!["ANT-25"], looping(json!({}), json!([png("AAAA")])), looping(json!({}), json!([png("")]))),
+        (vec!["ANT-24"], failing(text("no such page")), failing(png("iVBORw0KGgo="))),
+        (vec!["ANT-24"], looping(json!({}), json!([png("iVBORw0KGgo=")])), failing(of_blocks(text("a")))),
+        (vec!["ANT-25"], shows(png("iVBORw0KGgo=")), shows(png(""))),
+        (vec!["ANT-25"], shows(png("iVBORw0KGgo=")), shows(png("iVBORw0KGgo"))),
+        (vec!["ANT-25"], shows(png("iVBORw0KGgo=")), shows(png("not base64"))),
+        (vec!["ANT-25"], shows(png("iVBORw0KGgo=")), shows(png("/9j/4AA="))),
+        (vec!["ANT-25"], typed("image/jpeg", "/9j/4AA="), typed("image/jpg", "/9j/4AA=")),
+        (vec!["ANT-25"], typed("image/gif", "R0lGODlhAQ=="), typed("image/bmp", "Qk0AAA==")),
+        (vec!["ANT-25"], paper("application/pdf", "JVBERi0="), paper("application/pdf", "aGVsbG8=")),
+        (vec!["ANT-25"], paper("application/pdf", "JVBERi0="), paper("text/plain", "aGVsbG8=")),
+        (
+            vec!["ANT-25"],
+            shows(document(json!({"type": "url", "url": "https://example.org/a.pdf"}))),
+            shows(document(json!({"type": "url", "url": "./a.pdf"}))),
+        ),
+        (
+            vec!["ANT-25"],
+            looping(json!({}), json!([png("iVBORw0KGgo=")])),
+            looping(json!({}), json!([png("")])),
+        ),
         (
             vec!["ANT-25"],
             shows(image(json!({"type": "url", "url": "https://example.org/a.png"}))),
             shows(image(json!({"type": "url", "url": ""}))),
         ),
         (vec!["ANT-25"], shows(image(json!({"type": "file", "file_id": "f"}))), shows(image(empty_file))),
-        (vec!["ANT-25"], shows(of_blocks(png("AAAA"))), shows(of_blocks(png("")))),
+        (vec!["ANT-25"], shows(of_blocks(png("iVBORw0KGgo="))), shows(of_blocks(png("")))),
         (
             vec!["ANT-25"],
             shows(document(json!({"type": "text", "media_type": "text/plain", "data": "a"}))),

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, read_body},
     words,
 };
@@ -495,6 +495,25 @@ impl<'a> Checker<'a> {
             _ => {}
         }
         self.source(kind, &medium["source"], &path);
+        self.format_fits(kind, medium, &path);
+    }
+
+    fn format_fits(&mut self, kind: &str, medium: &Value, path: &str) {
+        let (Some(format), Some(data)) = (medium["format"].as_str(), medium["source"]["bytes"].as_str())
+        else {
+            return;
+        };
+        let said = match (kind, format) {
+            ("image", _) => format!("image/{format}"),
+            ("document", "pdf") => "application/pdf".to_owned(),
+            ("document", "txt" | "md" | "csv" | "html") => format!("text/{format}"),
+            ("document", _) => format!("a document in the format {format}"),
+            _ => return,
+        };
+        if base64_length(data).is_some() && media::names_another_type(&said, data) {
+            let message = format!("The {kind} at {path} could not be processed: its bytes are not {said}.");
+            self.refuse("SAN-09", path, message);
+        }
     }
 
     fn source(&mut self, kind: &str, source: &'a Value, path: &str) {

@@ -16,7 +16,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 /// Every rule this checker can report.
 const RULES: &str = "\
     BED-01 BED-02 BED-03 BED-04 BED-05 BED-06 BED-07 BED-08 BED-09 BED-10 BED-11 \
-    BED-schema SAN-02 SAN-07";
+    BED-schema SAN-02 SAN-07 SAN-09";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -222,36 +222,41 @@ fn media_cases() -> Vec<Case> {
     let said = |block: Value| turns([user("go"), says([block, text("ok")]), user("on")]);
     let sourced = |source: Value| shows(&[json!({"image": {"format": "png", "source": source}})]);
     let formatted =
-        |format: &str| shows(&[json!({"image": {"format": format, "source": {"bytes": "AAAA"}}})]);
+        |format: &str| shows(&[json!({"image": {"format": format, "source": {"bytes": "iVBORw0KGgo="}}})]);
     let video =
         |format: &str| json!({"video": {"format": format, "source": {"s3Location": {"uri": "s3://b/v"}}}});
-    let audio = || json!({"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}});
-    let images = |count: usize| vec![image("AAAA"); count];
+    let audio = || json!({"audio": {"format": "mp3", "source": {"bytes": "iVBORw0KGgo="}}});
+    let images = |count: usize| vec![image("iVBORw0KGgo="); count];
     let answered = |blocks: &[Value]| looping(json!({}), json!(blocks));
     vec![
-        (vec!["BED-11"], shows(&images(1)), said(image("AAAA"))),
+        (vec!["BED-11"], shows(&images(1)), said(image("iVBORw0KGgo="))),
         (vec!["BED-11"], shows(&[video("mp4")]), said(video("mp4"))),
         (vec!["BED-11"], shows(&[audio()]), said(audio())),
         (vec!["BED-11"], shows(&images(20)), shows(&images(21))),
         (vec!["BED-11"], answered(&images(20)), answered(&images(21))),
-        (vec!["BED-schema"], formatted("webp"), formatted("bmp")),
+        (vec!["BED-schema", "SAN-09"], formatted("png"), formatted("bmp")),
         (vec!["BED-schema"], shows(&[video("three_gp")]), shows(&[video("avi")])),
-        (vec!["BED-schema"], sourced(json!({"bytes": "AA=="})), sourced(json!({"bytes": ""}))),
+        (vec!["SAN-09"], formatted("png"), formatted("gif")),
+        (vec!["BED-schema"], sourced(json!({"bytes": "iVBORw0KGgo="})), sourced(json!({"bytes": ""}))),
         (
             vec!["BED-schema"],
-            sourced(json!({"bytes": "AAA="})),
-            sourced(json!({"bytes": "data:image/png;base64,AAAA"})),
+            sourced(json!({"bytes": "iVBORw0KGgo="})),
+            sourced(json!({"bytes": "data:image/png;base64,iVBORw0KGgo="})),
         ),
-        (vec!["BED-schema"], sourced(json!({"bytes": "A+/A"})), sourced(json!({"bytes": "A==="}))),
-        (vec!["BED-schema"], sourced(json!({"bytes": "A+/A"})), sourced(json!({"bytes": "AA*A"}))),
-        (vec!["BED-schema"], sourced(json!({"bytes": "AAAA"})), sourced(json!({"text": "AAAA"}))),
+        (vec!["BED-schema"], sourced(json!({"bytes": "iVBORw0KGgo="})), sourced(json!({"bytes": "A==="}))),
+        (vec!["BED-schema"], sourced(json!({"bytes": "iVBORw0KGgo="})), sourced(json!({"bytes": "AA*A"}))),
+        (
+            vec!["BED-schema"],
+            sourced(json!({"bytes": "iVBORw0KGgo="})),
+            sourced(json!({"text": "iVBORw0KGgo="})),
+        ),
         (
             vec!["BED-schema"],
             sourced(json!({"s3Location": {"uri": "s3://b/i"}})),
             sourced(json!({"s3Location": {"uri": "b/i"}})),
         ),
         (vec!["BED-schema"], answered(&images(1)), answered(&[image("A")])),
-        (vec!["BED-schema"], shows(&[]), shows(&[json!({"image": "AAAA"})])),
+        (vec!["BED-schema"], shows(&[]), shows(&[json!({"image": "iVBORw0KGgo="})])),
     ]
 }
 
@@ -279,13 +284,13 @@ fn document_cases() -> Vec<Case> {
         (vec!["BED-11"], twice("other"), twice("notes")),
         (vec!["BED-11"], many(5), many(6)),
         (vec!["BED-11"], named("a"), turns([user([document("a")])])),
-        (vec!["BED-11"], named("a"), turns([user([document("a"), image("AAAA")])])),
+        (vec!["BED-11"], named("a"), turns([user([document("a"), image("iVBORw0KGgo=")])])),
         (vec!["BED-11"], answered(&[text("fine"), document("a")]), answered(&[document("a")])),
         (vec!["BED-11"], named("a"), turns([user("go"), says([text("see"), document("a")]), user("on")])),
         (vec!["BED-09"], sourced(json!({"text": "x"})), sourced(json!({"text": ""}))),
         (vec!["BED-09"], sourced(json!({"content": [text("x")]})), sourced(json!({"content": [text(" ")]}))),
         (vec!["BED-schema"], sourced(json!({"content": [text("x")]})), sourced(json!({"content": []}))),
-        (vec!["BED-schema"], sourced(json!({"text": "x"})), sourced(json!({"text": "x", "bytes": "AAAA"}))),
+        (vec!["BED-schema"], sourced(json!({"text": "x"})), sourced(json!({"text": "x", "bytes": "eA=="}))),
         (vec!["BED-schema"], sourced(json!({"text": "x"})), sourced(json!("x"))),
         (vec!["BED-schema"], sourced(json!({"content": [text("x")]})), sourced(json!({"content": ["x"]}))),
         (vec!["BED-schema"], formatted("md"), formatted("rtf")),
@@ -431,10 +436,10 @@ fn schema_cases() -> Vec<Case> {
 #[test]
 fn a_medium_past_the_size_limits_is_refused() {
     // four digits stand for three bytes
-    let data = |bytes: usize| "A".repeat(bytes / 3 * 4);
+    let data = |bytes: usize| format!("iVBORw0KGgo{}", "A".repeat(bytes / 3 * 4 - 11));
     let shows = |block: Value| rules(turns([user([text("see"), block])]).to_string().as_bytes());
     let written = |bytes: usize| {
-        let source = json!({"bytes": data(bytes)});
+        let source = json!({"bytes": data(bytes).replace("iVBORw0KGgo", "JVBERi0xLjc")});
         json!({"document": {"format": "pdf", "name": "a", "source": source}})
     };
     assert_eq!(shows(image(&data(MAX_IMAGE_BYTES))), [] as [&str; 0]);
@@ -542,7 +547,7 @@ fn image(data: &str) -> Value {
 }
 
 fn document(name: &str) -> Value {
-    json!({"document": {"format": "pdf", "name": name, "source": {"bytes": "AAAA"}}})
+    json!({"document": {"format": "pdf", "name": name, "source": {"bytes": "JVBERi0="}}})
 }
 
 fn call(id: &str) -> Value {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, read_body},
     words,
 };
@@ -377,7 +377,11 @@ impl Checker {
             "inlineData" => self.blob(fields, path),
             "fileData" => {
                 self.only_fields(fields, &["mimeType", "fileUri", "displayName"], path);
-                self.filled(fields, "fileUri", path);
+                let is_filled = self.filled(fields, "fileUri", path);
+                let uri = named(fields, "fileUri").and_then(Value::as_str).unwrap_or_default();
+                if is_filled && !media::is_address(uri, &["https://", "http://", "gs://"]) {
+                    self.refuse("SAN-09", path, format!("Invalid or unsupported file uri: {uri}"));
+                }
                 self.optional_string(fields, "mimeType", path);
             }
             "functionCall" => self.call(fields, path),
@@ -404,7 +408,17 @@ impl Checker {
             let path = format!("{path}.data");
             let message =
                 format!("Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed", bracketed(&path));
-            self.refuse("GEM-schema", path, message);
+            return self.refuse("GEM-schema", path, message);
+        }
+        let mime = named(blob, "mimeType").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+        let mime = mime.split(';').next().unwrap_or_default().trim();
+        let data = named(blob, "data").and_then(Value::as_str).unwrap_or_default();
+        if is_filled && !mime.is_empty() && !media::is_type(mime) {
+            self.refuse("SAN-09", path, format!("Unsupported MIME type: {mime}"));
+        } else if is_filled && !mime.is_empty() && media::names_another_type(mime, data) {
+            let message = "Unable to process input image. Please retry or report in \
+                           https://developers.generativeai.google/guide/troubleshooting";
+            self.refuse("SAN-09", path, message);
         }
     }
 

@@ -16,7 +16,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 /// Every rule this checker can report.
 const RULES: &str = "\
     GEM-01 GEM-02 GEM-03 GEM-04 GEM-05 GEM-06 GEM-07 GEM-08 GEM-09 GEM-10 GEM-11 GEM-12 GEM-14 GEM-schema \
-    SAN-02 SAN-07";
+    SAN-02 SAN-07 SAN-09";
 
 /// What Google tells to send where a call has no signature, as bytes are written in JSON.
 const SENTINEL: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
@@ -91,7 +91,7 @@ fn pairing_cases() -> Vec<Case> {
     let asked = |next: Value| turns([user("go"), calls(["a", "b"]), next]);
     let answered = || asked(responses(["b", "a"]));
     let text = json!({"text": "and go on"});
-    let image = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+    let image = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
     let beside = |part: Value| asked(json!({"role": "user", "parts": [response("a"), response("b"), part]}));
     let before = asked(json!({"role": "user", "parts": [text, response("a"), response("b")]}));
     let within = asked(json!({"role": "user", "parts": [response("a"),
@@ -286,7 +286,7 @@ fn part_cases() -> Vec<Case> {
         if role == "user" { turns([content]) } else { turns([user("go"), content, user("on")]) }
     };
     let blob = |mime: Value, data: Value| by("user", json!({"inlineData": {"mimeType": mime, "data": data}}));
-    let image = || blob(json!("image/png"), json!("AAAA"));
+    let image = || blob(json!("image/png"), json!("iVBORw0KGgo="));
     let file = |file: Value| by("user", json!({"fileData": file}));
     let code = |code: Value| by("model", json!({"executableCode": code}));
     let ran = |result: Value| by("model", json!({"codeExecutionResult": result}));
@@ -296,7 +296,7 @@ fn part_cases() -> Vec<Case> {
         part
     };
     let text = json!({"text": ""});
-    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
     let schema = || vec!["GEM-schema"];
     vec![
         (vec!["GEM-07"], by("user", text.clone()), by("user", json!({}))),
@@ -308,6 +308,14 @@ fn part_cases() -> Vec<Case> {
         (schema(), image(), by("user", json!({"text": "hi", "inlineData": picture["inlineData"]}))),
         (schema(), by("user", json!({"text": " "})), by("user", json!({"text": "hi", "cache": true}))),
         (schema(), image(), blob(json!(""), json!("AAAA"))),
+        (vec!["SAN-09"], image(), blob(json!("image/jpeg"), json!("iVBORw0KGgo="))),
+        (vec!["SAN-09"], image(), blob(json!("image/png"), json!("aGVsbG8="))),
+        (
+            vec!["SAN-09"],
+            blob(json!("audio/wav"), json!("UklGRg==")),
+            blob(json!("application/octet-stream"), json!("UklGRg==")),
+        ),
+        (vec!["SAN-09"], file(json!({"fileUri": "gs://b/a"})), file(json!({"fileUri": "./a"}))),
         (schema(), image(), blob(json!("image/png"), json!(""))),
         (schema(), image(), blob(json!("image/png"), json!("not base64!"))),
         (schema(), image(), blob(json!("image/png"), json!([1]))),
@@ -355,7 +363,7 @@ fn call_cases() -> Vec<Case> {
     };
     let told = |response: Value| answered(json!({"name": "a", "response": response}));
     let shown = |parts: Value| answered(json!({"name": "a", "response": {}, "parts": parts}));
-    let image = json!({"inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+    let image = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
     let nested = |depth: usize| (1..depth).fold(json!({}), |inner, _| json!({"a": inner}));
     vec![
         (vec!["GEM-09", "GEM-09"], named("_read.file:2-b"), named("read file")),
@@ -398,7 +406,7 @@ fn setting_cases() -> Vec<Case> {
     let function = |name: &str| json!({"name": name});
     let schema = || vec!["GEM-schema"];
     let text = json!([{"text": "be brief"}]);
-    let image = json!([{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]);
+    let image = json!([{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]);
     vec![
         (schema(), told(json!({"parts": text})), told(json!("be brief"))),
         (schema(), told(json!({"role": "system", "parts": text})), told(json!({"role": 1, "parts": text}))),
@@ -439,7 +447,7 @@ fn spelling_cases() -> Vec<Case> {
             user("go"),
             {"role": "model", "parts": [{"function_call": {"name": "a"}, "thought_signature": SENTINEL}]},
             {"role": "user", "parts": [{"function_response": {"name": "a", "response": {}}}]},
-            {"role": "user", "parts": [{"inline_data": {"mime_type": "image/png", "data": "AAAA"}}]},
+            {"role": "user", "parts": [{"inline_data": {"mime_type": "image/png", "data": "iVBORw0KGgo="}}]},
             {"role": "model", "parts": [{"file_data": {"file_uri": "https://x"}}]},
             user("on"),
         ],

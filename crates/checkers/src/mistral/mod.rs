@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, read_body},
     words,
 };
@@ -333,7 +333,10 @@ impl<'a> Checker<'a> {
         match kind {
             "text" if value.is_string() => {}
             "image_url" => self.image(value, &path),
-            "document_url" | "file" if is_filled(value) => {}
+            "document_url" if is_filled(value) => {
+                self.medium(value.as_str().unwrap_or_default(), media::is_type, &path);
+            }
+            "file" if is_filled(value) => {}
             "input_audio" if is_filled(value) || is_filled(&value["data"]) => {}
             "reference" => {
                 let is_id = |id: &Value| id.is_u64() || id.is_string();
@@ -350,8 +353,23 @@ impl<'a> Checker<'a> {
         if let Some(fields) = image.as_object() {
             self.only_fields(fields, &["url", "detail"], path);
         }
-        if !is_filled(image) && !is_filled(&image["url"]) {
-            self.schema(path, "Input should be a valid string or an object with a url");
+        let Some(url) = [image, &image["url"]].into_iter().find(|url| is_filled(url)) else {
+            return self.schema(path, "Input should be a valid string or an object with a url");
+        };
+        let is_taken = |kind: &str| kind == "image/jpg" || media::IMAGES.contains(&kind);
+        self.medium(url.as_str().unwrap_or_default(), is_taken, path);
+    }
+
+    /// Judges an address, and what stands in it.
+    fn medium(&mut self, url: &str, is_taken: impl Fn(&str) -> bool, path: &str) {
+        if media::is_address(url, &["https://", "http://"]) {
+            return;
+        }
+        let sound = media::data_url(url)
+            .is_some_and(|(kind, data)| is_taken(kind) && media::flaw(kind, data).is_none());
+        if !sound {
+            let message = format!("{path}: the file could not be loaded as a valid URL or base64 data");
+            self.refuse("SAN-09", path, message);
         }
     }
 

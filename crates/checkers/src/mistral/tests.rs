@@ -16,7 +16,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 /// Every rule this checker can report.
 const RULES: &str = "\
     MIS-01 MIS-02 MIS-03 MIS-04 MIS-05 MIS-06 MIS-07 MIS-08 MIS-09 MIS-10 \
-    MIS-schema SAN-02 SAN-07";
+    MIS-schema SAN-02 SAN-07 SAN-09";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -209,13 +209,26 @@ fn chunk_cases() -> Vec<Case> {
         ),
         (
             schema(),
-            shows(json!({"type": "image_url", "image_url": {"url": "u", "detail": "low"}})),
+            shows(
+                json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}}),
+            ),
             shows(json!({"type": "image_url", "image_url": {"url": ""}})),
         ),
         (
             schema(),
             by("user", &image),
-            shows(json!({"type": "image_url", "image_url": {"url": "u", "size": 1}})),
+            shows(json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "size": 1}})),
+        ),
+        (vec!["SAN-09"], by("user", &image), shows(json!({"type": "image_url", "image_url": "a.png"}))),
+        (
+            vec!["SAN-09"],
+            shows(json!({"type": "image_url", "image_url": "data:image/png;base64,iVBORw0KGgo="})),
+            shows(json!({"type": "image_url", "image_url": "data:image/png;base64,aGVsbG8="})),
+        ),
+        (
+            vec!["SAN-09"],
+            by("user", &document),
+            shows(json!({"type": "document_url", "document_url": "data:application/pdf;base64,"})),
         ),
         (schema(), by("user", &document), shows(json!({"type": "document_url", "document_url": ""}))),
         (schema(), shows(json!({"type": "file", "file_id": "f"})), shows(json!({"type": "file"}))),

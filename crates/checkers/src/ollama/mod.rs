@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, read_body},
     words,
 };
@@ -197,7 +197,12 @@ impl Checker {
         for (k, image) in images.iter().enumerate() {
             let path = format!("{path}.{k}");
             match image.as_str() {
-                Some(data) if is_base64(data) => {}
+                Some(data) if media::is_base64(data) => {
+                    if !media::type_of(data).is_some_and(|kind| kind.starts_with("image/")) {
+                        let message = format!("{path}: Failed to load image or audio file");
+                        self.refuse("SAN-09", &*path, message);
+                    }
+                }
                 Some(_) => {
                     self.refuse("OLL-schema", &*path, format!("{path}: illegal base64 data at input byte 0"));
                 }
@@ -268,13 +273,6 @@ impl Checker {
 
 fn calls_of(message: &Value) -> &[Value] {
     message["tool_calls"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// True for a base64 text that stands for at least one byte.
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    let legal = digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/');
-    !digits.is_empty() && legal && text.len().is_multiple_of(4) && text.len() - digits.len() <= 2
 }
 
 /// The depth of the deepest array or object; `{}` has depth 1.

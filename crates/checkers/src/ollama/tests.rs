@@ -15,7 +15,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 
 /// Every rule this checker can report.
 const RULES: &str = "\
-    OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07";
+    OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07 SAN-09";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -122,7 +122,7 @@ fn content_cases() -> Vec<Case> {
         (vec!["OLL-02"], by("system", json!(" ")), by("system", json!({}))),
         (vec!["OLL-02"], wordless, turns([json!({"role": "assistant"})])),
         (vec!["OLL-02"], silent("thinking", json!("hm")), silent("thinking", json!(""))),
-        (vec!["OLL-02"], silent("images", json!(["AAAA"])), silent("images", json!([]))),
+        (vec!["OLL-02"], silent("images", json!(["iVBORw0KGgo="])), silent("images", json!([]))),
         (vec!["OLL-02"], by("assistant", json!("")), silent("tool_calls", json!([]))),
         (
             vec!["OLL-02"],
@@ -131,12 +131,17 @@ fn content_cases() -> Vec<Case> {
         ),
         (vec!["OLL-03"], by("system", json!("hi")), by("developer", json!("hi"))),
         (vec!["OLL-03"], by("user", json!("hi")), turns([json!({"content": "hi"})])),
-        (vec!["OLL-schema"], shows(json!(["AAAA", "AA=="])), shows(json!([""]))),
-        (vec!["OLL-schema"], shows(json!(["A+/="])), shows(json!(["data:image/png;base64,AAAA"]))),
+        (vec!["OLL-schema"], shows(json!(["iVBORw0KGgo=", "/9j/4AA="])), shows(json!([""]))),
+        (
+            vec!["OLL-schema"],
+            shows(json!(["/9j/4AA="])),
+            shows(json!(["data:image/png;base64,iVBORw0KGgo="])),
+        ),
+        (vec!["SAN-09"], shows(json!(["R0lGODlhAQ=="])), shows(json!(["aGVsbG8="]))),
         (vec!["OLL-schema"], shows(json!([])), shows(json!(["AAA"]))),
         (vec!["OLL-schema"], shows(json!([])), shows(json!(["AA*A"]))),
-        (vec!["OLL-schema"], shows(Value::Null), shows(json!("AAAA"))),
-        (vec!["OLL-schema"], shows(json!(["AAAA"])), shows(json!([{"url": "u"}]))),
+        (vec!["OLL-schema"], shows(Value::Null), shows(json!("iVBORw0KGgo="))),
+        (vec!["OLL-schema"], shows(json!(["iVBORw0KGgo="])), shows(json!([{"url": "u"}]))),
     ]
 }
 

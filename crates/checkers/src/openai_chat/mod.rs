@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, nesting, read_body},
     words,
 };
@@ -340,12 +340,18 @@ impl<'a> Checker<'a> {
                 }
                 (kind, part[kind].is_string())
             }
-            ("image_url", Role::User) => ("image_url.url", is_filled(&part["image_url"]["url"])),
-            ("input_audio", Role::User) => (
-                "input_audio",
-                is_filled(&part["input_audio"]["data"]) && is_filled(&part["input_audio"]["format"]),
-            ),
+            ("image_url", Role::User) => {
+                let url = &part["image_url"]["url"];
+                self.image(url.as_str().unwrap_or_default(), &format!("{path}.image_url.url"));
+                ("image_url.url", is_filled(url))
+            }
+            ("input_audio", Role::User) => {
+                let audio = &part["input_audio"];
+                let known = audio["format"] == "wav" || audio["format"] == "mp3";
+                ("input_audio", audio["data"].as_str().is_some_and(media::is_base64) && known)
+            }
             ("file", Role::User) => {
+                self.file(&part["file"], &format!("{path}.file"));
                 ("file", is_filled(&part["file"]["file_id"]) || is_filled(&part["file"]["file_data"]))
             }
             ("image_url", _) => {
@@ -368,6 +374,42 @@ impl<'a> Checker<'a> {
         };
         if !whole {
             self.missing(&format!("{path}.{field}"));
+        }
+    }
+
+    /// Judges the address of an image; that it is there is judged elsewhere.
+    fn image(&mut self, url: &str, path: &str) {
+        if url.is_empty() || media::is_address(url, &["https://", "http://"]) {
+            return;
+        }
+        let is_taken = |kind: &str| kind == "image/jpg" || media::IMAGES.contains(&kind);
+        if let Some(got) = media::openai_flaw(url, is_taken) {
+            let message = format!(
+                "Invalid '{}'. Expected a base64-encoded data URL with an image MIME type (e.g. \
+                 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
+        }
+    }
+
+    /// Judges where the bytes of a file are; that it says so is judged elsewhere.
+    fn file(&mut self, file: &Value, path: &str) {
+        let given = |field: &str| file[field].as_str().filter(|text| !text.is_empty());
+        if given("file_id").is_some() && given("file_data").is_some() {
+            let message = "Mutually exclusive parameters: 'file_id' and 'file_data'.";
+            return self.refuse("OAC-schema", path, message);
+        }
+        if given("file_id").is_some_and(|id| id.trim().is_empty()) {
+            return self.missing(&format!("{path}.file_id"));
+        }
+        if let Some(got) = given("file_data").and_then(|data| media::openai_flaw(data, media::is_type)) {
+            let message = format!(
+                "Invalid '{}.file_data'. Expected a base64-encoded data URL (e.g. \
+                 'data:application/pdf;base64,JVBERi0xLjQ='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
         }
     }
 

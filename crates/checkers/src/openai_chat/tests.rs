@@ -16,7 +16,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 /// Every rule this checker can report.
 const RULES: &str = "\
     OAC-01 OAC-02 OAC-03 OAC-04 OAC-05 OAC-06 OAC-07 OAC-08 OAC-09 OAC-10 OAC-11 OAC-12 OAC-13 \
-    OAC-schema SAN-02 SAN-07 VLL-01";
+    OAC-schema SAN-02 SAN-07 SAN-09 VLL-01";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -141,6 +141,9 @@ fn content_cases() -> Vec<Case> {
     let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
     let audio = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
     let file = json!({"type": "file", "file": {"file_id": "f"}});
+    let silence = json!({"type": "input_audio", "input_audio": {"data": "%%%", "format": "wav"}});
+    let shown = |url: &str| by("user", json!([{"type": "image_url", "image_url": {"url": url}}]));
+    let filed = |data: Value| by("user", json!([{"type": "file", "file": {"file_data": data}}]));
     let refusal = json!({"type": "refusal", "refusal": "no"});
     let answered = |content: Value| {
         turns([calls([call("a")]), json!({"role": "tool", "tool_call_id": "a", "content": content})])
@@ -158,6 +161,14 @@ fn content_cases() -> Vec<Case> {
         (vec!["OAC-10"], by("user", json!([text, image])), by("assistant", json!([text, image]))),
         (vec!["OAC-10"], answered(json!([text])), answered(json!([text, image]))),
         (vec!["OAC-10"], by("developer", json!([text])), by("system", json!([image]))),
+        (vec!["SAN-09"], shown("data:image/gif;base64,R0lGODlhAQ=="), shown("data:image/gif;base64,")),
+        (vec!["SAN-09"], shown("data:image/jpg;base64,/9j/4AA="), shown("data:image/bmp;base64,Qk0AAA==")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("data:image/png;base64,%%%")),
+        (vec!["SAN-09"], shown("http://example.org/a.png"), shown("data:image/png;base64,/9j/4AA=")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("./a.png")),
+        (vec!["SAN-09"], filed(json!("data:application/pdf;base64,JVBERi0=")), filed(json!("JVBERi0="))),
+        (vec!["SAN-09"], by("user", json!([file])), filed(json!("data:application/pdf;base64,aGVsbG8="))),
+        (vec!["OAC-schema"], by("user", json!([audio])), by("user", json!([silence]))),
         (vec!["OAC-schema"], by("user", json!([audio])), by("assistant", json!([audio]))),
         (vec!["OAC-schema"], by("user", json!([file])), by("system", json!([file]))),
         (vec!["OAC-schema"], by("assistant", json!([refusal])), by("user", json!([refusal]))),

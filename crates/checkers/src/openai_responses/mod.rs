@@ -1,8 +1,8 @@
 //! The strict checker of OpenAI Responses request bodies: an oracle that answers as the strictest known
 //! server would, for tests and for `check --for`. Judges the `RSP-…` rules that a body alone can break, as if
 //! nothing were stored: whatever `store` says, an item is known by what it holds and never by its id.
-//! Shares nothing with the codec of this dialect and never patches a body. Calls that the provider runs itself
-//! and item types that are not known here are let through, since both grow by the month.
+//! Shares nothing with the codec of this dialect and never patches a body. The item types are those of the API's own
+//! types; of calls that the provider runs itself only the fields are judged that a replay needs.
 
 mod settings;
 
@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict, shape,
+    Scope, Verdict, media, shape,
     violation::{Violation, read_body},
     words,
 };
@@ -22,14 +22,61 @@ const MAX_NAME: usize = 64;
 const MAX_TOOLS: usize = 128;
 const MAX_TEXT: usize = 10_485_760;
 
-/// The calls that wait for an output; its type is theirs with `_output` behind it.
-const ANSWERED: [&str; 6] = [
+/// The calls that wait for an output; its type is theirs with `_output` behind it, except for a search.
+const ANSWERED: [&str; 7] = [
+    "tool_search_call",
     "function_call",
     "custom_tool_call",
     "local_shell_call",
     "shell_call",
     "apply_patch_call",
     "computer_call",
+];
+
+/// The other items, and the fields that they must have: of texts, lists of objects, objects, truth values.
+const OTHERS: [(&str, &[(&str, &str)]); 18] = [
+    ("web_search_call", &[("action", "object?"), ("status", "text?")]),
+    (
+        "file_search_call",
+        &[("id", "text"), ("queries", "texts"), ("status", "text"), ("results", "objects?")],
+    ),
+    (
+        "code_interpreter_call",
+        &[
+            ("id", "text"),
+            ("container_id", "text"),
+            ("status", "text"),
+            ("code", "text?"),
+            ("outputs", "objects?"),
+        ],
+    ),
+    ("image_generation_call", &[("id", "text"), ("status", "text"), ("result", "text?")]),
+    ("mcp_list_tools", &[("id", "text"), ("server_label", "text"), ("tools", "objects")]),
+    (
+        "mcp_call",
+        &[
+            ("id", "text"),
+            ("server_label", "text"),
+            ("name", "text"),
+            ("arguments", "text"),
+            ("output", "text?"),
+        ],
+    ),
+    (
+        "mcp_approval_request",
+        &[("id", "text"), ("server_label", "text"), ("name", "text"), ("arguments", "text")],
+    ),
+    ("mcp_approval_response", &[("approval_request_id", "text"), ("approve", "flag"), ("reason", "text?")]),
+    ("tool_search_call", &[("arguments", "object"), ("status", "text?")]),
+    ("tool_search_output", &[("tools", "objects"), ("status", "text?")]),
+    ("program", &[("id", "text"), ("call_id", "text"), ("code", "text"), ("fingerprint", "text")]),
+    ("program_output", &[("id", "text"), ("call_id", "text"), ("result", "text"), ("status", "text")]),
+    ("compaction", &[("encrypted_content", "text")]),
+    ("compaction_summary", &[("encrypted_content", "text")]),
+    ("context_compaction", &[("encrypted_content", "text?")]),
+    ("additional_tools", &[("role", "text"), ("tools", "objects")]),
+    ("configuration_update", &[("reasoning", "object?"), ("text", "object?")]),
+    ("compaction_trigger", &[]),
 ];
 
 /// Tells every reason why the Responses API would refuse a request body; none means it is accepted.
@@ -68,6 +115,8 @@ struct Checker<'a> {
     /// Where the last output stands that could answer a call.
     last_output: HashMap<Call<'a>, usize>,
     open: HashSet<Call<'a>>,
+    /// Ids of questions whether a tool may run.
+    approvals: HashSet<&'a str>,
     answered: HashSet<Call<'a>>,
     /// Whether calls may stand in an earlier response that this request goes on from.
     chained: bool,
@@ -229,7 +278,8 @@ impl<'a> Checker<'a> {
             return self.not_stored(fields, path);
         }
         self.item_id(kind, fields, path);
-        if ANSWERED.contains(&kind) || answered_by(kind).is_some() {
+        let waits = !kind.starts_with("tool_search") || !item["call_id"].is_null();
+        if waits && (ANSWERED.contains(&kind) || answered_by(kind).is_some()) {
             self.call_id(fields.get("call_id"), &format!("{path}.call_id"));
         }
         match kind {
@@ -260,12 +310,57 @@ impl<'a> Checker<'a> {
             "apply_patch_call_output" if !item["output"].is_null() => {
                 self.free_text("RSP-schema", fields.get("output"), &format!("{path}.output"));
             }
+            "computer_call" => {}
             "computer_call_output" if !item["output"].is_object() => {
                 self.invalid_type(&format!("{path}.output"), "an object", &item["output"]);
             }
-            _ => {}
+            "computer_call_output" => {
+                let path = format!("{path}.output");
+                self.source(&["image_url", "file_id"], &item["output"], &path);
+                let url = item["output"]["image_url"].as_str().unwrap_or_default();
+                self.image(url, &format!("{path}.image_url"));
+            }
+            "apply_patch_call_output" => {}
+            _ => self.other(kind, item, path),
         }
         self.status(kind, fields.get("status"), &format!("{path}.status"));
+    }
+
+    /// Judges an item that is neither a message nor a call, or that the API does not know.
+    fn other(&mut self, kind: &str, item: &'a Value, path: &str) {
+        let Some((_, fields)) = OTHERS.iter().find(|(known, _)| *known == kind) else {
+            let message = format!("Invalid value: '{kind}'. Supported values are the types of input items.");
+            return self.refuse("RSP-schema", format!("{path}.type"), message);
+        };
+        for (name, form) in *fields {
+            let (value, path) = (&item[*name], format!("{path}.{name}"));
+            let of = |is: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(is));
+            let fits = match form.trim_end_matches('?') {
+                "text" => value.is_string(),
+                "texts" => of(Value::is_string),
+                "objects" => of(Value::is_object),
+                "object" => value.is_object(),
+                _ => value.is_boolean(),
+            };
+            if value.is_null() && !form.ends_with('?') {
+                self.missing(&path);
+            } else if !value.is_null() && !fits {
+                self.invalid_type(&path, form.trim_end_matches('?'), value);
+            }
+        }
+        match (kind, item["id"].as_str(), item["approval_request_id"].as_str()) {
+            ("mcp_approval_request", Some(id), _) => {
+                self.approvals.insert(id);
+            }
+            ("mcp_approval_response", _, Some(id)) if !self.approvals.contains(id) && !self.chained => {
+                let message = format!("No approval request found with id {id}.");
+                self.refuse("RSP-02", path, message);
+            }
+            ("additional_tools", ..) if item["role"] != "developer" => {
+                self.invalid_value(&format!("{path}.role"), &item["role"], &["developer"]);
+            }
+            _ => {}
+        }
     }
 
     fn not_stored(&mut self, fields: &Map<String, Value>, path: &str) {
@@ -278,11 +373,14 @@ impl<'a> Checker<'a> {
     }
 
     fn item_id(&mut self, kind: &str, fields: &'a Map<String, Value>, path: &str) {
-        let of_an_output = kind.ends_with("_output");
+        let needs_id =
+            OTHERS.iter().any(|(known, fields)| *known == kind && fields.contains(&("id", "text")));
+        let is_optional =
+            kind.ends_with("_output") || (prefix_of(kind).is_none() || kind == "web_search_call");
         let path = format!("{path}.id");
         let id = match fields.get("id") {
             None => return,
-            Some(Value::Null) if of_an_output => return,
+            Some(Value::Null) if is_optional && !needs_id => return,
             Some(Value::String(id)) => id.as_str(),
             Some(other) => return self.invalid_type(&path, "a string", other),
         };
@@ -470,10 +568,12 @@ impl<'a> Checker<'a> {
             (Words::ForTheModel, "input_image") => {
                 self.optional_text(&part["detail"], &format!("{path}.detail"));
                 self.source(&["image_url", "file_id"], part, path);
+                self.image(part["image_url"].as_str().unwrap_or_default(), &format!("{path}.image_url"));
             }
             (Words::ForTheModel, "input_file") => {
                 self.optional_text(&part["filename"], &format!("{path}.filename"));
                 self.source(&["file_id", "file_data", "file_url"], part, path);
+                self.file(part, path);
             }
             (Words::OfTheModel, "output_text") => {
                 self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
@@ -503,8 +603,50 @@ impl<'a> Checker<'a> {
         for field in fields {
             self.optional_text(&part[field], &format!("{path}.{field}"));
         }
-        if fields.iter().all(|field| part[field].is_null() || part[field] == "") {
+        let given: Vec<&&str> =
+            fields.iter().filter(|field| !part[**field].is_null() && part[**field] != "").collect();
+        if given.is_empty()
+            || part["file_id"].as_str().is_some_and(|id| !id.is_empty() && id.trim().is_empty())
+        {
             self.missing(&format!("{path}.{}", fields[0]));
+        } else if given.len() > 1 {
+            let message = format!("Mutually exclusive parameters: '{}' and '{}'.", given[0], given[1]);
+            self.refuse("RSP-schema", path, message);
+        }
+    }
+
+    /// Judges the address of an image; that it is there is judged elsewhere.
+    fn image(&mut self, url: &str, path: &str) {
+        if url.is_empty() || media::is_address(url, &["https://", "http://"]) {
+            return;
+        }
+        let is_taken = |kind: &str| kind == "image/jpg" || media::IMAGES.contains(&kind);
+        if let Some(got) = media::openai_flaw(url, is_taken) {
+            let message = format!(
+                "Invalid '{}'. Expected a base64-encoded data URL with an image MIME type (e.g. \
+                 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
+        }
+    }
+
+    fn file(&mut self, part: &Value, path: &str) {
+        let given = |field: &str| part[field].as_str().filter(|text| !text.is_empty());
+        if let Some(got) = given("file_data").and_then(|data| media::openai_flaw(data, media::is_type)) {
+            let message = format!(
+                "Invalid '{}.file_data'. Expected a base64-encoded data URL (e.g. \
+                 'data:application/pdf;base64,JVBERi0xLjQ='), but got {got}",
+                bracketed(path)
+            );
+            self.refuse("SAN-09", path, message);
+        }
+        if given("file_url").is_some_and(|url| !media::is_address(url, &["https://", "http://"])) {
+            let place = bracketed(path);
+            let message = format!(
+                "Invalid '{place}.file_url'. Expected a valid URL, but got a value with an invalid format."
+            );
+            self.refuse("SAN-09", path, message);
         }
     }
 
@@ -611,6 +753,9 @@ fn type_of(item: &Value) -> &str {
 
 /// The type of call that an output answers.
 fn answered_by(output: &str) -> Option<&str> {
+    if output == "tool_search_output" {
+        return Some("tool_search_call");
+    }
     output.strip_suffix("_output").filter(|call| ANSWERED.contains(call))
 }
 
@@ -618,7 +763,8 @@ fn answered_by(output: &str) -> Option<&str> {
 fn is_of_the_model(item: &Value) -> bool {
     match type_of(item) {
         "message" => item["role"] == "assistant",
-        "reasoning" | "mcp_approval_request" => true,
+        "reasoning" | "mcp_approval_request" | "mcp_list_tools" | "tool_search_output" => true,
+        "program" | "program_output" | "compaction" | "compaction_summary" | "context_compaction" => true,
         kind => kind.ends_with("_call"),
     }
 }

@@ -16,7 +16,7 @@ fn check(body: &[u8]) -> Vec<Violation> {
 /// Every rule this checker can report.
 const RULES: &str = "\
     RSP-01 RSP-02 RSP-04 RSP-06 RSP-07 RSP-09 RSP-10 RSP-11 RSP-12 RSP-13 RSP-16 RSP-schema OAC-12 SAN-02 \
-    SAN-07";
+    SAN-07 SAN-09";
 
 #[test]
 fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
@@ -92,8 +92,31 @@ fn kind_cases() -> Vec<Case> {
     }
     let searched = json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}});
     let unknown = json!({"type": "dream_call", "call_id": "a", "id": "anything at all"});
-    cases.push((vec!["RSP-01"], items([searched, unknown]), items([call("a")])));
+    cases.push((vec!["RSP-01"], items([searched.clone()]), items([call("a")])));
+    cases.push((vec!["RSP-schema"], items([searched.clone()]), items([unknown])));
+    let bent = json!({"type": "web_search_call", "id": "ws_1", "action": "look"});
+    cases.push((vec!["RSP-schema"], items([searched]), items([bent])));
+    let asked = hosted("mcp_approval_request", "mcpr_1");
+    let allowed = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    cases.push((vec!["RSP-02"], items([asked, allowed.clone()]), items([allowed])));
+    let found = |id: Value| {
+        let search = json!({"type": "tool_search_call", "call_id": id, "arguments": {"query": "a"}});
+        items([search, json!({"type": "tool_search_output", "call_id": "a", "tools": []})])
+    };
+    cases.push((vec!["RSP-02"], found(json!("a")), found(Value::Null)));
+    for kind in ["file_search_call", "mcp_call", "mcp_list_tools", "image_generation_call", "program"] {
+        let mut nameless = hosted(kind, "x");
+        nameless.as_object_mut().unwrap().remove("id");
+        cases.push((vec!["RSP-schema"], items([hosted("image_generation_call", "ig_1")]), items([nameless])));
+    }
     cases
+}
+
+/// An item of a tool that the provider ran, with every field that any of them needs.
+fn hosted(kind: &str, id: &str) -> Value {
+    json!({"type": kind, "id": id, "status": "completed", "queries": [], "container_id": "c", "result": "r",
+        "server_label": "s", "tools": [], "name": "n", "arguments": "{}", "call_id": "p", "code": "1",
+        "fingerprint": "f"})
 }
 
 /// One of each kind of call, all with the same `call_id`, and its output.
@@ -101,7 +124,7 @@ fn kinds() -> Vec<(Value, Value)> {
     let exec = json!({"type": "exec", "command": ["ls"], "env": {}});
     let exit = json!([{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]);
     let patch = json!({"type": "update_file", "path": "a", "diff": "+b"});
-    let screen = json!({"type": "computer_screenshot", "image_url": "data:"});
+    let screen = json!({"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     vec![
         (call("a"), output("a")),
         (
@@ -146,7 +169,9 @@ fn reasoning_cases() -> Vec<Case> {
     };
     let good = || after(says("so"));
     let search = json!({"type": "web_search_call", "id": "ws_1"});
-    let asked = json!({"type": "mcp_approval_request", "id": "mcpr_1"});
+    let asked = hosted("mcp_approval_request", "mcpr_1");
+    let allowed = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    let refused = items([asked.clone(), user("go"), thought("blob"), allowed]);
     let referred = |reference: Value| items([user("go"), reference]);
     vec![
         (vec!["RSP-04"], good(), items([user("go"), thought("blob")])),
@@ -162,7 +187,7 @@ fn reasoning_cases() -> Vec<Case> {
             items([thought("a"), call("a"), output("a")]),
             items([call("a"), thought("a"), output("a")]),
         ),
-        (vec!["RSP-04"], after(asked), after(json!({"type": "mcp_approval_response"}))),
+        (vec!["RSP-04"], after(asked), refused),
         (vec!["RSP-06"], good(), without("encrypted_content")),
         (vec!["RSP-06"], good(), sealed(Value::Null)),
         (vec!["RSP-06"], good(), referred(json!({"type": "item_reference", "id": "rs_1"}))),
@@ -226,16 +251,21 @@ fn id_cases() -> Vec<Case> {
             items([identified(call("a"), json!("fc_1")), identified(output("a"), json!("fc_1"))]),
         ),
     ];
+    let provided = |kind: &str| {
+        let mut item = hosted(kind, "");
+        item.as_object_mut().unwrap().remove("call_id");
+        item
+    };
     let prefixes = [
         ("rs_", thought("blob")),
         ("fc_", call("a")),
         ("ws_", json!({"type": "web_search_call"})),
-        ("fs_", json!({"type": "file_search_call"})),
-        ("ig_", json!({"type": "image_generation_call"})),
-        ("ci_", json!({"type": "code_interpreter_call"})),
-        ("mcp_", json!({"type": "mcp_call"})),
-        ("mcpl_", json!({"type": "mcp_list_tools"})),
-        ("mcpr_", json!({"type": "mcp_approval_request"})),
+        ("fs_", provided("file_search_call")),
+        ("ig_", provided("image_generation_call")),
+        ("ci_", provided("code_interpreter_call")),
+        ("mcp_", provided("mcp_call")),
+        ("mcpl_", provided("mcp_list_tools")),
+        ("mcpr_", provided("mcp_approval_request")),
     ];
     let shells = ["fc_", "ctc_", "lsh_", "sh_", "apc_", "cu_"].into_iter().zip(kinds());
     let all = prefixes.into_iter().map(|(prefix, item)| (prefix, item, output("a")));
@@ -296,9 +326,11 @@ fn word_cases() -> Vec<Case> {
     let text = json!({"type": "input_text", "text": ""});
     let said = json!({"type": "output_text", "text": "", "annotations": []});
     let refusal = json!({"type": "refusal", "refusal": "no"});
-    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"});
-    let file = json!({"type": "input_file", "file_data": "data:", "filename": "a.pdf"});
+    let image =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"});
+    let file = json!({"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"});
     let stored = json!({"type": "input_image", "file_id": "file_1", "image_url": null});
+    let shown = |url: &str| by("user", json!([{"type": "input_image", "image_url": url}]));
     let chat = json!({"type": "input_image", "image_url": {"url": "data:"}});
     vec![
         (vec!["RSP-12"], by("assistant", json!([said, refusal])), by("assistant", json!([text]))),
@@ -318,6 +350,29 @@ fn word_cases() -> Vec<Case> {
         (vec!["RSP-schema"], by("user", json!([text])), by("user", json!(["hi"]))),
         (vec!["RSP-schema"], by("user", json!([text])), by("user", json!([{"type": "input_text"}]))),
         (vec!["RSP-schema"], by("user", json!([image])), by("user", json!([{"type": "input_image"}]))),
+        (vec!["SAN-09"], shown("data:image/gif;base64,R0lGODlhAQ=="), shown("data:image/gif;base64,")),
+        (vec!["SAN-09"], shown("data:image/jpg;base64,/9j/4AA="), shown("data:image/bmp;base64,Qk0AAA==")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("data:image/png;base64,%%%")),
+        (vec!["SAN-09"], shown("http://example.org/a.png"), shown("data:image/png;base64,/9j/4AA=")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("./a.png")),
+        (
+            vec!["SAN-09"],
+            by("user", json!([file])),
+            by("user", json!([{"type": "input_file", "file_data": "JVBERi0="}])),
+        ),
+        (
+            vec!["SAN-09"],
+            by("user", json!([{"type": "input_file", "file_url": "https://example.org/a.pdf"}])),
+            by("user", json!([{"type": "input_file", "file_url": "a.pdf"}])),
+        ),
+        (
+            vec!["RSP-schema"],
+            by("user", json!([stored])),
+            by(
+                "user",
+                json!([{"type": "input_image", "file_id": "f", "image_url": "https://example.org/a"}]),
+            ),
+        ),
         (vec!["RSP-schema"], by("user", json!([image])), by("user", json!([chat]))),
         (
             vec!["RSP-schema"],
@@ -381,7 +436,7 @@ fn shell_cases() -> Vec<Case> {
         ),
         (schema(), call(4, "/operation/path", json!("b")), call(4, "/operation/path", json!(1))),
         (schema(), call(4, "/operation/type", json!("create_file")), call(4, "/operation/type", json!("x"))),
-        (schema(), output(5, "/output", json!({})), output(5, "/output", json!("fine"))),
+        (schema(), output(5, "/output", json!({"file_id": "f"})), output(5, "/output", json!("fine"))),
     ]
 }
 

@@ -14,8 +14,7 @@ mod within;
 
 use crate::accounting::Known;
 
-pub use blocks::is_image_type;
-pub(crate) use blocks::{document_source, is_base64};
+pub(crate) use blocks::document_source;
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
 pub(crate) use within::holds_speech;

@@ -343,7 +343,10 @@ fn is_answer(item: Value<'_>) -> bool {
     }
     match &*kind {
         "ghost_snapshot" | "text" | "input_text" | "input_image" | "input_file" | "tool_result" => false,
-        other => Call::of_output(other).is_none(),
+        other => {
+            super::Call::answered_by(item).is_none()
+                && super::Hosted::of(other).is_none_or(|known| known.side == super::Side::Provider)
+        }
     }
 }
 

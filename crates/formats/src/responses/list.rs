@@ -111,9 +111,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     // A request that goes on from an earlier response may answer calls that stand there.
     let chained = ["previous_response_id", "conversation"].iter().any(|name| context.get(name).is_some());
     let called: HashSet<String> = items()
-        .filter(|item| {
-            item.get("type").and_then(Value::as_str).is_some_and(|kind| Call::of_call(&kind).is_some())
-        })
+        .filter(|item| Call::of(*item).is_some())
         .filter_map(|item| Some(item.get("call_id")?.as_str()?.into_owned()))
         .collect();
     let mut count = 0;

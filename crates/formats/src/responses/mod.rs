@@ -1,10 +1,11 @@
 //! Reading lists of Responses items, as request bodies, Codex rollouts and files of turns have them.
 //!
 //! One answer of a model is several items there: reasoning, text, each call. They are put together into one message, so
-//! that a batch of parallel calls is a batch here too; each item keeps its own bytes. `items.rs` reads an item,
-//! `assemble.rs` puts messages and a session together, `list.rs` finds the items in a request body.
+//! that a batch of parallel calls is a batch here too; each item keeps its own bytes. `items.rs` reads an item, `hosted.rs`
+//! knows those that have no counterpart, `assemble.rs` puts messages and a session together, `list.rs` finds the items in a request body.
 
 mod assemble;
+mod hosted;
 mod items;
 pub mod list;
 
@@ -21,4 +22,5 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 pub use assemble::{Assembler, Source, is_put_there, is_said_by_a_person};
+pub use hosted::{Hosted, Side};
 pub use items::{Call, FORMAT};

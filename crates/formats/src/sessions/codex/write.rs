@@ -24,8 +24,15 @@ const VERSION: &str = "0.0.0";
 const LONG_OUTPUT: usize = 40_000;
 
 /// What Codex sends on although it is not its own.
-const PASSED_ON: &[&str] =
-    &["web_search_call", "image_generation_call", "compaction", "tool_search_call", "tool_search_output"];
+const PASSED_ON: &[&str] = &[
+    "web_search_call",
+    "image_generation_call",
+    "compaction",
+    "compaction_summary",
+    "context_compaction",
+    "tool_search_call",
+    "tool_search_output",
+];
 
 /// Writes the view of a session as a rollout.
 ///
@@ -155,11 +162,11 @@ impl Rollout {
             "message" | "" => self.message_item(item),
             "reasoning" => self.response_item(&reasoning(item), None),
             "function_call" | "custom_tool_call" | "local_shell_call" => self.response_item(item.raw(), None),
+            // Codex passes on some of what is not its own.
+            kind if PASSED_ON.contains(&kind) => self.response_item(item.raw(), None),
             _ => match (Call::of_call(&kind), Call::of_output(&kind)) {
                 (Some(call), _) => self.response_item(&as_function_call(item, call), None),
                 (None, Some(call)) => self.output(item, call),
-                // Codex passes on some of what the provider ran.
-                (None, None) if PASSED_ON.contains(&&*kind) => self.response_item(item.raw(), None),
                 // The rest it would skip without a word.
                 (None, None) => {
                     let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Replaced);

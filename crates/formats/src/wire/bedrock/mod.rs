@@ -11,7 +11,14 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{DecodeError, Decoded, outline::Encode, registry::Wire};
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{Accepts, DOCUMENTS, PICTURES, WEB},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB };
 
 /// The dialect.
 pub struct Bedrock;

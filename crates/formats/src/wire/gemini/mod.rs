@@ -17,7 +17,11 @@ use rejoin_view::{Rule, SoundView};
 use super::{
     DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{convert::Settings, media::Accepts};
+
+/// The images and documents that the API takes: what it can do with a type depends on the model.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] };
 
 /// The dialect.
 pub struct Gemini;

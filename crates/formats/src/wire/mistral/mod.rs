@@ -12,7 +12,14 @@ use super::{
     DecodeError, Decoded, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
     stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct Mistral;

@@ -13,7 +13,14 @@ use rejoin_view::{Rule, SoundView};
 use super::{
     DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images that the server decodes; it knows no documents and follows no addresses.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct Ollama;

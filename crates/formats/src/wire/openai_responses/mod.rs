@@ -15,7 +15,14 @@ use rejoin_view::{Rule, SoundView};
 use super::{
     DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct OpenAiResponses;
