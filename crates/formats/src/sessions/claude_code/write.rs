@@ -16,7 +16,7 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::
 use super::{FORMAT, lines::is_true};
 use crate::{
     convert::Target,
-    session::Session,
+    session::{Session, instant},
     sessions::writing::{Writing, Written},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -25,6 +25,8 @@ use crate::{
 const VERSION: &str = "2.1.0";
 /// Stands for a model that nobody knows.
 const UNKNOWN_MODEL: &str = "<unknown>";
+/// What a response cost that nobody counted.
+const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
 /// What marks a block for a cache.
 const MARK: &str = "\"cache_control\"";
 /// Marks what the program said in a person's place.
@@ -129,13 +131,14 @@ fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Ve
 /// A transcript as it is written.
 struct Transcript<'w> {
     session: &'w Session,
-    writing: &'w Writing<'w>,
     text: String,
     /// The id of the session that the file is.
     id: String,
     folder: String,
     version: String,
     model: String,
+    /// The time of the next line.
+    now: Timestamp,
     /// The last line.
     parent: Option<String>,
     responses: usize,
@@ -150,16 +153,20 @@ struct Outgoing<'o> {
 }
 
 impl<'w> Transcript<'w> {
-    fn new(session: &'w Session, writing: &'w Writing<'w>) -> Self {
+    fn new(session: &'w Session, writing: &Writing<'_>) -> Self {
         let first = |name: &str| session.messages.iter().find_map(|message| source_field(message, &[name]));
         Self {
             session,
-            writing,
             text: String::new(),
             id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
             folder: session.directory().unwrap_or_else(|| writing.directory.to_owned()),
             version: first("version").unwrap_or_else(|| VERSION.to_owned()),
             model: session.context.model().unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
+            now: session
+                .details
+                .iter()
+                .find_map(|detail| instant(detail.time.as_ref()?))
+                .unwrap_or(writing.now),
             parent: None,
             responses: 0,
         }
@@ -190,7 +197,8 @@ impl<'w> Transcript<'w> {
         if message.get("role").is_some_and(|role| role.is_str("assistant")) {
             let model = native.and_then(|native| source_field(native, &["message", "model"]));
             let model = model.unwrap_or_else(|| self.model.clone());
-            return self.response(content, &model, &time);
+            let usage = native.and_then(|native| usage_of(native)).unwrap_or_else(|| NO_USAGE.to_owned());
+            return self.response(content, &model, &usage, &time);
         }
         let mut marks = native.map(|native| marks_of(native)).unwrap_or_default();
         if self.parent.is_some() {
@@ -202,7 +210,7 @@ impl<'w> Transcript<'w> {
     }
 
     /// What a model said: a line for each block, all of one response.
-    fn response(&mut self, content: Value<'_>, model: &str, time: &str) {
+    fn response(&mut self, content: Value<'_>, model: &str, usage: &str, time: &str) {
         self.responses += 1;
         let id = format!("msg_{}", short_name(&format!("{} {}", self.id, self.responses), 24));
         let blocks: Vec<Cow<'_, str>> = match content.as_str() {
@@ -216,8 +224,9 @@ impl<'w> Transcript<'w> {
             write::string(&mut message, model);
             message.push_str(",\"content\":[");
             message.push_str(&block);
-            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,");
-            message.push_str("\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}");
+            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
+            message.push_str(usage);
+            message.push('}');
             let time = time.to_owned();
             self.line(&Outgoing { kind: "assistant", message: &message, marks: &[], time });
         }
@@ -264,12 +273,13 @@ impl<'w> Transcript<'w> {
         self.text.push_str("}\n");
     }
 
-    /// When it was said, if the source tells in a way that can be read.
-    fn time(&self, source: Option<usize>) -> String {
+    /// When it was said, if the source tells in a way that can be read; otherwise when the line before was. It never goes
+    /// back.
+    fn time(&mut self, source: Option<usize>) -> String {
         let detail = source.and_then(|index| self.session.details.get(index));
-        let given = detail.and_then(|detail| detail.time.as_ref());
-        let time = given.and_then(|time| time.parse::<Timestamp>().ok()).unwrap_or(self.writing.now);
-        format!("{time:.3}")
+        let time = detail.and_then(|detail| instant(detail.time.as_ref()?));
+        self.now = time.map_or(self.now, |time| time.max(self.now));
+        format!("{:.3}", self.now)
     }
 }
 
@@ -279,6 +289,16 @@ fn source_field(message: &Message, names: &[&str]) -> Option<String> {
         let value = names.iter().try_fold(root, |value, name| value.get(name))?;
         value.as_str().filter(|text| !text.is_empty()).map(Cow::into_owned)
     })
+}
+
+/// What a response cost, as its last line says: that one has the final counts.
+fn usage_of(message: &Message) -> Option<String> {
+    let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
+    let raw = native.raw.as_str();
+    let last = native.items.last().map_or(Some(raw), |item| item.span.of(raw))?;
+    let doc = Doc::parse(last).ok()?;
+    let usage = doc.root()?.get("message")?.get("usage").filter(|usage| usage.kind() == Kind::Object)?;
+    Some(one_line(usage.raw()).into_owned())
 }
 
 fn marks_of(message: &Message) -> Vec<&'static str> {
