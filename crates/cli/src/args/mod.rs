@@ -2,6 +2,7 @@
 
 mod choices;
 mod conversations;
+mod install;
 mod providers;
 mod talk;
 mod upkeep;
@@ -15,6 +16,7 @@ pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, RenameArguments, SearchArguments, ShowArguments,
 };
+pub use install::InstallArguments;
 pub use providers::{
     Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
     SetAuthArguments, SetProviderArguments, StatusArguments,
@@ -162,7 +164,8 @@ const CONVERT_EXAMPLES: &str = "Examples:
   rejoin convert @1 --to anthropic > body.json   the newest conversation of the store
   rejoin convert chat.json --to openai-chat --on-broken drop --report report.json
   rejoin convert - --from openai-chat --to openai-chat < body.json
-  rejoin convert ~/.codex/sessions/2026/11/15/rollout-….jsonl --to claude-code > mended.jsonl";
+  rejoin convert ~/.codex/sessions/2026/11/15/rollout-….jsonl --to claude-code > mended.jsonl
+  rejoin convert chat.json --to codex --install  a session that `codex resume` continues";
 
 /// `rejoin check`
 #[derive(Debug, clap::Args)]
@@ -208,6 +211,9 @@ pub struct ConvertArguments {
     /// Also write the findings to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<std::path::PathBuf>,
+    /// Where a session file goes, and how much is said.
+    #[command(flatten)]
+    pub place: InstallArguments,
 }
 
 const DOCTOR_EXAMPLES: &str = "Examples:

@@ -11,12 +11,14 @@ mod doctor;
 mod explain;
 mod history;
 mod import;
+mod install;
 mod installation;
 mod list;
 mod new;
 mod providers;
 pub mod report;
 mod resume;
+mod summary;
 mod talking;
 mod verify;
 

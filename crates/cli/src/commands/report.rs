@@ -99,13 +99,18 @@ pub fn is_of_storage(rule: Rule) -> bool {
     matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::TornTail)
 }
 
-/// A finding in one line.
-pub fn line(finding: &Finding) -> String {
-    let (word, style) = match finding.severity {
+/// The word for how bad something is, and its style.
+pub fn word(severity: Severity) -> (&'static str, anstyle::Style) {
+    match severity {
         Severity::Error => ("error", output::ERROR),
         Severity::Warning => ("warning", output::WARNING),
         Severity::Note => ("note", output::NOTE),
-    };
+    }
+}
+
+/// A finding in one line.
+pub fn line(finding: &Finding) -> String {
+    let (word, style) = word(finding.severity);
     let rule = paint(&format!("[{}]", finding.rule), output::DIM);
     format!("{} {}: {} {rule}", paint(word, style), place(finding), harmless(&finding.to_string()))
 }
