@@ -90,7 +90,12 @@ fn a_codex_copy_of_a_transcript_shows_only_what_people_said() {
     for (number, (kind, content, more)) in [
         ("user", json!("Caveat: not from a person"), json!({"isMeta": true})),
         ("user", json!("<command-name>/clear</command-name>"), json!({})),
-        ("user", json!("hello"), json!({})),
+        (
+            "user",
+            json!([{"type": "text", "text": "<system-reminder>be brief</system-reminder>"},
+            {"type": "text", "text": "hello"}]),
+            json!({}),
+        ),
         ("assistant", json!([{"type": "tool_use", "id": "t1", "name": "ls", "input": {}}]), json!({})),
         ("user", json!([{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]), json!({})),
         ("assistant", json!([{"type": "text", "text": "one file"}]), json!({})),

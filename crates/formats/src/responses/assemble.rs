@@ -347,12 +347,15 @@ fn is_answer(item: Value<'_>) -> bool {
 /// Whether a message is a person's word: not what an agent put before it, and not an earlier summary.
 #[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
-    let blocks = &message.blocks;
+    let mut texts =
+        message.blocks.iter().filter_map(Block::as_text).filter(|text| !text.is_blank()).peekable();
+    let speaks = texts.peek().is_none() || texts.any(|text| !is_put_there(text));
+    let is_result = |block: &Block| matches!(block.kind, BlockKind::ToolResult(_));
     // A summary has no item of its own. Results of tools stand under the same name in some formats.
     message.role == Role::User
         && message.native.as_ref().is_some_and(|native| !is_marked(native))
-        && (blocks.is_empty() || !blocks.iter().all(|block| matches!(block.kind, BlockKind::ToolResult(_))))
-        && !message.content().is_some_and(|text| is_put_there(&text))
+        && (message.blocks.is_empty() || !message.blocks.iter().all(is_result))
+        && speaks
 }
 
 /// Whether an agent marked the line of a message as one that it wrote itself.

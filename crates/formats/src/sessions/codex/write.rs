@@ -276,18 +276,18 @@ impl Rollout {
         let content = item.get("content");
         let answer = role == "assistant";
         let mut parts: Vec<String> = Vec::new();
-        let mut said: Vec<String> = Vec::new();
+        let mut texts: Vec<String> = Vec::new();
         let words = |text: &str| if answer { output_text(text) } else { input_text(text) };
         if let Some(text) = content.and_then(Value::as_str) {
             parts.push(words(&text));
-            said.push(text.into_owned());
+            texts.push(text.into_owned());
         }
         for part in content.into_iter().flat_map(Value::items) {
             let field = |name| part.get(name).and_then(Value::as_str);
             match (field("type").as_deref(), field("text").or_else(|| field("refusal"))) {
                 (Some("input_text" | "output_text" | "refusal" | "text"), Some(text)) => {
                     parts.push(words(&text));
-                    said.push(text.into_owned());
+                    texts.push(text.into_owned());
                 }
                 (Some("input_image"), _)
                     if field("image_url").is_some_and(|url| url.starts_with("data:")) =>
@@ -300,7 +300,7 @@ impl Rollout {
         }
         // Instructions have one name here.
         let role = if role == "system" { "developer" } else { &*role };
-        let said = said.join("\n");
+        let said = texts.join("\n");
         if answer {
             self.event(&format!("{{\"type\":\"agent_message\",\"message\":{}}}", render::literal(&said)));
         }
@@ -315,6 +315,10 @@ impl Rollout {
         payload.push('}');
         self.response_item(&payload, None);
         if role == "user" && shown {
+            // What an agent put before the words of a person is sent, but was not said.
+            let own: Vec<&str> =
+                texts.iter().map(String::as_str).filter(|text| !is_put_there(text)).collect();
+            let said = if own.is_empty() { said } else { own.join("\n") };
             self.event(&format!("{{\"type\":\"user_message\",\"message\":{}}}", render::literal(&said)));
         }
     }
