@@ -309,3 +309,24 @@ fn a_transcript_copy_keeps_usage() {
     let written = lines(&copy(&read(body), "claude-code", None).body);
     assert_eq!(written[1]["message"]["usage"]["output_tokens"], 0);
 }
+
+/// Claude Code takes `call_1_2` beside `call_1` for a part of it and throws its result away.
+#[test]
+fn ids_that_mislead_claude_code_are_spelled_otherwise() {
+    let call = |id: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "ls", "input": {}}]});
+    let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": id}]});
+    let ids = |body: &Value| -> Vec<String> {
+        let written = copy(&read(&body.to_string()), "claude-code", None).body;
+        let blocks = lines(&written).into_iter().map(|line| line["message"]["content"][0].clone());
+        let id = |block: Value| Some(block.get("id").or(block.get("tool_use_id"))?.as_str()?.to_owned());
+        blocks.filter_map(id).collect()
+    };
+    let user = json!({"role": "user", "content": [{"type": "text", "text": "go"}]});
+    let reused =
+        json!({"messages": [user, call("call_1"), result("call_1"), call("call_1"), result("call_1")]});
+    assert_eq!(ids(&reused), ["call_1", "call_1", "call_1-2", "call_1-2"]);
+    let written = copy(&read(&reused.to_string()), "claude-code", None);
+    assert!(written.findings.iter().any(|finding| finding.rule == Rule::IllegalId), "{:?}", written.findings);
+    let apart = json!({"messages": [user, call("a_1"), result("a_1"), call("b_2"), result("b_2")]});
+    assert_eq!(ids(&apart), ["a_1", "a_1", "b_2", "b_2"]);
+}

@@ -4,7 +4,10 @@
 //! The file is a session of its own: its ids derive from the conversation, so the file that was read can stay. Ids, times
 //! and folders come from the source or from the caller, never from here.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use rejoin_record::{
     EntryId, Message, Timestamp,
@@ -46,6 +49,13 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     findings.retain(|finding| !matches!(finding.rule, Rule::StubTools | Rule::ThinkingOff));
     findings.extend(left_out_fields(session, body));
     let mut transcript = Transcript::new(session, writing);
+    transcript.ids = misleading_ids(&messages);
+    for (id, other) in &transcript.ids {
+        let finding = Finding::new(Rule::IllegalId, Position::default(), Action::Renamed).about(id.as_str());
+        findings.push(
+            finding.because(format!("Claude Code takes it for a part of another call: it is {other} there")),
+        );
+    }
     if let Some(system) = body.given("system").filter(|system| !system.is_str("")) {
         transcript.system(system);
     }
@@ -137,6 +147,8 @@ struct Transcript<'w> {
     folder: String,
     version: String,
     model: String,
+    /// Call ids that are spelled in another way, and how.
+    ids: BTreeMap<String, String>,
     /// The time of the next line.
     now: Timestamp,
     /// The last line.
@@ -162,6 +174,7 @@ impl<'w> Transcript<'w> {
             folder: session.directory().unwrap_or_else(|| writing.directory.to_owned()),
             version: first("version").unwrap_or_else(|| VERSION.to_owned()),
             model: session.context.model().unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
+            ids: BTreeMap::new(),
             now: session
                 .details
                 .iter()
@@ -205,7 +218,7 @@ impl<'w> Transcript<'w> {
             // A summary counts for what comes after it, and hides what stands before it.
             marks.retain(|mark| *mark == META);
         }
-        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content));
+        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content, &self.ids));
         self.line(&Outgoing { kind: "user", message: &message, marks: &marks, time });
     }
 
@@ -215,7 +228,7 @@ impl<'w> Transcript<'w> {
         let id = format!("msg_{}", short_name(&format!("{} {}", self.id, self.responses), 24));
         let blocks: Vec<Cow<'_, str>> = match content.as_str() {
             Some(text) => vec![render::text_block(&text).into()],
-            None => content.items().map(plain_block).collect(),
+            None => content.items().map(|block| plain_block(block, &self.ids)).collect(),
         };
         for block in blocks {
             let mut message = String::from("{\"id\":");
@@ -315,31 +328,53 @@ fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option
     look(doc.root().filter(|root| root.kind() == Kind::Object)?)
 }
 
+/// Calls whose id is another one's with a number behind it, such as `call_1_2` beside `call_1`, and an id for each that is
+/// not: Claude Code throws the results of such calls away.
+fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
+    let blocks = messages.iter().filter_map(|message| message.get("content")).flat_map(Value::items);
+    let calls = blocks.filter(|block| block.get("type").is_some_and(|kind| kind.is_str("tool_use")));
+    let ids: HashSet<String> =
+        calls.filter_map(|call| Some(call.get("id")?.as_str()?.into_owned())).collect();
+    let misleading = ids.iter().filter_map(|id| {
+        let (base, number) = id.rsplit_once('_')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number && ids.contains(base)).then_some((id, base, number))
+    });
+    let unused = |base: &str, number: &str| {
+        let mut dashes = (1..).map(|count| format!("{base}{}{number}", "-".repeat(count)));
+        dashes.find(|id| !ids.contains(id)).expect("BUG: there are endlessly many")
+    };
+    misleading.map(|(id, base, number)| (id.clone(), unused(base, number))).collect()
+}
+
 /// A content as a line holds it: our own spelling around blocks that keep theirs, so that writing it again changes nothing.
-fn plain_content(content: Value<'_>) -> String {
+fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
         return render::literal(&text);
     }
-    let blocks: Vec<Cow<'_, str>> = content.items().map(plain_block).collect();
+    let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
     let mut out = String::new();
     render::array(&mut out, blocks.iter().map(|block| &**block));
     out
 }
 
 /// A block on one line and without marks for a cache, on it and on what stands inside a result.
-fn plain_block(block: Value<'_>) -> Cow<'_, str> {
-    if block.kind() != Kind::Object || !block.raw().contains(MARK) {
+fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, str> {
+    let other_id = ["id", "tool_use_id"].iter().find_map(|name| ids.get(&*block.get(name)?.as_str()?));
+    if block.kind() != Kind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
         return one_line(block.raw());
     }
     let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
     let mut out = String::from("{");
     for (key, value) in block.fields().filter(|(key, _)| !key.is_str("cache_control")) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
-        if result && key.is_str("content") && value.kind() == Kind::Array {
-            let inside: Vec<String> = value.items().map(without_mark).collect();
-            render::array(&mut out, inside.iter().map(String::as_str));
-        } else {
-            out.push_str(&one_line(value.raw()));
+        match other_id {
+            Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
+            _ if result && key.is_str("content") && value.kind() == Kind::Array => {
+                let inside: Vec<String> = value.items().map(without_mark).collect();
+                render::array(&mut out, inside.iter().map(String::as_str));
+            }
+            _ => out.push_str(&one_line(value.raw())),
         }
     }
     out.push('}');
