@@ -17,6 +17,15 @@ use crate::{beside::Beside, failure::Failure};
 
 /// Reads the conversations of a file, or of standard input for `-`.
 pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
+    let (input, sessions) = read_input(place, from)?;
+    Ok((input, sessions?))
+}
+
+/// Reads a file or standard input, and the conversations in it if there are any.
+pub fn read_input(
+    place: impl AsRef<Path>,
+    from: Option<&str>,
+) -> Result<(Input, Result<Vec<Session>, Failure>), Failure> {
     let place = place.as_ref();
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
@@ -53,13 +62,13 @@ pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<S
         let mut whole = io::Cursor::new(bytes).chain(source);
         let stream =
             Stream { name: path, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
-        let read = (reading.read_stream)(stream).map_err(unreadable)?;
-        return Ok((nothing(), read));
+        let read = reading.read_stream(stream).map_err(unreadable)?;
+        return Ok((nothing(), Ok(read)));
     }
     let mut input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
     drop(bytes);
     input.companions = beside.map(|beside| Arc::new(beside) as _);
-    let read = sessions::read(&input, format).map_err(unreadable)?;
+    let read = sessions::read(&input, format).map_err(unreadable);
     Ok((input, read))
 }
 
@@ -78,7 +87,12 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::NoConversation(_) if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")
         }
-        ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
+        ReadError::MostlyUnread { .. } if from.is_some() => {
+            format!("leave `--from` out, or try another of {formats}")
+        }
+        ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
+            format!("rejoin reads {formats}")
+        }
         ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),

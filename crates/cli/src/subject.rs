@@ -2,7 +2,14 @@
 
 use std::path::Path;
 
-use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode, record::Entry};
+use rejoin::{
+    ConversationId, Dialect, Finding, Input, Position, Rule, Session,
+    engine::Mode,
+    record::{
+        Entry,
+        json::{Doc, Kind},
+    },
+};
 
 use crate::{
     commands::{
@@ -26,6 +33,18 @@ pub struct Subject {
     lines: Lines,
     /// The entries of a stored one.
     pub record: Option<Vec<Entry>>,
+    /// The dialect that was named as the format of the file.
+    named: Option<Dialect>,
+}
+
+/// The bytes of a request, or of a list of messages.
+pub struct Body<'s> {
+    /// The dialect that they are written in.
+    pub dialect: Dialect,
+    /// The bytes, as they would be sent.
+    pub bytes: &'s [u8],
+    /// Whether it is a whole request, with its settings.
+    pub whole: bool,
 }
 
 /// How to read it.
@@ -36,6 +55,8 @@ pub struct Reading<'r> {
     pub mode: Mode,
     /// Where the store is.
     pub flags: &'r Flags,
+    /// Whether a JSON object in a named dialect is wanted even if it holds no conversation.
+    pub bodies: bool,
 }
 
 impl Subject {
@@ -53,7 +74,12 @@ impl Subject {
     }
 
     fn of_file(path: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
-        let (input, sessions) = source::read(path, reading.from)?;
+        let (input, sessions) = source::read_input(path, reading.from)?;
+        let named = reading.from.and_then(|from| from.parse().ok());
+        let sessions = match sessions {
+            Err(_) if reading.bodies && named.is_some() && is_object(&input.text) => Vec::new(),
+            sessions => sessions?,
+        };
         if reading.mode == Mode::Strict {
             let findings = sessions.iter().flat_map(|session| &session.findings);
             if let Some(finding) = findings.into_iter().find(|finding| finding.rule == Rule::DamagedEntry) {
@@ -70,6 +96,7 @@ impl Subject {
             sessions,
             lines: Lines::default(),
             record: None,
+            named,
         })
     }
 
@@ -84,7 +111,31 @@ impl Subject {
             sessions: vec![recorded.session],
             lines,
             record: Some(recorded.entries),
+            named: None,
         })
+    }
+
+    /// The bytes of the file, if they are one request or one list of messages rather than a session that a program stored.
+    pub fn body(&self) -> Option<Body<'_>> {
+        let input = self.input.as_ref().filter(|input| !input.text.is_empty())?;
+        let bytes = if input.replaced_at.is_some() { NOT_TEXT } else { input.text.as_bytes() };
+        match &self.sessions[..] {
+            [] => Some(Body { dialect: self.named?, bytes, whole: true }),
+            [session] => {
+                let own = session.context.dialect.filter(|dialect| dialect.name() == session.format)?;
+                let whole = session.context.whole_body;
+                let dialect = self.named.unwrap_or(own);
+                (whole || session.context.bare_list).then_some(Body { dialect, bytes, whole })
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives places of a session in a file their lines.
+    pub fn fill_lines<'p>(&self, session: &Session, places: impl Iterator<Item = &'p mut Position>) {
+        if let Some(input) = &self.input {
+            report::fill_lines(input, session, places);
+        }
     }
 
     /// Gives findings of a session their lines.
@@ -94,6 +145,13 @@ impl Subject {
             None => self.lines.fill(findings),
         }
     }
+}
+
+/// Stands for bytes that are no text: no server reads them as JSON either.
+const NOT_TEXT: &[u8] = b"\xff";
+
+fn is_object(text: &str) -> bool {
+    Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
 }
 
 /// Whether a text may be an id, the beginning of one, or `@`.

@@ -113,7 +113,7 @@ fn an_unanswered_call_is_not_sent() {
             assert_eq!(run(agent.execute("Continue", &tools)).unwrap().response, "OK.");
             assert_paired(&provider.last_messages());
             let body = provider.last_body().unwrap();
-            assert_eq!(Dialect::Anthropic.wire().check(body.as_bytes()), [], "{body}");
+            assert_eq!(testkit::refusals(Dialect::Anthropic, body.as_bytes()), [], "{body}");
         }
     }
 }

@@ -100,7 +100,7 @@ fn everything_is_damaged() {
     assert_eq!(conversation.say(Message::user("are you there?")).saved.warning(), None);
     for to in Dialect::all() {
         let body = conversation.request(to, None, OnBroken::Keep).unwrap().body;
-        assert_eq!(to.wire().check(body.as_bytes()), [], "{to}");
+        assert_eq!(testkit::refusals(to, body.as_bytes()), [], "{to}");
     }
     assert_eq!(stored(&store.inner, id)[..before.len()], before);
 }
@@ -120,7 +120,7 @@ fn beginnings() {
         assert_eq!(recorded.session.findings, []);
         for to in Dialect::all() {
             let body = convert(&recorded.session, to, None, OnBroken::Keep).unwrap().body;
-            assert_eq!(to.wire().check(body.as_bytes()), [], "{to}");
+            assert_eq!(testkit::refusals(to, body.as_bytes()), [], "{to}");
         }
         if read_back == 2 {
             assert_eq!(*recorded.session.messages[1], thinking, "the thinking is kept");
@@ -335,7 +335,7 @@ proptest! {
             for to in Dialect::all() {
                 for policy in [OnBroken::Keep, OnBroken::Drop] {
                     let body = convert(session, to, None, policy).unwrap().body;
-                    let violations = to.wire().check(body.as_bytes());
+                    let violations = testkit::refusals(to, body.as_bytes());
                     prop_assert!(violations.is_empty(), "{to} {policy:?}\n{body}\n{violations:#?}");
                 }
             }

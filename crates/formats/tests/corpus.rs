@@ -54,7 +54,7 @@ fn real_sessions_become_requests_that_every_checker_accepts() {
             for to in Dialect::all() {
                 for policy in [OnBroken::Keep, OnBroken::Drop] {
                     let out = convert(session, to, None, policy).unwrap();
-                    let violations = to.wire().check(out.body.as_bytes());
+                    let violations = testkit::refusals(to, out.body.as_bytes());
                     assert_eq!(violations, [], "{} → {to} {policy:?}", path.display());
                 }
             }

@@ -68,9 +68,10 @@
 //! `examples/` has more: `agent.rs` (with a tool of its own), `manager.rs` (events, and resuming), `scripted.rs` (an agent's
 //! test), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
 //!
-//! This crate is a front door: it re-exports the rooms behind it and holds no logic of its own. [`mend`](mend()) is the
-//! one call for people with a broken body in their hands; [`sequence`] has the functions that work on plain messages.
+//! This crate is a front door: it re-exports the rooms behind it. [`mend`](mend()) is the one call for people with a broken
+//! body in their hands, [`check`] says what a provider would answer, [`sequence`] has the functions that work on plain messages.
 
+pub mod check;
 mod mend;
 pub mod sequence;
 
@@ -83,6 +84,7 @@ pub mod providers {
 }
 
 pub use mend::{MendError, Mended, mend};
+pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
 pub use rejoin_engine::provider::scripted::{MockProvider, ScriptedProvider, Step};
 #[cfg(feature = "store")]
@@ -102,9 +104,10 @@ pub use rejoin_engine::{
     turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
 };
 pub use rejoin_formats::{
-    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
+    Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
+    convert_with,
     input::{Companions, InputError, Stream},
-    session::Aside,
+    session::{self, Aside},
     sessions, wire,
 };
 #[cfg(feature = "agent")]

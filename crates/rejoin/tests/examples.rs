@@ -21,7 +21,7 @@ fn run(name: &str, arguments: &[&str]) -> Vec<String> {
 /// The texts of the last line, which is a request body that its provider takes.
 fn body_of(lines: &[String], dialect: Dialect) -> String {
     let body = lines.last().unwrap();
-    assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+    assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
     body.clone()
 }
 

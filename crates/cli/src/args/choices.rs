@@ -49,6 +49,14 @@ pub fn formats() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(read.map(|format| format.name).collect::<Vec<_>>())
 }
 
+/// The formats that can be read, and the dialects whose bodies can be checked.
+pub fn formats_and_dialects() -> impl TypedValueParser<Value = String> {
+    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
+    let more =
+        Dialect::all().map(Dialect::name).filter(|name| FORMATS.iter().all(|format| format.name != *name));
+    PossibleValuesParser::new(read.chain(more).collect::<Vec<_>>())
+}
+
 /// The rules.
 pub fn rules() -> impl TypedValueParser<Value = Rule> {
     PossibleValuesParser::new(Rule::ALL.iter().map(|rule| rule.name())).map(|name| {

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rejoin::{Dialect, OnBroken, Rule, store::Location};
 
 pub use choices::Destination;
-use choices::{destinations, dialects, formats, rules};
+use choices::{destinations, dialects, formats, formats_and_dialects, rules};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, RenameArguments, SearchArguments, ShowArguments,
@@ -170,11 +170,11 @@ pub struct CheckArguments {
     /// Files to check (`-` is standard input), or conversations of the store
     #[arg(required = true, value_name = "PATH|ID")]
     pub subjects: Vec<String>,
-    /// Also say what would have to change for this dialect
+    /// Ask another provider: would it accept these bytes, or the request made from this session?
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects())]
     pub dialect: Option<Dialect>,
-    /// The format of the files, if it cannot be told
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    /// Format of the files (default: told by their content); a dialect means a request body
+    #[arg(long, value_name = "FORMAT", value_parser = formats_and_dialects())]
     pub from: Option<String>,
     /// Stop at what is damaged, with its line or row
     #[arg(long)]
@@ -202,6 +202,9 @@ pub struct ConvertArguments {
     /// The model that the request goes to
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// The most tokens that the answer may have (default: what the source says)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
     /// Which conversation of a file of many, from 1
     #[arg(long, value_name = "N")]
     pub session: Option<usize>,

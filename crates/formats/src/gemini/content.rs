@@ -15,7 +15,7 @@ use super::{
     pairing::Pairing,
     parts::{self, PartReader},
 };
-use crate::chat::{DEEPEST, ReadMessage, list::ReadItem};
+use crate::chat::{DEEPEST, ReadMessage, list::ReadItem, roles};
 
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
@@ -126,14 +126,9 @@ impl ContentReader {
 
 /// The role of that name, in the spellings that programs have for it.
 fn role_named(name: &str, responds: bool) -> Role {
-    match &*name.to_ascii_lowercase() {
-        "user" if responds => Role::Tool,
-        "user" => Role::User,
-        "model" | "assistant" => Role::Assistant,
-        "function" | "tool" => Role::Tool,
-        "system" => Role::System,
-        "developer" => Role::Developer,
-        _ => Role::named(name),
+    match roles::named(name) {
+        Role::User if responds => Role::Tool,
+        role => role,
     }
 }
 

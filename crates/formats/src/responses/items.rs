@@ -14,6 +14,7 @@ use crate::{
     chat::{
         Style,
         blocks::{BlockReader, Under, document_at, document_data, irregular},
+        roles,
     },
     media,
     wire::openai_responses,
@@ -227,6 +228,7 @@ impl Reader<'_> {
             "message" => Some(self.message(item)),
             "" if item.given("role").is_some() || item.given("content").is_some() => Some(self.message(item)),
             "" if item.fields().next().is_none() => None,
+            _ if is_message(item, &kind) => Some(self.message(item)),
             "reasoning" => {
                 let (block, regular) = self.reasoning(item);
                 Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
@@ -275,14 +277,12 @@ impl Reader<'_> {
     fn message(&self, item: Value<'_>) -> ReadItem {
         let name = item.get("role").and_then(Value::as_str).filter(|name| !name.is_empty());
         let typed = item.get("type").is_none_or(|kind| kind.is_str("message"));
+        let elsewhere = roles::by_another_field(item).filter(|_| name.is_none());
         let (role, known) = match name.as_deref() {
             Some(name @ ("user" | "assistant" | "system" | "developer")) => (Role::named(name), true),
-            Some("model" | "ai" | "bot") => (Role::Assistant, false),
-            Some("human") => (Role::User, false),
-            Some("function") => (Role::Tool, false),
-            Some(other) => (Role::named(other), false),
+            Some(other) => (roles::named(other), false),
             None if item.given("tool_calls").is_some() => (Role::Assistant, false),
-            None => (Role::User, false),
+            None => (elsewhere.map_or(Role::User, |(role, _)| role), false),
         };
         let guessed = name.is_none().then(|| role.clone());
         if role == Role::Tool {
@@ -451,7 +451,10 @@ impl Reader<'_> {
             && written
             && (kind.tool.is_some() || (named.is_some() && function.is_none()))
             && action_fits(item, kind)
-            && status_fits(item, matches!(kind.tool, Some("local_shell" | "apply_patch")));
+            && match kind.tool {
+                Some("tool_search") => Hosted::of(kind.call).is_some_and(|known| known.fits(item)),
+                tool => status_fits(item, matches!(tool, Some("local_shell" | "apply_patch"))),
+            };
         let name = kind.tool.map(Text::new).or(named).unwrap_or_else(|| Text::new(""));
         let call =
             ToolCall { id_given: id.is_some(), id: id.unwrap_or_else(|| CallId::from("")), name, arguments };
@@ -499,11 +502,7 @@ impl Reader<'_> {
             Some("shell") => output.is_some_and(is_shell_output),
             Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
             Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
-            Some("tool_search") => {
-                let object = |tool: Value<'_>| tool.kind() == Kind::Object;
-                status_fits(item, false)
-                    && output.is_some_and(|tools| tools.kind() == Kind::Array && tools.items().all(object))
-            }
+            Some("tool_search") => Hosted::of(kind.output).is_some_and(|known| known.fits(item)),
             Some(_) => status_fits(item, true),
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };
@@ -550,6 +549,16 @@ fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
     names
         .iter()
         .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
+}
+
+/// Whether an item of no known type is a message all the same: it says who speaks, and what.
+pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
+    const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
+    let speaker = || {
+        item.given("role").is_some_and(|role| role.kind() == Kind::String)
+            || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
+    };
+    !KNOWN.contains(&kind) && item.given("content").is_some() && speaker()
 }
 
 /// Whether an item says how far it came in one of the API's words; some items have to.

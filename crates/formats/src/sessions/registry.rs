@@ -3,14 +3,17 @@
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
-    chat::{Style, list},
+    accounting::{Asked, Known, account, likeness},
+    chat::{self, Style, list},
     convert::{ConvertError, Converted, repaired},
     gemini,
     input::{Input, Stream},
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, jsonl, markdown, turns,
+        claude_code, codex, jsonl, markdown,
+        resend::Resent,
+        turns,
         writing::{Writing, Written},
     },
     wire::TooLarge,
@@ -29,6 +32,16 @@ pub struct Format {
     pub read: Option<Reading>,
     /// How a conversation is written in it.
     pub write: Option<Write>,
+    /// The agent that writes such files, and what it would send on resuming one.
+    pub agent: Option<Agent>,
+}
+
+/// An agent that keeps its sessions in a format.
+pub struct Agent {
+    /// What people call it.
+    pub name: &'static str,
+    /// The messages that it would send on resuming a session.
+    pub resend: fn(&Session) -> Resent,
 }
 
 /// How conversations are read from a format.
@@ -36,11 +49,31 @@ pub struct Reading {
     /// Whether a text, or the beginning of one, looks like it.
     pub sniff: fn(&str) -> bool,
     /// Reads every conversation in a text.
-    pub read: fn(&Input) -> Result<Vec<Session>, ReadError>,
+    text: fn(&Input) -> Result<Vec<Session>, ReadError>,
     /// Reads every conversation in a file of lines, as it comes.
-    pub read_stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
+    stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is always a file of lines, which needs not be one text to be read.
     pub lines: bool,
+    /// Fields that the reader knows and that hold no words of the conversation.
+    pub known: &'static [Known],
+}
+
+impl Reading {
+    /// Reads every conversation in a text, and reports the text that was not understood.
+    ///
+    /// # Errors
+    /// If there is no conversation in it, or most of its text was not understood.
+    pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
+        account((self.text)(input)?, Asked::ByLooks)
+    }
+
+    /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
+    ///
+    /// # Errors
+    /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
+    pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+        account((self.stream)(stream)?, Asked::ByLooks)
+    }
 }
 
 /// Every format, in the order in which they are tried.
@@ -50,94 +83,111 @@ pub const FORMATS: &[Format] = &[
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
         read: Some(Reading {
             sniff: claude_code::sniff,
-            read: claude_code::read,
-            read_stream: claude_code::read_stream,
+            text: claude_code::read,
+            stream: claude_code::read_stream,
             lines: true,
+            known: claude_code::KNOWN,
         }),
         write: Some(claude_code::write),
+        agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
         read: Some(Reading {
             sniff: codex::sniff,
-            read: codex::read,
-            read_stream: codex::read_stream,
+            text: codex::read,
+            stream: codex::read_stream,
             lines: true,
+            known: &[],
         }),
         write: Some(codex::write),
+        agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
         read: Some(Reading {
             sniff: turns::sniff,
-            read: turns::read,
-            read_stream: turns::read_stream,
+            text: turns::read,
+            stream: turns::read_stream,
             lines: true,
+            known: &[],
         }),
         write: Some(turns::write),
+        agent: None,
     },
     Format {
         name: jsonl::FORMAT,
         about: "rejoin's own record, one entry a line",
         read: Some(Reading {
             sniff: jsonl::sniff,
-            read: jsonl::read,
-            read_stream: jsonl::read_stream,
+            text: jsonl::read,
+            stream: jsonl::read_stream,
             lines: true,
+            known: &[],
         }),
         write: Some(jsonl::write),
+        agent: None,
     },
     Format {
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
         read: Some(Reading {
             sniff: |text| list::sniff(text) == Some(Style::OpenAi),
-            read: |input| list::read(input, Style::OpenAi),
-            read_stream: |stream| list::read_stream(Style::OpenAi, stream),
+            text: |input| list::read(input, Style::OpenAi),
+            stream: |stream| list::read_stream(Style::OpenAi, stream),
             lines: false,
+            known: chat::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "openai-responses",
         about: "an OpenAI Responses request body, or just its list of items",
         read: Some(Reading {
             sniff: responses::list::sniff,
-            read: responses::list::read,
-            read_stream: responses::list::read_stream,
+            text: responses::list::read,
+            stream: responses::list::read_stream,
             lines: false,
+            known: &[],
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "anthropic",
         about: "an Anthropic Messages request body, or just its list of messages",
         read: Some(Reading {
             sniff: |text| list::sniff(text) == Some(Style::Anthropic),
-            read: |input| list::read(input, Style::Anthropic),
-            read_stream: |stream| list::read_stream(Style::Anthropic, stream),
+            text: |input| list::read(input, Style::Anthropic),
+            stream: |stream| list::read_stream(Style::Anthropic, stream),
             lines: false,
+            known: chat::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "gemini",
         about: "a Gemini request body, just its list of contents, or a checkpoint of one",
         read: Some(Reading {
             sniff: gemini::sniff,
-            read: |input| list::read(input, gemini::Contents),
-            read_stream: |stream| list::read_stream(gemini::Contents, stream),
+            text: |input| list::read(input, gemini::Contents),
+            stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
+            known: &[],
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: markdown::FORMAT,
         about: "for people: what was said, called and answered",
         read: None,
         write: Some(markdown::write),
+        agent: None,
     },
 ];
 
@@ -158,8 +208,16 @@ pub fn detect(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
+    let asked = if format.is_some() { Asked::ByName } else { Asked::ByLooks };
     match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
-        Some(reading) => (reading.read)(input),
+        Some(reading) => match (reading.text)(input) {
+            Ok(sessions) => account(sessions, asked),
+            Err(ReadError::NoConversation(why)) if asked == Asked::ByLooks => {
+                let nothing = ReadError::NoConversation(why);
+                Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
+            }
+            Err(error) => Err(error),
+        },
         None => Err(unknown(input)),
     }
 }
@@ -192,6 +250,7 @@ fn unknown(input: &Input) -> ReadError {
             line: input.line_of(error.offset),
             offset: error.offset,
         },
-        _ => ReadError::UnknownFormat,
+        _ => likeness::of_text(&input.text)
+            .map_or(ReadError::UnknownFormat, |shape| ReadError::Foreign { shape }),
     }
 }

@@ -1,8 +1,8 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
-//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message),
-//! `checker.rs` (what the provider would refuse, over raw JSON, sharing nothing with the other two) and `answers.rs`
-//! (the provider's own words for each rule).
+//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message) and `answers.rs`
+//! (the provider's own words for each rule). What a provider refuses is judged in a room of its own, `crates/checkers`, which
+//! shares nothing with the codecs.
 //!
 //! `stream.rs` in a folder puts a streamed response together. `arriving.rs` does what all of them need: it cuts bytes into
 //! events (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces.
@@ -17,7 +17,6 @@ pub(crate) mod base64;
 pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
-pub(crate) mod checked_media;
 pub(crate) mod documents;
 pub mod encoded;
 pub(crate) mod gathered;
@@ -35,9 +34,5 @@ pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
-#[cfg(test)]
-mod trials;
-pub(crate) mod violation;
 
 pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};
-pub use violation::Violation;

@@ -2,7 +2,7 @@
 
 use std::{fs::OpenOptions, io::Write as _, path::Path};
 
-use rejoin::engine::Mode;
+use rejoin::{Choice, engine::Mode};
 
 use super::numbers;
 use crate::{
@@ -28,7 +28,7 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
         destination => {
             let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
             let on_broken = convert::policy(&desk.settings);
-            let made = convert::make(&recorded.session, destination, None, on_broken);
+            let made = convert::make(&recorded.session, destination, Choice::default(), on_broken);
             let made = made.map_err(|error| convert::failure(&id.to_string(), &error))?;
             for finding in lines.fill(made.findings) {
                 output::talk(&format!("{} — {}", report::line(&finding), finding.deed()));

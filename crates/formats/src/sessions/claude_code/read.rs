@@ -205,7 +205,9 @@ impl<'l> Builder<'l> {
                 continue;
             }
             if !inside[index] {
-                self.aside(line.place, after, Aside::Raw(Text::new(Arc::clone(&line.text))));
+                let text = Text::new(Arc::clone(&line.text));
+                let unknown = matches!(line.what, What::Unknown);
+                self.aside(line.place, after, if unknown { Aside::Unknown(text) } else { Aside::Raw(text) });
             }
             if compacted[index] {
                 self.aside(line.place, after, Aside::Compacted { summary: Text::new("") });

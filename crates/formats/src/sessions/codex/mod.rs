@@ -3,9 +3,11 @@
 //! `codex resume` takes.
 
 mod read;
+mod resend;
 mod write;
 
 pub use read::{read, read_stream, sniff};
+pub use resend::resend;
 pub use write::write;
 
 /// The format's name.
