@@ -11,7 +11,10 @@ use rejoin::{
     sessions::{self, Format},
 };
 
-use crate::{failure::Failure, source};
+use crate::{
+    failure::Failure,
+    source::{self, Effort, Unread},
+};
 
 /// An agent whose sessions are looked for.
 pub struct Agent {
@@ -27,6 +30,18 @@ pub struct Agent {
     sessions: &'static [&'static str],
     /// How the name of a session begins and ends.
     names: (&'static str, &'static str),
+    /// Where in its folder a session belongs, and the command that resumes it.
+    pub installs: fn(&NewSession) -> (PathBuf, String),
+}
+
+/// A session that is put where its agent finds it.
+pub struct NewSession {
+    /// The id that the file gives it.
+    pub id: String,
+    /// When it began.
+    pub began: jiff::Timestamp,
+    /// The folder that it is about.
+    pub directory: PathBuf,
 }
 
 /// The agents.
@@ -38,6 +53,11 @@ pub const AGENTS: &[Agent] = &[
         folder: ".codex",
         sessions: &["sessions", "archived_sessions"],
         names: ("rollout-", ".jsonl"),
+        installs: |new| {
+            // Codex lists only what lies in the folder of a day.
+            let place = new.began.strftime("sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S").to_string();
+            (PathBuf::from(format!("{place}-{}.jsonl", new.id)), format!("codex resume {}", new.id))
+        },
     },
     Agent {
         name: "Claude Code",
@@ -46,15 +66,32 @@ pub const AGENTS: &[Agent] = &[
         folder: ".claude",
         sessions: &["projects"],
         names: ("", ".jsonl"),
+        installs: |new| {
+            let directory = new.directory.to_string_lossy();
+            let place = format!("projects/{}/{}.jsonl", project_name(&directory), new.id);
+            let directory = shell_word(&directory);
+            (PathBuf::from(place), format!("cd {directory} && claude --resume {}", new.id))
+        },
     },
 ];
 
 impl Agent {
+    /// Its folder, whether it is there or not.
+    pub fn home(&self) -> Option<PathBuf> {
+        let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set.or_else(|| Some(env::home_dir()?.join(self.folder)))
+    }
+
     /// The folders that hold its sessions, whether they are there or not.
     pub fn folders(&self) -> Vec<PathBuf> {
-        let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let Some(home) = set.or_else(|| Some(env::home_dir()?.join(self.folder))) else { return Vec::new() };
+        let Some(home) = self.home() else { return Vec::new() };
         self.sessions.iter().map(|folder| home.join(folder)).collect()
+    }
+
+    /// Whether it has a session of that id.
+    pub fn has(&self, id: &str) -> bool {
+        let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
+        self.folders().iter().flat_map(|folder| files(folder)).any(|path| named(&path))
     }
 
     /// Whether a file of that name is one of its sessions.
@@ -84,56 +121,89 @@ pub struct Candidate {
 impl Candidate {
     /// Its conversations.
     pub fn read(&self, from: Option<&str>) -> Result<Vec<Session>, Failure> {
-        let name = self.path.to_string_lossy().into_owned();
-        let unreadable =
-            |why: &str| Err(Failure::Unreadable { name: name.clone(), why: why.to_owned(), hint: None });
+        self.try_read(from).map_err(|unread| unread.failure(&self.path, from))
+    }
+
+    /// Its conversations, or why there are none.
+    pub fn try_read(&self, from: Option<&str>) -> Result<Vec<Session>, Unread> {
         if self.path.is_dir() {
-            return unreadable("the folder may not be read");
+            return Err(Unread::Folder);
         }
         if self.path.extension().is_some_and(|kind| kind == "zst") {
-            return unreadable("it is compressed; unpack it with `zstd -d`");
+            return Err(Unread::Compressed);
         }
+        let in_passing = self.agent.is_none() && !self.named;
+        let effort = if in_passing { Effort::InPassing } else { Effort::Full };
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
-        let read = source::read(&self.path, from).or_else(|failure| {
+        let read = source::try_read(&self.path, from, effort).or_else(|unread| {
             let format = self.agent.and_then(Agent::reads);
-            format.map_or(Err(failure), |format| source::read(&self.path, Some(format.name)))
+            format.map_or(Err(unread), |format| source::try_read(&self.path, Some(format.name), effort))
         });
         read.map(|(_, sessions)| sessions)
     }
 }
 
-/// The sessions of agents, and what else was asked for; also the paths that are not there.
+/// Where to look, and what came of it.
+#[derive(Default)]
+pub struct Candidates {
+    /// Files to read.
+    pub files: Vec<Candidate>,
+    /// Paths that were given and do not exist.
+    pub missing: Vec<PathBuf>,
+    /// What lies in a folder and cannot be a session, with the reason.
+    pub passed_over: Vec<(PathBuf, &'static str)>,
+}
+
+/// The sessions of agents, and those files of the given paths that are called like sessions; also the paths that are not
+/// there.
 pub fn candidates(agents: &'static [Agent], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
+    let likely = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
+    let found = gather(agents, paths, likely);
+    (found.files, found.missing)
+}
+
+/// The sessions of agents, and every file of the given paths, whatever its name: its content decides.
+pub fn all_candidates(agents: &'static [Agent], paths: &[String]) -> Candidates {
+    gather(agents, paths, |_| true)
+}
+
+fn gather(agents: &'static [Agent], paths: &[String], likely: impl Fn(&Path) -> bool) -> Candidates {
     let mut seen = HashSet::new();
-    let mut all = Vec::new();
+    let mut found = Candidates::default();
     for agent in agents {
         for file in agent.folders().iter().flat_map(|folder| files(folder)) {
             if agent.owns(&file) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: Some(agent), named: false });
+                found.files.push(Candidate { path: file, agent: Some(agent), named: false });
             }
         }
     }
-    let mut missing = Vec::new();
     for path in paths.iter().map(PathBuf::from) {
         if !path.exists() {
-            missing.push(path);
+            found.missing.push(path);
             continue;
         }
-        let named = path.is_file();
-        for file in files(&path) {
-            let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
-            if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: None, named });
+        // What is named and is no folder is read, also a pipe or a device.
+        let named = !path.is_dir();
+        let (files, passed_over) = walk(&path);
+        found.passed_over.extend(passed_over);
+        for file in files {
+            if (named || likely(&file) || file.is_dir()) && seen.insert(file.clone()) {
+                found.files.push(Candidate { path: file, agent: None, named });
             }
         }
     }
-    (all, missing)
+    found
 }
 
 /// The files under a path, in order; a file is itself. Links to folders are not followed. A folder that cannot be read is
 /// given as it is, so that somebody says so.
 pub fn files(path: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    walk(path).0
+}
+
+/// The same, and what was passed over with the reason. Links to folders are not followed, so a loop of links has an end.
+fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
+    let (mut found, mut passed_over) = (Vec::new(), Vec::new());
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -143,15 +213,59 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
             continue;
         };
         for entry in entries.flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(kind) if kind.is_file() || (kind.is_symlink() && entry.path().is_file()) => {
-                    found.push(entry.path());
-                }
-                _ => {}
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
+            // A link is what it points to.
+            let target = if kind.is_symlink() { path.metadata().ok() } else { None };
+            match target {
+                _ if kind.is_dir() => folders.push(path),
+                _ if kind.is_file() => found.push(path),
+                None if kind.is_symlink() => passed_over.push((path, "broken link")),
+                Some(target) if target.is_file() => found.push(path),
+                Some(target) if target.is_dir() => passed_over.push((path, "link to a folder")),
+                _ => passed_over.push((path, "not a regular file")),
             }
         }
     }
     found.sort();
-    found
+    (found, passed_over)
+}
+
+/// The name that Claude Code gives the folder of a project: its path, with a dash for everything but letters and digits.
+/// It shortens longer names in a way of its own, and finds a session by its id in any folder.
+fn project_name(directory: &str) -> String {
+    const LONGEST: usize = 200;
+    let legal = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
+        _ => '-',
+    };
+    directory.encode_utf16().map(legal).take(LONGEST).collect()
+}
+
+/// A text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_are_named_as_claude_code_names_them() {
+        assert_eq!(project_name("/home/me/my_app.v2"), "-home-me-my-app-v2");
+        assert_eq!(project_name("/a/é𝄞"), "-a----");
+        assert_eq!(project_name(&"x".repeat(300)).len(), 200);
+    }
+
+    #[test]
+    fn a_folder_is_one_word_for_a_shell() {
+        assert_eq!(shell_word("/home/me/app"), "/home/me/app");
+        assert_eq!(shell_word("/my app's"), r"'/my app'\''s'");
+        assert_eq!(shell_word("$(x)"), "'$(x)'");
+    }
 }

@@ -6,15 +6,15 @@ mod support;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use rejoin_engine::{Conversation, Mode, New, Saved, read};
+use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, digest, read};
 use rejoin_formats::{ConvertError, Dialect};
 use rejoin_record::{
     Chain, Content, ConversationId, Kind, Message, Text, ToolCall,
     content::{CallAt, Compacted, Metadata, Turn, TurnState},
 };
-use rejoin_store::{State, Store, memory::Memory};
+use rejoin_store::{State, Store, StoreError, memory::Memory};
 use rejoin_view::{OnBroken, Policy, Rule};
-use support::{Fragile, assert_verifies, clock, lines, stored};
+use support::{Fragile, assert_verifies, clock, lines, stored, writer};
 
 fn memory() -> Arc<Memory> {
     Arc::new(Memory::new(rejoin_engine::digest))
@@ -236,4 +236,49 @@ fn only_read() {
     assert_eq!(Conversation::open(store.clone(), clock(), id, "test").unwrap_err().code(), "LOCKED");
     drop(conversation);
     assert!(Conversation::open(store, clock(), id, "test").is_ok());
+}
+
+/// Two that talk in one conversation in turn, each giving back the lock in between, see all that the other said.
+#[test]
+fn two_take_turns_in_one_conversation() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+    let mut one = Conversation::create(Arc::clone(&store), clock(), &New::default(), "one");
+    let id = one.id();
+    one.say(Message::user("one"));
+    assert!(Conversation::open(Arc::clone(&store), clock(), id, "two").is_err(), "it is locked");
+    let mut two = Conversation::open_released(Arc::clone(&store), clock(), id, "two").unwrap();
+    assert!(matches!(two.reclaim(), Err(EngineError::Store(StoreError::Locked(_)))));
+    one.release();
+    for round in 0..3 {
+        for (speaker, name) in [(&mut two, "two"), (&mut one, "one")] {
+            let added = speaker.reclaim().unwrap();
+            assert_eq!(added.len(), usize::from(round > 0 || name == "one"), "{name}, {round}");
+            assert!(speaker.reclaim().unwrap().is_empty(), "nothing is added while the lock is held");
+            assert!(speaker.say(Message::user(format!("{name} {round}"))).saved.is_durable());
+            speaker.release();
+        }
+    }
+    two.reclaim().unwrap();
+    let said: Vec<String> = two.messages().iter().filter_map(|message| message.content()).collect();
+    assert_eq!(said, ["one", "two 0", "one 0", "two 1", "one 1", "two 2", "one 2"]);
+    assert_verifies(&*store, id);
+}
+
+/// What another process erased is not said to a model any more; a conversation that was deleted is not brought back.
+#[test]
+fn what_others_erase_or_delete_is_gone_here_too() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+    let mut one = Conversation::create(Arc::clone(&store), clock(), &New::default(), "one");
+    let secret = one.say(Message::user("a secret")).entry.id();
+    one.say(Message::assistant("I see."));
+    one.release();
+    writer(&*store, &*clock()).erase(one.id(), &[secret], None).unwrap();
+    assert_eq!(one.reclaim().unwrap().len(), 1);
+    let said: Vec<String> = one.messages().iter().filter_map(|message| message.content()).collect();
+    assert_eq!(said, ["I see."]);
+    assert!(one.say(Message::user("go on")).saved.is_durable());
+    one.release();
+    store.delete(one.id()).unwrap();
+    assert!(matches!(one.reclaim(), Err(EngineError::Store(StoreError::NotFound(_)))));
+    assert!(store.tail(one.id()).unwrap().is_none());
 }

@@ -40,6 +40,24 @@ fn shapes_are_told_apart() {
     }
 }
 
+/// A body that is written over several lines is told by what it is, not by what single lines of it look like.
+#[test]
+fn lines_of_a_body_are_not_a_file_of_lines() {
+    for (text, format) in [
+        (
+            "{\"model\":\"m\",\"input\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a\",\"arguments\":\"{}\"}\n]}",
+            "openai-responses",
+        ),
+        ("{\"contents\":[\n{\"role\":\"user\",\"parts\":[{\"text\":\"hi\"}]}\n]}", "gemini"),
+        (
+            "[\n{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a\",\"arguments\":\"{}\"}\n]",
+            "openai-responses",
+        ),
+    ] {
+        assert_eq!(one(text).format, format, "{text}");
+    }
+}
+
 #[test]
 fn what_is_no_conversation() {
     for text in [

@@ -61,8 +61,8 @@ rules! {
     CannotBeOpened = "cannot-be-opened", Error, "the agent that wrote the session would refuse to open it";
     TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
-    UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
+    UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";
@@ -80,6 +80,7 @@ rules! {
     IrregularContent = "irregular-content", Note, "a content is not written the way the dialect wants it";
     UnknownField = "unknown-field", Note, "a field that the dialect refuses was left out";
     ForeignField = "foreign-field", Note, "a setting of another dialect was left out";
+    ForeignInstructions = "foreign-instructions", Note, "instructions of another agent were left out of a copy";
     StubTools = "stub-tools", Note, "tools of the history were declared because the dialect demands it";
     ThinkingOff = "thinking-off", Note, "thinking was turned off because the history cannot carry it";
     SplitBatch = "split-batch", Note, "a batch has more calls than one message may have";

@@ -31,9 +31,9 @@ pub fn misattributed(sessions: &[Session], marks: &[(&str, Role)]) -> Vec<String
     for session in sessions {
         for (index, message) in session.messages.iter().enumerate() {
             let at = session.source_position(Position::message(index));
-            if matches!(message.role, Role::Other(_))
-                || session.findings.iter().any(|finding| stands_at(finding, at))
-            {
+            // Whoever says nothing at the beginning of a request is its user.
+            let told = |finding: &Finding| stands_at(finding, at) && (finding.is_problem() || index == 0);
+            if matches!(message.role, Role::Other(_)) || session.findings.iter().any(told) {
                 continue;
             }
             for text in message.blocks.iter().filter_map(Block::as_text) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rejoin::{
-    Aside, Choice, Dialect, Finding, OnBroken, Rule, Session, Severity,
+    Action, Aside, Choice, Dialect, Finding, OnBroken, Position, ReadError, Rule, Session, Severity,
     check::{self, Checked, Judged, Sender},
     checkers, convert_with,
     engine::Mode,
@@ -78,6 +78,10 @@ fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
         let judge = dialect.unwrap_or(body.dialect);
         let mut checked = check::body(judge, body.bytes, session);
         arrange(subject, session, &mut checked);
+        if let Some(why @ ReadError::MostlyUnread { .. }) = &subject.unread {
+            let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept);
+            checked.findings.push(finding.because(why.to_string()));
+        }
         let name = subject.name.clone();
         return vec![Report { name, subject, session, body: Some(body), checked, resumed: None }];
     }

@@ -7,12 +7,13 @@ use rejoin::{
     sessions::{self, Writing},
 };
 
-use super::report;
+use super::{install::Installation, report, summary};
 use crate::{
     args::{ConvertArguments, Destination},
     desk::Flags,
     failure::Failure,
     home::Home,
+    outfile,
     output::{self, harmless, paint},
     settings::Settings,
     subject::{Reading, Subject},
@@ -23,34 +24,70 @@ const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISA
 
 /// Converts one conversation.
 pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
+    let to = outfile::destination(arguments.to, &arguments.output, None)?;
     let reading = Reading { from: arguments.from.as_deref(), mode: Mode::Recover, flags, bodies: false };
     let subject = Subject::read(&arguments.subject, &reading)?;
+    outfile::check(&arguments.output, &subject.source())?;
     let session = choose(&subject.name, &subject.sessions, arguments.session)?;
     let on_broken = match arguments.on_broken {
         Some(given) => OnBroken::from(given),
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
-    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(arguments.to)) {
+    if arguments.place.install {
+        return install(&subject, session, to, arguments, on_broken);
+    }
+    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to)) {
         tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
-        output::raw_data(verbatim(entries).trim_end_matches('\n'))?;
+        outfile::put(&arguments.output, &verbatim(entries), &written(session))?;
         return Ok(0);
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
-    match make(session, arguments.to, choice, on_broken) {
+    match make(session, to, choice, on_broken) {
         Ok(converted) => {
-            say_what_is_refused(arguments.to, &converted.body);
-            // The report first: once the body is printed, the work is done.
+            say_what_is_refused(to, &converted.body);
+            // The report first: once the body is written, the work is done.
             tell(&subject, session, converted.findings, arguments, Finding::deed)?;
-            output::raw_data(converted.body.trim_end_matches('\n'))?;
+            outfile::put(&arguments.output, &converted.body, &written(session))?;
             Ok(0)
         }
-        Err(error) => {
-            if let ConvertError::Refused(findings) = &error {
-                tell(&subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
-            }
-            Err(failure(&subject.name, &error))
-        }
+        Err(error) => Err(refused(&subject, session, arguments, &error)?),
     }
+}
+
+/// What was written, for people.
+fn written(session: &Session) -> String {
+    output::plural(session.messages.len() as u64, "message")
+}
+
+/// Makes a session file and puts it where its agent finds it.
+fn install(
+    subject: &Subject,
+    session: &Session,
+    to: Destination,
+    arguments: &ConvertArguments,
+    on_broken: OnBroken,
+) -> Result<u8, Failure> {
+    match Installation::make(session, to, arguments.model.as_deref(), on_broken)? {
+        Ok(made) => {
+            tell(subject, session, made.converted.findings.clone(), arguments, Finding::deed)?;
+            made.put(arguments.place.json)?;
+            Ok(0)
+        }
+        Err(error) => Err(refused(subject, session, arguments, &error)?),
+    }
+}
+
+/// Says why nothing was made.
+fn refused(
+    subject: &Subject,
+    session: &Session,
+    arguments: &ConvertArguments,
+    error: &ConvertError,
+) -> Result<Failure, Failure> {
+    if let ConvertError::Refused(findings) = error {
+        tell(subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
+    }
+    Ok(failure(&subject.name, error))
 }
 
 /// Makes a body or a session file of a conversation.
@@ -159,8 +196,6 @@ fn tell(
         std::fs::write(path, text)
             .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
     }
-    for finding in &findings {
-        output::talk(&format!("{} — {}", report::line(finding), deed(finding)));
-    }
+    summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())
 }

@@ -1,7 +1,11 @@
 //! What the blocks of a message hold: where it stands in the native item, and in which words.
+//!
+//! What has no name here is held as it is, unless somebody speaks in it: a message inside another one is not read.
 
 use hashbrown::HashSet;
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text, json::Doc};
+
+use crate::chat::holds_speech;
 
 /// One thing that a block holds.
 enum Piece<'m> {
@@ -13,7 +17,10 @@ enum Piece<'m> {
 /// Visits everything that the blocks of a message hold.
 fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
     let mut blocks: Vec<&'m Block> = message.blocks.iter().collect();
-    while let Some(block) = blocks.pop() {
+    let mut results: Vec<&'m Block> = Vec::new();
+    while let Some((block, in_result)) =
+        blocks.pop().map(|block| (block, false)).or_else(|| results.pop().map(|block| (block, true)))
+    {
         match &block.kind {
             BlockKind::Text(text) => visit(Piece::Text(text)),
             BlockKind::Reasoning(reasoning) => visit(Piece::Text(&reasoning.text)),
@@ -25,7 +32,7 @@ fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
             BlockKind::ToolResult(result) => {
                 result.name.iter().for_each(|name| visit(Piece::Text(name)));
                 result.call_id.iter().for_each(|id| visit(Piece::Text(id.text())));
-                blocks.extend(&result.content);
+                results.extend(&result.content);
             }
             BlockKind::Image(media) | BlockKind::Document(media) => {
                 let Media { source, name, .. } = &**media;
@@ -38,9 +45,17 @@ fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
                     MediaSource::Unusable => {}
                 }
             }
-            BlockKind::Opaque(opaque) => visit(Piece::Json(&opaque.raw)),
+            // A tool may give back anything, messages of other people included.
+            BlockKind::Opaque(opaque) if in_result || !is_spoken(&opaque.raw) => {
+                visit(Piece::Json(&opaque.raw))
+            }
+            BlockKind::Opaque(_) => {}
         }
     }
+}
+
+fn is_spoken(raw: &Raw) -> bool {
+    Doc::parse(raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(holds_speech))
 }
 
 /// The stretches of the native item that the blocks hold, sorted.

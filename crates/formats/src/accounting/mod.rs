@@ -21,6 +21,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 pub use walk::has_words;
 
 use crate::{
+    chat::holds_speech,
+    context::{Field, surrounding_names},
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
@@ -28,20 +30,22 @@ use crate::{
 /// How many fields a finding names.
 const NAMED: usize = 6;
 
-/// Who says what format a file is in.
+/// What is refused if most of its text was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// The caller. A request body is then read whatever it holds.
-    ByName,
-    /// The file itself, by what it looks like.
-    ByLooks,
+pub(crate) enum Refuse {
+    /// Any file: its format was told by its looks.
+    AnyFile,
+    /// Any file but a request body: somebody said what it is.
+    AllButBodies,
+    /// Nothing: it is our own record.
+    Nothing,
 }
 
 /// Reports what was not read of the sessions of a file.
 ///
 /// # Errors
 /// If that is most of its text.
-pub(crate) fn account(mut sessions: Vec<Session>, asked: Asked) -> Result<Vec<Session>, ReadError> {
+pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<Session>, ReadError> {
     let mut tally = Tally::default();
     let mut hollow = !sessions.is_empty();
     for session in &mut sessions {
@@ -54,7 +58,7 @@ pub(crate) fn account(mut sessions: Vec<Session>, asked: Asked) -> Result<Vec<Se
         hollow &= is_hollow(session);
     }
     let whole_body = sessions.iter().any(|session| session.context.whole_body);
-    if asked == Asked::ByName && whole_body {
+    if refuse == Refuse::Nothing || (refuse == Refuse::AllButBodies && whole_body) {
         return Ok(sessions);
     }
     if tally.unread > tally.read {
@@ -69,6 +73,12 @@ pub(crate) fn account(mut sessions: Vec<Session>, asked: Asked) -> Result<Vec<Se
         return Err(ReadError::Foreign { shape: likeness::of_sessions(&sessions) });
     }
     Ok(sessions)
+}
+
+/// What of a session was not read, as findings. Sessions from a store come without them.
+#[must_use]
+pub fn report(session: &Session) -> Vec<Finding> {
+    unread(session).into_iter().map(Unread::into_finding).collect()
 }
 
 /// Characters of a file.
@@ -113,6 +123,11 @@ fn unread(session: &Session) -> Vec<Unread> {
         };
         left.extend(Some(found).filter(|left| !left.is_empty()).map(|left| (position(item.place), left)));
     }
+    for field in session.context.fields.iter().filter(|field| speaks(session, field)) {
+        let mut found = left_in(field.value.as_str(), &[], &[], Fewest::FourWords);
+        found.iter_mut().for_each(|left| left.path = format!("{}.{}", field.name, left.path));
+        left.extend(Some(found).filter(|left| !left.is_empty()).map(|left| (Position::default(), left)));
+    }
     if left.is_empty() {
         return Vec::new();
     }
@@ -127,6 +142,32 @@ fn unread(session: &Session) -> Vec<Unread> {
     });
     unread.collect()
 }
+
+/// Whether somebody speaks in a field around the messages. Such a field is no setting: it is a conversation of its own.
+fn speaks(session: &Session, field: &Field) -> bool {
+    const SETTINGS: &[&str] = &["tools", "functions", "system", "instructions", "metadata", "model"];
+    let system = session.context.dialect.map_or(&[][..], |dialect| surrounding_names(dialect).1);
+    let setting = SETTINGS.iter().chain(system).any(|name| *name == field.name.as_str());
+    let raw = field.value.as_str();
+    let spoken = || Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(holds_speech));
+    !setting && (SPEECH.contains(&&*field.name) || (raw.starts_with(['{', '[']) && spoken()))
+}
+
+/// What programs call the answer that they keep beside the messages of its request.
+const SPEECH: &[&str] = &[
+    "assistant",
+    "user",
+    "completion",
+    "completions",
+    "response",
+    "responses",
+    "answer",
+    "answers",
+    "reply",
+    "replies",
+    "output",
+    "outputs",
+];
 
 fn position(place: Place) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
@@ -261,7 +302,7 @@ impl Elsewhere {
             held::add_texts(message, &mut own);
             texts.extend(own.iter().map(|text| hasher.hash_one(text.as_str())));
         }
-        for field in &session.context.fields {
+        for field in session.context.fields.iter().filter(|field| !speaks(session, field)) {
             if let Ok(doc) = Doc::parse(field.value.as_str()) {
                 texts.extend(doc.strings().map(|text| hasher.hash_one(&*text)));
             }

@@ -104,6 +104,10 @@ fn sniff_text(text: &str) -> Option<Style> {
     let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
     let whole =
         doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
+    if error.is_none() && whole.is_none() {
+        // Lines of a single value are no messages, whatever they look like.
+        return None;
+    }
     // One value a line: each may tell, and some may be damaged.
     let score = whole.or_else(|| {
         let scores = text.lines().filter(|line| !line.trim().is_empty()).filter_map(|line| {

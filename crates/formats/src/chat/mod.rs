@@ -17,16 +17,17 @@ use crate::accounting::Known;
 pub(crate) use blocks::document_source;
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
+pub(crate) use within::holds_speech;
 
 /// Fields that programs keep beside the content of a message.
 pub(crate) const KNOWN: &[Known] = &[
-    // The speaker's own name.
-    Known::field("name"),
     // What a text refers to; the text itself is the content.
     Known::field("content.citations"),
+    Known::field("content.content.citations"),
     Known::field("annotations"),
     // How a document is to be read; it goes along with the document.
     Known::field("content.context"),
+    Known::field("content.content.context"),
     // Reasoning that only its provider can read is kept sealed.
     Known::field("reasoning_details"),
     // mini-swe-agent: the answer as it came, the output before it was formatted, and what went wrong.

@@ -69,6 +69,16 @@ impl ContentReader {
         let responds = holds("functionResponse");
         let role = match named.as_deref() {
             Some(name) => role_named(name, responds),
+            None if unnamed.is_none() && roles::by_another_field(item).is_some() => {
+                let (role, field) = roles::by_another_field(item).unwrap_or((Role::User, "role"));
+                if !matches!(role, Role::Other(_)) {
+                    let at = Position::message(index);
+                    let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
+                    let finding = finding.because(format!("`{field}` says that it is {role}"));
+                    findings.push(Finding { severity: Severity::Note, ..finding });
+                }
+                if role == Role::User && responds { Role::Tool } else { role }
+            }
             None => {
                 let guess = unnamed.unwrap_or_else(|| match (responds, holds("functionCall")) {
                     (true, _) => Role::Tool,
@@ -136,8 +146,8 @@ fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
     let what = if single { "it is a bare part" } else { "it names none" };
     let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
     let finding = finding.because(format!("{what} and is taken for {guess}"));
-    // A request that is a single content of a user's may leave it out: that breaks nothing.
-    let documented = *guess == Role::User && !single;
+    // A request that is a single content of a user's may leave it out: that breaks nothing. Later on it is a guess.
+    let documented = *guess == Role::User && !single && index == 0;
     Finding { severity: if documented { Severity::Note } else { finding.severity }, ..finding }
 }
 

@@ -544,13 +544,6 @@ impl Reader<'_> {
     }
 }
 
-/// Whether each of these fields is a text where it is there.
-fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
-    names
-        .iter()
-        .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
-}
-
 /// Whether an item of no known type is a message all the same: it says who speaks, and what.
 pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
     const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
@@ -558,7 +551,14 @@ pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
         item.given("role").is_some_and(|role| role.kind() == Kind::String)
             || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
     };
-    !KNOWN.contains(&kind) && item.given("content").is_some() && speaker()
+    !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
+}
+
+/// Whether each of these fields is a text where it is there.
+fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
+    names
+        .iter()
+        .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
 }
 
 /// Whether an item says how far it came in one of the API's words; some items have to.

@@ -1,9 +1,10 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
+use rejoin_record::json::Doc;
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
-    accounting::{Asked, Known, account, likeness},
+    accounting::{Known, Refuse, account, likeness},
     chat::{self, Style, list},
     convert::{ConvertError, Converted, repaired},
     gemini,
@@ -11,7 +12,7 @@ use crate::{
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, jsonl, markdown,
+        claude_code, codex, instructions, jsonl, markdown,
         resend::Resent,
         turns,
         writing::{Writing, Written},
@@ -54,6 +55,8 @@ pub struct Reading {
     stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is always a file of lines, which needs not be one text to be read.
     pub lines: bool,
+    /// Whether it is our own record, which keeps what other formats could not place.
+    pub own: bool,
     /// Fields that the reader knows and that hold no words of the conversation.
     pub known: &'static [Known],
 }
@@ -64,7 +67,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, or most of its text was not understood.
     pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
-        account((self.text)(input)?, Asked::ByLooks)
+        account((self.text)(input)?, self.refuse(Refuse::AnyFile))
     }
 
     /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
@@ -72,7 +75,11 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
     pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-        account((self.stream)(stream)?, Asked::ByLooks)
+        account((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+    }
+
+    fn refuse(&self, refuse: Refuse) -> Refuse {
+        if self.own { Refuse::Nothing } else { refuse }
     }
 }
 
@@ -86,6 +93,7 @@ pub const FORMATS: &[Format] = &[
             text: claude_code::read,
             stream: claude_code::read_stream,
             lines: true,
+            own: false,
             known: claude_code::KNOWN,
         }),
         write: Some(claude_code::write),
@@ -99,7 +107,8 @@ pub const FORMATS: &[Format] = &[
             text: codex::read,
             stream: codex::read_stream,
             lines: true,
-            known: &[],
+            own: false,
+            known: codex::KNOWN,
         }),
         write: Some(codex::write),
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
@@ -112,7 +121,8 @@ pub const FORMATS: &[Format] = &[
             text: turns::read,
             stream: turns::read_stream,
             lines: true,
-            known: &[],
+            own: false,
+            known: responses::KNOWN,
         }),
         write: Some(turns::write),
         agent: None,
@@ -125,6 +135,7 @@ pub const FORMATS: &[Format] = &[
             text: jsonl::read,
             stream: jsonl::read_stream,
             lines: true,
+            own: true,
             known: &[],
         }),
         write: Some(jsonl::write),
@@ -138,6 +149,7 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, Style::OpenAi),
             stream: |stream| list::read_stream(Style::OpenAi, stream),
             lines: false,
+            own: false,
             known: chat::KNOWN,
         }),
         write: None,
@@ -151,7 +163,8 @@ pub const FORMATS: &[Format] = &[
             text: responses::list::read,
             stream: responses::list::read_stream,
             lines: false,
-            known: &[],
+            own: false,
+            known: responses::KNOWN,
         }),
         write: None,
         agent: None,
@@ -164,6 +177,7 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, Style::Anthropic),
             stream: |stream| list::read_stream(Style::Anthropic, stream),
             lines: false,
+            own: false,
             known: chat::KNOWN,
         }),
         write: None,
@@ -177,7 +191,8 @@ pub const FORMATS: &[Format] = &[
             text: |input| list::read(input, gemini::Contents),
             stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
-            known: &[],
+            own: false,
+            known: gemini::KNOWN,
         }),
         write: None,
         agent: None,
@@ -191,6 +206,9 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
+/// The formats of agents that give a model instructions of their own. One agent's are not given to another.
+const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
+
 /// The format of that name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Format> {
@@ -200,7 +218,16 @@ pub fn named(name: &str) -> Option<&'static Format> {
 /// The format that a text is in.
 #[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(|reading| (reading.sniff)(text)))
+    let one = is_one_value(text);
+    let looks = |reading: &Reading| !(one && reading.lines) && (reading.sniff)(text);
+    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
+}
+
+/// Whether a text is a single value over several lines. Some of its lines may look like those of a file of lines.
+fn is_one_value(text: &str) -> bool {
+    let text = text.trim();
+    let first = text.lines().next().unwrap_or_default();
+    first.len() < text.len() && Doc::parse(first).is_err() && Doc::parse(text).is_ok()
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -208,11 +235,11 @@ pub fn detect(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
-    let asked = if format.is_some() { Asked::ByName } else { Asked::ByLooks };
+    let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
         Some(reading) => match (reading.text)(input) {
-            Ok(sessions) => account(sessions, asked),
-            Err(ReadError::NoConversation(why)) if asked == Asked::ByLooks => {
+            Ok(sessions) => account(sessions, reading.refuse(refuse)),
+            Err(ReadError::NoConversation(why)) if format.is_none() => {
                 let nothing = ReadError::NoConversation(why);
                 Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
             }
@@ -236,15 +263,18 @@ pub fn write(
     writing: &Writing<'_>,
 ) -> Result<Converted, ConvertError> {
     let write = format.write.expect("BUG: asked to write a format that is only read");
-    repaired(session, on_broken, |view| {
-        let written = write(session, view, writing)?;
+    let (session, left_out) = instructions::without_those_of_others(session, format.name, &AGENTS);
+    let mut converted = repaired(&session, on_broken, |view| {
+        let written = write(&session, view, writing)?;
         Ok((written.text, written.findings))
-    })
+    })?;
+    converted.findings.extend(left_out);
+    Ok(converted)
 }
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
 fn unknown(input: &Input) -> ReadError {
-    match rejoin_record::json::Doc::parse(&input.text) {
+    match Doc::parse(&input.text) {
         Err(error) if !error.reason.contains("after the end") => ReadError::NotJson {
             reason: error.reason,
             line: input.line_of(error.offset),

@@ -30,13 +30,19 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::field("todos"),
     Known::field("thinkingMetadata"),
     Known::field("planContent"),
+    Known::field("summarizeMetadata"),
+    Known::field("classifierMetaLines"),
+    Known::field("hookAdditionalContext"),
     // Why a request failed; the message says it too.
     Known::field("error"),
+    Known::field("apiError"),
     Known::field("errorDetails"),
     Known::field("apiRefusalExplanation"),
     // What a text refers to; the text itself is the content.
     Known::field("message.content.citations"),
     Known::field("message.content.context"),
+    Known::field("message.content.content.citations"),
+    Known::field("message.content.content.context"),
     // What the API says about its own answer.
     Known::field("message.usage"),
     Known::field("message.diagnostics"),

@@ -13,7 +13,7 @@ use rejoin_view::{Action, Finding, Rule};
 
 use super::{
     FORMAT,
-    lines::{Line, Lines, What},
+    lines::{ContentField, Line, Lines, What},
     tree::{self, Shape},
 };
 use crate::{
@@ -51,6 +51,8 @@ struct Builder<'l> {
     set_aside: Vec<SetAside>,
     /// The last model that a message names.
     model: Option<String>,
+    /// Lines whose type and message disagree about who speaks.
+    disputed: Vec<Finding>,
 }
 
 /// A message that was read, with what its lines say of it.
@@ -62,7 +64,7 @@ struct Spoken {
 
 impl<'l> Builder<'l> {
     fn new(lines: &'l [Line], shape: &'l Shape, companions: Option<&'l dyn Companions>) -> Self {
-        Self { lines, shape, companions, set_aside: Vec::new(), model: None }
+        Self { lines, shape, companions, set_aside: Vec::new(), model: None, disputed: Vec::new() }
     }
 
     fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
@@ -82,7 +84,8 @@ impl<'l> Builder<'l> {
         self.set_aside.extend(spilled);
         self.set_aside.sort_by_key(|item| item.after);
         findings.extend(self.shape.findings.iter().cloned());
-        findings.extend(self.attachments());
+        findings.extend(self.not_shown());
+        findings.append(&mut self.disputed);
         Session {
             format: FORMAT,
             id: self.id(name),
@@ -97,19 +100,33 @@ impl<'l> Builder<'l> {
         }
     }
 
-    /// What the program put before the model is not in the transcript in the words that the model saw.
-    fn attachments(&self) -> Option<Finding> {
-        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut first = None;
-        for line in self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain) {
-            if let What::Attachment(kind) = &line.what {
+    /// Says which lines hold words that are in no message: attachments, which the model saw in other words, and notes that
+    /// only people saw.
+    fn not_shown(&self) -> impl Iterator<Item = Finding> + '_ {
+        let own = || self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain);
+        let counted = move |kind: fn(&Line) -> Option<&str>, about: &str, why: &str| {
+            let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut first = None;
+            for (line, kind) in own().filter_map(|line| Some((line, kind(line)?))) {
                 *kinds.entry(kind).or_default() += 1;
                 first = first.or(Some(lines::at(line.place)));
             }
+            let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+            let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about(about);
+            Some(finding.because(format!("{}: {why}", named.join(", "))))
+        };
+        fn attachment(line: &Line) -> Option<&str> {
+            if let What::Attachment(kind) = &line.what { Some(kind) } else { None }
         }
-        let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-        let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about("attachment");
-        Some(finding.because(format!("{}: the model saw it in other words", named.join(", "))))
+        fn note(line: &Line) -> Option<&str> {
+            if let What::System(kind) = &line.what { kind.as_deref() } else { None }
+        }
+        [
+            counted(attachment, "attachment", "the model saw it in other words"),
+            counted(note, "system", "people saw it and the model did not"),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The conversation's own id is the session's; a sub-agent's is its own within that.
@@ -146,6 +163,10 @@ impl<'l> Builder<'l> {
         for line in lines() {
             let part = read_line(reader, line, start);
             self.model = part.model.or(self.model.take());
+            if part.disputed {
+                let finding = Finding::new(Rule::UnknownRole, lines::at(line.place), Action::Kept);
+                self.disputed.push(finding.because("the line and its message name different speakers"));
+            }
             items.push(NativeItem {
                 span: Span::verbatim(start, line.text.len()),
                 blocks: u32::try_from(part.message.blocks.len()).unwrap_or(u32::MAX),
@@ -255,22 +276,27 @@ struct Part {
     message: Message,
     time: Option<Text>,
     model: Option<String>,
+    /// The line's type says that somebody else speaks.
+    disputed: bool,
 }
 
 /// Reads the message of a line that stands at `start` of its native item.
 fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
-    let mut part = Part { message: Message::new(Role::User, Vec::new()), time: None, model: None };
+    let message = Message::new(Role::User, Vec::new());
+    let mut part = Part { message, time: None, model: None, disputed: false };
     let doc = Doc::parse(&line.text);
     let (Some(root), What::Said(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
         return part;
     };
     part.time = root.get("timestamp").and_then(|time| time.as_str()).map(|time| Text::from(&*time));
     let base = 0usize.wrapping_sub(start);
-    if said.queued {
-        let prompt = root.get("attachment").and_then(|attachment| attachment.get("prompt"));
-        if let Some(prompt) = prompt {
-            part.message = reader.content(Role::User, prompt, &line.text, base);
-        }
+    let beside_a_message = match said.field {
+        ContentField::Message => None,
+        ContentField::Prompt => root.get("attachment").and_then(|attachment| attachment.get("prompt")),
+        ContentField::Content => root.get("content"),
+    };
+    if let Some(content) = beside_a_message {
+        part.message = reader.content(Role::User, content, &line.text, base);
         return part;
     }
     let Some(message) = root.get("message") else { return part };
@@ -281,6 +307,11 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
         // The line's type tells who speaks; what the reader guessed does not count.
         part.message.role = if said.by_model { Role::Assistant } else { Role::User };
     }
+    part.disputed = match part.message.role {
+        Role::Assistant => !said.by_model,
+        Role::User => said.by_model,
+        _ => false,
+    };
     let model = message.get("model").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     // `<synthetic>` and the like name no model.
     part.model = model.filter(|model| said.by_model && !model.is_empty() && !model.starts_with('<'));
