@@ -16,7 +16,7 @@ fn session(body: &Value) -> Session {
 
 fn converted(body: &Value, to: Dialect) -> Converted {
     let out = convert(&session(body), to, None, OnBroken::Keep).unwrap();
-    let violations = to.wire().check(out.body.as_bytes());
+    let violations = testkit::refusals(to, out.body.as_bytes());
     assert!(violations.is_empty(), "{to}: {violations:#?}\n{}", out.body);
     out
 }

@@ -15,7 +15,7 @@ fn session(body: &Value, format: &str) -> Session {
 
 fn converted(body: &Value, format: &str, to: Dialect) -> Converted {
     let out = convert(&session(body, format), to, None, OnBroken::Keep).unwrap();
-    let violations = to.wire().check(out.body.as_bytes());
+    let violations = testkit::refusals(to, out.body.as_bytes());
     assert!(violations.is_empty(), "{to}: {violations:#?}\n{}", out.body);
     out
 }

@@ -427,6 +427,7 @@ impl<'a> Checker<'a> {
         match status {
             None if required => self.missing(path),
             None => {}
+            Some(Value::Null) if kind == "tool_search_call" => {}
             Some(Value::Null) if answered_by(kind).is_some() && !required => {}
             Some(Value::String(status)) if supported.contains(&status.as_str()) => {}
             Some(other) => self.invalid_value(path, other, supported),

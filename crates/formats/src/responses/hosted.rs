@@ -36,6 +36,8 @@ enum Form {
     Objects,
     Flag,
     Role(&'static str),
+    /// One of the words for how far an item came.
+    Status,
     /// The field may also be `null`, or not be there.
     Maybe(&'static Form),
 }
@@ -107,13 +109,13 @@ const ALL: &[Hosted] = &[
         kind: "tool_search_call",
         side: Side::Provider,
         needs_id: false,
-        fields: &[("arguments", Form::Object), ("status", MAYBE_TEXT)],
+        fields: &[("arguments", Form::Object), ("status", Form::Maybe(&Form::Status))],
     },
     Hosted {
         kind: "tool_search_output",
         side: Side::Provider,
         needs_id: false,
-        fields: &[("tools", Form::Objects), ("status", MAYBE_TEXT)],
+        fields: &[("tools", Form::Objects), ("status", Form::Maybe(&Form::Status))],
     },
     Hosted {
         kind: "program",
@@ -186,6 +188,7 @@ impl Form {
             Self::Objects => every(Kind::Object),
             Self::Flag => value.kind() == Kind::Bool,
             Self::Role(role) => value.is_str(role),
+            Self::Status => ["in_progress", "completed", "incomplete"].iter().any(|word| value.is_str(word)),
             Self::Maybe(form) => form.fits(Some(value)),
         }
     }

@@ -451,7 +451,10 @@ impl Reader<'_> {
             && written
             && (kind.tool.is_some() || (named.is_some() && function.is_none()))
             && action_fits(item, kind)
-            && status_fits(item, matches!(kind.tool, Some("local_shell" | "apply_patch")));
+            && match kind.tool {
+                Some("tool_search") => Hosted::of(kind.call).is_some_and(|known| known.fits(item)),
+                tool => status_fits(item, matches!(tool, Some("local_shell" | "apply_patch"))),
+            };
         let name = kind.tool.map(Text::new).or(named).unwrap_or_else(|| Text::new(""));
         let call =
             ToolCall { id_given: id.is_some(), id: id.unwrap_or_else(|| CallId::from("")), name, arguments };
@@ -499,11 +502,7 @@ impl Reader<'_> {
             Some("shell") => output.is_some_and(is_shell_output),
             Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
             Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
-            Some("tool_search") => {
-                let object = |tool: Value<'_>| tool.kind() == Kind::Object;
-                status_fits(item, false)
-                    && output.is_some_and(|tools| tools.kind() == Kind::Array && tools.items().all(object))
-            }
+            Some("tool_search") => Hosted::of(kind.output).is_some_and(|known| known.fits(item)),
             Some(_) => status_fits(item, true),
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };

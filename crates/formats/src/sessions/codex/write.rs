@@ -14,7 +14,7 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use super::origins::origins;
 use crate::{
     convert::Target,
-    responses::{Call, is_put_there, is_said_by_a_person},
+    responses::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     session::{Aside, Session, instant},
     sessions::writing::{Writing, Written, uuid},
     wire::{TooLarge, registry::Dialect, render},
@@ -267,7 +267,12 @@ impl Rollout {
                 (None, None) => {
                     let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Replaced);
                     self.findings.push(finding.about(&*kind));
-                    self.message("assistant", &[output_text(&render::opaque_label(&kind, item.raw()))]);
+                    let label = render::opaque_label(&kind, item.raw());
+                    match Hosted::of(&kind).map(|known| known.side) {
+                        Some(Side::User) => self.message("user", &[input_text(&label)]),
+                        Some(Side::Developer) => self.message("developer", &[input_text(&label)]),
+                        Some(Side::Provider) | None => self.message("assistant", &[output_text(&label)]),
+                    }
                 }
             },
         }
