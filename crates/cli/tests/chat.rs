@@ -13,7 +13,11 @@ use std::{
 };
 
 use serde_json::Value;
-use support::{BROKEN, Home, Ran};
+use support::{
+    BROKEN, Home, Ran,
+    services::{PROVIDERS, with_keys},
+};
+use testkit::loopback::{Config, Fault, Loopback};
 
 fn offline(home: &Home, message: &str) -> Ran {
     home.run(&["chat", "--provider", "offline", message])
@@ -246,4 +250,163 @@ fn a_device_without_end_is_no_message() {
     let ran = Ran::of(output);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("more than 32 MiB"), "{}", ran.err);
+}
+
+/// Runs a command with something on standard input, and gives what was said last.
+fn with_input(home: &Home, arguments: &[&str], input: Stdio) -> (Ran, String) {
+    let mut command = home.command(arguments);
+    let ran = Ran::of(command.stdin(input).output().unwrap());
+    assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    (ran, last_said(home))
+}
+
+/// What a person said last in the active conversation.
+fn last_said(home: &Home) -> String {
+    let messages = home.lines(&["history", "show", "--json"]);
+    let said = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+    said["content"].as_str().unwrap().to_owned()
+}
+
+/// A pipe that holds a text, and is closed behind it.
+fn pipe_with(text: &str) -> Stdio {
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(text.as_bytes()).unwrap();
+    read.into()
+}
+
+/// A message and what comes through a pipe or from a file are both sent, the message first. `resume` does the same.
+#[test]
+fn a_message_and_piped_text_are_both_sent() {
+    let home = Home::new("sqlite");
+    let chat = &["chat", "--provider", "offline", "Sum this up:"];
+    let (ran, said) = with_input(&home, chat, pipe_with("one\ntwo\n\n"));
+    assert_eq!(said, "Sum this up:\n\none\ntwo");
+    assert!(!ran.err.contains("standard input"), "{}", ran.err);
+    let file = home.file("notes.txt", "from a file\n");
+    let (_, said) = with_input(&home, chat, fs::File::open(&file).unwrap().into());
+    assert_eq!(said, "Sum this up:\n\nfrom a file");
+    let (_, said) = with_input(&home, &["resume", "@", "And this:"], pipe_with("three"));
+    assert_eq!(said, "And this:\n\nthree");
+    let (_, said) = with_input(&home, &["resume", "-s", "@", "And this, too:"], pipe_with("four"));
+    assert_eq!(said, "And this, too:\n\nfour");
+    // Nothing comes: the message alone.
+    for nothing in [pipe_with(""), pipe_with("\n"), Stdio::null()] {
+        let (ran, said) = with_input(&home, &["chat", "Only this"], nothing);
+        assert_eq!(said, "Only this");
+        assert!(!ran.err.contains("standard input"), "{}", ran.err);
+    }
+    let (_, said) = with_input(&home, &["chat", ""], pipe_with("only that"));
+    assert_eq!(said, "only that");
+    let mut command = home.command(&["chat", "what is this?"]);
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(b"caf\xe9").unwrap();
+    drop(write);
+    let ran = Ran::of(command.stdin(read).output().unwrap());
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+    assert!(ran.err.contains("not UTF-8"), "{}", ran.err);
+    assert_eq!(last_said(&home), "only that", "nothing was sent");
+}
+
+/// An open standard input on which nothing comes does not hold up `chat MESSAGE`.
+#[test]
+fn a_silent_input_is_not_waited_for() {
+    let home = Home::new("sqlite");
+    let began = Instant::now();
+    let (socket, _other_end) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (ran, said) = with_input(
+        &home,
+        &["chat", "--provider", "offline", "hello there"],
+        std::os::fd::OwnedFd::from(socket).into(),
+    );
+    assert_eq!(said, "hello there");
+    assert!(!ran.err.contains("standard input"), "a socket is not read: {}", ran.err);
+    let (read, _kept_open) = std::io::pipe().unwrap();
+    let (ran, said) = with_input(&home, &["chat", "hello again"], read.into());
+    assert_eq!(said, "hello again");
+    assert!(ran.err.contains("only the message is sent") && ran.err.contains("< FILE"), "{}", ran.err);
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// Through a pipe the words arrive as they are said, not at the end; those between tool calls as well, a blank line apart.
+#[test]
+fn answers_stream_through_pipes() {
+    let home = Home::new("sqlite");
+    let server = Loopback::start(Config::default());
+    // Chat Completions: each word is an event of its own.
+    let provider = &PROVIDERS[1];
+    let chat = |said: &str| {
+        let flags = provider.flags(&server);
+        let mut arguments = vec!["chat", said];
+        arguments.extend(flags.iter().map(String::as_str));
+        let mut command = home.command(&arguments);
+        with_keys(&mut command, &server);
+        command.env("REJOIN_LIMITS_SILENCE_SECONDS", "30");
+        command
+    };
+    let ran = Ran::of(chat("tools:1 steps:1").output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("Round 1: let me look.\n\nAfter 1 rounds I saw 1 results:\n1. "),
+        "{:?}",
+        ran.out
+    );
+    assert!(ran.out.ends_with('\n') && !ran.out.ends_with("\n\n"), "{:?}", ran.out);
+    // The provider stands still in the middle of its answer: what came before is there.
+    server.fault(Fault::Stall { after: 8000, time: None });
+    let mut child =
+        chat("words:2000").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = String::new();
+    while !seen.contains("word3 ") {
+        let mut piece = [0; 256];
+        let count = std::io::Read::read(&mut out, &mut piece).unwrap();
+        assert!(count > 0, "it ended: {seen:?}");
+        seen.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // An answer that breaks off ends its line.
+    server.fault(Fault::CutAfter(8000));
+    let mut command = chat("words:2000");
+    let ran = Ran::of(command.env("REJOIN_LIMITS_RETRIES", "0").output().unwrap());
+    assert_ne!(ran.code, 255);
+    assert!(ran.out.is_empty() || (ran.out.ends_with('\n') && !ran.out.ends_with("\n\n")), "{:?}", ran.out);
+}
+
+/// `resume` names the calls that it is about and shows the last exchange. Without a terminal it says which commands decide.
+#[test]
+fn resume_names_calls_and_shows_the_last_exchange() {
+    Home::each(|home| {
+        let id = home.import("broken.json", BROKEN);
+        let ran = home.run(&["resume", &id]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        for words in [
+            "  Last exchange:\n    you:   still there?\n",
+            "  Calls without a result:\n    stat {}\n",
+            &format!("leave them out: rejoin resume {id} --on-broken drop \"your message\""),
+        ] {
+            assert!(ran.err.contains(words), "{words}\n{}", ran.err);
+        }
+        assert!(!ran.err.contains("[k]"), "nobody can answer: {}", ran.err);
+        assert!(!ran.err.contains("run them again"), "rejoin has no such tool: {}", ran.err);
+        // What is offered works.
+        let dropped =
+            home.run(&["resume", &id, "--on-broken", "drop", "--provider", "offline", "what is 1+1?"]);
+        assert_eq!((dropped.code, dropped.out.as_str()), (0, "1+1 = 2\n"), "{}", dropped.err);
+        assert!(!dropped.err.contains("Last exchange"), "{}", dropped.err);
+        let ran = home.run(&["resume", &id]);
+        for words in ["    you:   what is 1+1?\n", "    model: 1+1 = 2\n"] {
+            assert!(ran.err.contains(words), "{words}\n{}", ran.err);
+        }
+        assert!(!ran.err.contains("Calls without a result"), "{}", ran.err);
+        let other = home.import("other.json", &BROKEN.replace("List the files", "Show the files"));
+        // A tool that rejoin has can be run again.
+        let own =
+            home.import("own.json", &BROKEN.replace("\"stat\"", "\"list_dir\"").replace("List", "Count"));
+        let ran = home.run(&["resume", &own]);
+        let again = format!("    run them again: rejoin resume {own} --on-broken rerun\n");
+        assert!(ran.err.contains(&again), "{}", ran.err);
+        let json: Value = serde_json::from_str(&home.out(&["resume", &other, "--json"])).unwrap();
+        assert_eq!(json["calls"], serde_json::json!([{"name": "stat", "arguments": "{}"}]));
+    });
 }

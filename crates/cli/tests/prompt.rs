@@ -49,14 +49,17 @@ fn lines_are_turns() {
     assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("/help"));
 }
 
-/// S2-48: on a terminal, `resume` asks what is to become of calls without a result.
+/// S2-48: on a terminal, `resume` shows the last exchange, names the calls without a result, and asks what to do about them.
 #[test]
 fn resume_asks_about_calls_without_a_result() {
     for (answer, noted) in [("k", "shown to the model as interrupted"), ("l", "left out")] {
         let home = Home::new("sqlite");
         let id = home.import("broken.json", BROKEN);
         let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
-        session.expect("[k]eep as interrupted, [l]eave out, [r]un again?").unwrap();
+        session.expect("you:   still there?").unwrap();
+        session.expect("1 call without a result:").unwrap();
+        session.expect("  stat {}").unwrap();
+        session.expect("[k]eep as interrupted, [l]eave out? [k]").unwrap();
         session.send_line(answer).unwrap();
         session.expect("›").unwrap();
         session.send_line("go on").unwrap();

@@ -22,7 +22,7 @@ use rejoin_view::{Finding, History, OnBroken, Policy, Repaired, repair};
 
 use self::drafts::Drafted;
 use crate::{
-    clock::{Clock, conversation_id, stamp},
+    clock::{Clock, SystemClock, conversation_id, stamp},
     error::EngineError,
     reading::{self, Numbering},
     writer::New,
@@ -124,6 +124,21 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
+    /// Begins a conversation in a store: [`Conversation::create`] with the system's clock. `command` names the program to
+    /// whoever waits for the conversation's lock.
+    #[must_use]
+    pub fn start(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
+        Self::create(store, Arc::new(SystemClock), new, command)
+    }
+
+    /// Opens a conversation to go on with it: [`Conversation::open`] with the system's clock.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read at all, or another process writes to it.
+    pub fn resume(store: Arc<dyn Store>, id: ConversationId, command: &str) -> Result<Self, EngineError> {
+        Self::open(store, Arc::new(SystemClock), id, command)
+    }
+
     /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
     #[must_use]
     pub fn create(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {

@@ -45,7 +45,7 @@ pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
-pub use resolve::resolve;
+pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
 pub use state::SessionState;
 pub use storage::SqliteStorage;
@@ -57,6 +57,9 @@ pub use writer::{Copied, Imported, New, Writer};
 #[cfg(feature = "agent")]
 pub use rejoin_formats::context;
 use rejoin_store::{Access, Location, Options, Store, StoreError};
+/// JSON values, as tools get their arguments.
+#[cfg(feature = "agent")]
+pub use serde_json;
 
 /// Opens a store of rejoin's conversations.
 ///

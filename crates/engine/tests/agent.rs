@@ -15,9 +15,10 @@ use rejoin_engine::{
     agent::Window,
     provider::{
         Fault, Provider, ProviderError,
+        offline::Offline,
         scripted::{MockProvider, ScriptedProvider, Step},
     },
-    tools::Tools,
+    tools::{FunctionTool, Tools},
     turn::{Ending, Event, OnBroken, TurnError},
 };
 use rejoin_formats::{Dialect, wire::stream::Stop};
@@ -113,7 +114,7 @@ fn an_unanswered_call_is_not_sent() {
             assert_eq!(run(agent.execute("Continue", &tools)).unwrap().response, "OK.");
             assert_paired(&provider.last_messages());
             let body = provider.last_body().unwrap();
-            assert_eq!(Dialect::Anthropic.wire().check(body.as_bytes()), [], "{body}");
+            assert_eq!(testkit::refusals(Dialect::Anthropic, body.as_bytes()), [], "{body}");
         }
     }
 }
@@ -424,4 +425,49 @@ fn a_conversation_knows_its_size() {
     assert!((agent.filled() - 0.35).abs() < 1e-9);
     run(agent.execute("go on", &Tools::default())).unwrap();
     assert!(agent.conversation().token_count() > 7);
+}
+
+/// An agent needs a provider and nothing else; everything else can be named, and holds.
+#[test]
+fn an_agent_is_built_step_by_step() {
+    let mut plain = Agent::builder(Arc::new(Offline::default())).build();
+    assert_eq!(run(plain.ask("my name is Alice")).unwrap().messages.len(), 2);
+    assert_eq!(run(plain.ask("What did I tell you my name was?")).unwrap().response, "Your name is Alice.");
+
+    let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
+    let provider = Arc::new(ScriptedProvider::new([
+        Step::calls(vec![ToolCall::new("call_1", "weather", r#"{"city":"Rome","days":2}"#)]),
+        Step::says("Sunny."),
+    ]));
+    let weather =
+        FunctionTool::new("weather", "", serde_json::json!({"type": "object"}), |arguments| async move {
+            Ok(format!("{} for {} days", arguments.string("city")?, arguments["days"]))
+        });
+    let mut agent = Agent::builder(provider.clone())
+        .store(store.clone())
+        .title("Weather")
+        .directory("/work")
+        .system("Be brief.")
+        .history([Message::user("Hello."), Message::tool("gone", "an orphan")])
+        .tools(Tools::default().with(weather))
+        .window(Window { max_tokens: 1_000, ..Window::default() })
+        .build();
+    let turned = run(agent.ask("And in Rome?")).unwrap();
+    assert_eq!(turned.response, "Sunny.");
+    let result = turned.messages.iter().find_map(|message| message.tool_results().next().cloned()).unwrap();
+    assert_eq!(result.content[0].as_text().unwrap().as_str(), "Rome for 2 days");
+    let request = &provider.requests()[0];
+    assert_eq!(request.context.instructions.as_deref(), Some("Be brief."));
+    assert_eq!(request.messages().len(), 2, "the orphan is not sent");
+    assert_eq!(agent.window().max_tokens, 1_000);
+    let id = agent.conversation().id();
+    let summary = store.summary(id).unwrap();
+    assert_eq!((summary.title.as_deref(), summary.directory.as_deref()), (Some("Weather"), Some("/work")));
+    drop(agent);
+
+    // Another process goes on with it.
+    let conversation = Conversation::resume(store, id, "test").unwrap();
+    let mut agent = Agent::builder(Arc::new(Offline::default())).conversation(conversation).build();
+    assert_eq!(agent.messages().len(), 6);
+    run(agent.ask("Hello again")).unwrap();
 }

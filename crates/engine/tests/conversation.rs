@@ -180,10 +180,10 @@ fn an_orphan_is_stored_and_not_sent() {
     for to in Dialect::all() {
         let request = conversation.request(to, None, OnBroken::Drop).unwrap();
         assert!(!request.body.contains("left over"), "{to}");
-        assert_eq!(to.wire().check(request.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, request.body.as_bytes()), []);
         let kept = conversation.request(to, None, OnBroken::Keep).unwrap();
         assert!(kept.body.contains("left over"), "as labelled text");
-        assert_eq!(to.wire().check(kept.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, kept.body.as_bytes()), []);
     }
     let refused = conversation.request(Dialect::Anthropic, None, OnBroken::Refuse).unwrap_err();
     assert!(matches!(refused, ConvertError::Refused(_)));

@@ -117,7 +117,7 @@ fn can_be_sent(store: &dyn Store, id: ConversationId, policies: &[OnBroken]) -> 
     for dialect in Dialect::all() {
         for &policy in policies {
             let body = convert(&recorded.session, dialect, None, policy).map_err(|why| why.to_string())?.body;
-            let violations = dialect.wire().check(body.as_bytes());
+            let violations = testkit::refusals(dialect, body.as_bytes());
             if !violations.is_empty() {
                 return Err(format!("{dialect} {policy:?} refuses it: {violations:?}"));
             }

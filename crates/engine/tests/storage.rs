@@ -175,7 +175,7 @@ fn an_orphan_is_stored_and_not_sent() {
     for to in Dialect::all() {
         let request = conversation.request(to, None, OnBroken::Drop).unwrap();
         assert!(!request.body.contains("left over"));
-        assert_eq!(to.wire().check(request.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, request.body.as_bytes()), []);
     }
 }
 

@@ -410,7 +410,7 @@ fn a_follow_up_carries_the_calls_before_it() {
         let mut worker = Worker::new(conversation, first.clone(), echo().1, Settings::default());
         run(worker.turn("what was it?".into(), &mut |_| {}, &Stop::new())).unwrap();
         let body = first.last_body().unwrap();
-        assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+        assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
         let json: serde_json::Value = serde_json::from_str(&body).unwrap();
         let messages = json["messages"].as_array().unwrap();
         let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();

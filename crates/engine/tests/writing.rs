@@ -92,6 +92,13 @@ fn a_fork_has_what_leads_to_a_message() {
         note.unwrap().as_str(),
         format!(r#"{{"forked_from":{{"conversation":"{id}","entry":"{}"}}}}"#, second.id())
     );
+    // A fork is as new as the fork, and lists say where it is from: a fork of it is from the fork.
+    let summary = store.summary(fork).unwrap();
+    assert_eq!(summary.forked_from, Some(id.to_string()));
+    assert!(summary.updated > store.summary(id).unwrap().updated);
+    let again = writer(&*store, &clock).fork(fork, None).unwrap();
+    assert_eq!(store.summary(again).unwrap().forked_from, Some(fork.to_string()));
+    assert_eq!(store.summary(id).unwrap().forked_from, None);
     // The whole of it, and each goes on by itself.
     let whole = writer(&*store, &clock).fork(id, None).unwrap();
     assert_eq!(read(&*store, whole, Mode::Strict).unwrap().session.messages.len(), 3);

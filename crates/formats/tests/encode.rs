@@ -10,7 +10,7 @@ fn converted(body: &Value, from: &str, to: Dialect, model: Option<&str>) -> Conv
     let input = Input::new("body", body.to_string().as_bytes()).unwrap();
     let session = sessions::read(&input, sessions::registry::named(from)).unwrap().remove(0);
     let out = convert(&session, to, model, OnBroken::Keep).unwrap();
-    assert_eq!(to.wire().check(out.body.as_bytes()), [], "{}", out.body);
+    assert_eq!(testkit::refusals(to, out.body.as_bytes()), [], "{}", out.body);
     out
 }
 

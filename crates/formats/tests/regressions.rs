@@ -14,7 +14,7 @@ fn read(text: &str, format: Option<&str>) -> Vec<Session> {
 fn converted(text: &str, from: Dialect, to: Dialect) -> Converted {
     let session = read(text, Some(from.name())).remove(0);
     let out = convert(&session, to, None, OnBroken::Keep).unwrap();
-    assert_eq!(to.wire().check(out.body.as_bytes()), [], "{}", out.body);
+    assert_eq!(testkit::refusals(to, out.body.as_bytes()), [], "{}", out.body);
     let again = read(&out.body, Some(to.name())).remove(0);
     assert_eq!(convert(&again, to, None, OnBroken::Keep).unwrap().body, out.body, "idempotent");
     out

@@ -268,7 +268,12 @@ fn what_is_written_is_read_back() {
         let calls = again.messages.iter().map(|message| message.tool_calls().count()).sum::<usize>();
         assert_eq!(calls, 2, "{format}");
         let back = convert(&again, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
-        assert_eq!(Dialect::Anthropic.wire().check(back.body.as_bytes()), [], "{format}\n{}", back.body);
+        assert_eq!(
+            testkit::refusals(Dialect::Anthropic, back.body.as_bytes()),
+            [],
+            "{format}\n{}",
+            back.body
+        );
     }
 }
 
@@ -344,6 +349,6 @@ fn lines_are_read_as_they_come() {
     let mut source = std::io::BufReader::with_capacity(7, text.as_bytes());
     let reading = sessions::named("codex").unwrap().read.as_ref().unwrap();
     let stream = Stream { name: "x", source: &mut source, companions: None };
-    let session = (reading.read_stream)(stream).unwrap().remove(0);
+    let session = reading.read_stream(stream).unwrap().remove(0);
     assert_eq!(texts(&session), ["one"]);
 }

@@ -36,4 +36,4 @@ pub use probe::try_writing;
 pub use store::{
     Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified,
 };
-pub use summary::{State, Summary};
+pub use summary::{Filter, OWN_AGENT, State, Summary};

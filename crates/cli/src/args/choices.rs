@@ -1,9 +1,10 @@
-//! What an argument may be: dialects, formats, rules and stores by their names, from the registries.
+//! What an argument may be: dialects, formats, agents, states and rules by their names, from the registries.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rejoin::{
     Dialect, Rule,
     sessions::{FORMATS, Format},
+    store::{OWN_AGENT, State},
 };
 
 /// The dialects.
@@ -30,23 +31,60 @@ impl std::fmt::Debug for Destination {
     }
 }
 
+impl Destination {
+    /// The one of that name. A dialect's name always means a request body.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
+        let dialect = name.parse().ok().map(Self::Dialect);
+        dialect.or_else(|| written().find(|format| format.name == name).map(Self::Format))
+    }
+}
+
+/// Formats by the short names that people type.
+const SHORT: &[(&str, &str)] = &[("md", "markdown")];
+
+/// The formats that can be written.
+fn written() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.write.is_some())
+}
+
 /// The dialects, and the formats that can be written.
 pub fn destinations() -> impl TypedValueParser<Value = Destination> {
-    let written = || FORMATS.iter().filter(|format| format.write.is_some());
     let names = Dialect::all().map(Dialect::name).chain(written().map(|format| format.name));
-    PossibleValuesParser::new(names.collect::<Vec<_>>()).map(move |name| {
-        // A dialect's name always means a request body.
-        name.parse().map(Destination::Dialect).unwrap_or_else(|_| {
-            let format = written().find(|format| format.name == name);
-            Destination::Format(format.expect("BUG: the choices are the names of both"))
-        })
-    })
+    let value = |name: &'static str| {
+        let short = SHORT.iter().filter(move |(_, long)| *long == name).map(|(short, _)| *short);
+        PossibleValue::new(name).aliases(short)
+    };
+    PossibleValuesParser::new(names.map(value).collect::<Vec<_>>())
+        .map(|name| Destination::named(&name).expect("BUG: the choices are the names of both"))
 }
 
 /// The formats that can be read.
 pub fn formats() -> impl TypedValueParser<Value = String> {
     let read = FORMATS.iter().filter(|format| format.read.is_some());
     PossibleValuesParser::new(read.map(|format| format.name).collect::<Vec<_>>())
+}
+
+/// The formats that can be read, and the dialects whose bodies can be checked.
+pub fn formats_and_dialects() -> impl TypedValueParser<Value = String> {
+    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
+    let more =
+        Dialect::all().map(Dialect::name).filter(|name| FORMATS.iter().all(|format| format.name != *name));
+    PossibleValuesParser::new(read.chain(more).collect::<Vec<_>>())
+}
+
+/// The agents whose conversations may be in a store: rejoin itself, and those whose sessions can be read.
+pub fn agents() -> impl TypedValueParser<Value = String> {
+    let read = FORMATS.iter().filter(|format| format.read.is_some() && format.name != "jsonl");
+    PossibleValuesParser::new(
+        [OWN_AGENT].into_iter().chain(read.map(|format| format.name)).collect::<Vec<_>>(),
+    )
+}
+
+/// The states of a conversation.
+pub fn states() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.iter().map(|state| state.name()))
+        .map(|name| name.parse().expect("BUG: the choices are the states' own names"))
 }
 
 /// The rules.

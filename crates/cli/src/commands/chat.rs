@@ -7,7 +7,6 @@ use crate::{
     args::ChatArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    output,
 };
 
 /// Talks in the conversation that is meant, or a new one.
@@ -19,9 +18,6 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         Err(why) => (None, Some(why)),
     };
     let chosen = choose(arguments, &desk, store.as_deref())?;
-    if let Some(id) = chosen {
-        output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
-    }
     let mut talking = match (chosen, &store) {
         (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
             Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
@@ -29,6 +25,10 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
+    match chosen {
+        Some(id) => talking.say_who_answers(&format!("continuing {id} with")),
+        None => talking.say_who_answers("new conversation with"),
+    }
     talking.make_active(&desk);
     if let Some(why) = no_store {
         if matches!(said, Said::Prompt) {

@@ -25,7 +25,7 @@ use crate::{
     error::EngineError,
     provider::{Provider, ProviderError},
     reading::{Mode, Recorded, read},
-    resolve::resolve,
+    resolve::resolve_id,
     rollout::{RolloutError, RolloutRecorder},
     tools::Tools,
     turn::{Settings, Worker},
@@ -227,7 +227,7 @@ impl ConversationManager {
         mode: Mode,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
         let failed = ManagerError::of(id);
-        let id = resolve(&*self.store, id, None).map_err(&failed)?;
+        let id = resolve_id(&*self.store, id, None).map_err(&failed)?;
         if let Some(running) = self.all_running().get(&id).and_then(Weak::upgrade) {
             return Ok(running);
         }
@@ -295,7 +295,7 @@ impl ConversationManager {
     /// If it is not there, or cannot be read at all.
     pub fn read_events(&self, id: &str) -> Result<Recorded, ManagerError> {
         let failed = ManagerError::of(id);
-        let id = resolve(&*self.store, id, None).map_err(&failed)?;
+        let id = resolve_id(&*self.store, id, None).map_err(&failed)?;
         read(&*self.store, id, Mode::Recover).map_err(&failed)
     }
 

@@ -12,6 +12,7 @@ use rejoin_record::{
 use crate::chat::{
     Style,
     blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
+    roles,
 };
 
 /// The dialect's name.
@@ -198,6 +199,7 @@ impl Reader<'_> {
             "message" => Some(self.message(item)),
             "" if item.given("role").is_some() || item.given("content").is_some() => Some(self.message(item)),
             "" => None,
+            _ if is_message(item, &kind) => Some(self.message(item)),
             "reasoning" => {
                 let (block, regular) = self.reasoning(item);
                 Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
@@ -235,14 +237,12 @@ impl Reader<'_> {
     fn message(&self, item: Value<'_>) -> ReadItem {
         let name = item.get("role").and_then(Value::as_str).filter(|name| !name.is_empty());
         let typed = item.get("type").is_none_or(|kind| kind.is_str("message"));
+        let elsewhere = roles::by_another_field(item).filter(|_| name.is_none());
         let (role, known) = match name.as_deref() {
             Some(name @ ("user" | "assistant" | "system" | "developer")) => (Role::named(name), true),
-            Some("model" | "ai" | "bot") => (Role::Assistant, false),
-            Some("human") => (Role::User, false),
-            Some("function") => (Role::Tool, false),
-            Some(other) => (Role::named(other), false),
+            Some(other) => (roles::named(other), false),
             None if item.given("tool_calls").is_some() => (Role::Assistant, false),
-            None => (Role::User, false),
+            None => (elsewhere.map_or(Role::User, |(role, _)| role), false),
         };
         let guessed = name.is_none().then(|| role.clone());
         if role == Role::Tool {
@@ -483,6 +483,16 @@ impl Reader<'_> {
         let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
     }
+}
+
+/// Whether an item of no known type is a message all the same: it says who speaks, and what.
+pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
+    const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
+    let speaker = || {
+        item.given("role").is_some_and(|role| role.kind() == Kind::String)
+            || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
+    };
+    !KNOWN.contains(&kind) && item.given("content").is_some() && speaker()
 }
 
 /// Whether an item says how far it came in one of the API's words; some items have to.

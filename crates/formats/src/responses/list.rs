@@ -95,8 +95,12 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     {
         return Err(nothing());
     }
-    let mut context =
-        Context { dialect: Some(Dialect::OpenAiResponses), whole_body: body.is_some(), ..Context::default() };
+    let mut context = Context {
+        dialect: Some(Dialect::OpenAiResponses),
+        whole_body: body.is_some(),
+        bare_list: body.is_none(),
+        ..Context::default()
+    };
     let own_id = body.and_then(|body| fields(&mut context, body, &input.text));
     let mut assembler = Assembler::new(FORMAT);
     assembler.set_model(context.model().map(Text::from));
@@ -125,7 +129,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         } else if chained && answers_elsewhere(item, &called) {
             assembler.add_as_it_is(item, &source);
         } else if !assembler.add(item, &source) {
-            assembler.aside(place, Aside::Raw(Text::new(item.raw())));
+            assembler.aside(place, Aside::Unknown(Text::new(item.raw())));
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             assembler.findings.push(finding.because("it is not an item"));
         }

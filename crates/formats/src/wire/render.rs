@@ -309,18 +309,23 @@ pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
     out.push(']');
 }
 
-/// An object with one field given another value, everything else as it was (made clean where it was not JSON).
-#[must_use]
+/// An object with one of its fields given a value; the field is added if there is none.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
     let doc = Doc::parse(raw);
     let mut out = String::from("{");
+    let mut found = false;
     for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
         if key.is_str(name) {
+            found = true;
             out.push_str(json);
         } else {
             write::clean_copy(&mut out, value.raw());
         }
+    }
+    if !found {
+        write::key(&mut out, name);
+        out.push_str(json);
     }
     out.push('}');
     out

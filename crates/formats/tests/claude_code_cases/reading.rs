@@ -131,7 +131,7 @@ fn damaged_lines() {
     bytes[at] = 0xff;
     let reading = sessions::named("claude-code").unwrap().read.as_ref().unwrap();
     let stream = Stream { name: "s.jsonl", source: &mut &bytes[..], companions: None };
-    let streamed = (reading.read_stream)(stream).unwrap().remove(0);
+    let streamed = reading.read_stream(stream).unwrap().remove(0);
     assert_eq!(sketch(&streamed), ["u:1", "a:2", "u:3\u{fffd}", "a:4"]);
     assert_eq!(streamed.id, session.id);
     let mut found = rules(&streamed.findings);

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 3;
+const FORM: i64 = 4;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -36,7 +36,7 @@ const SCHEMA: &str = "
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
         created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL,
-        damaged INTEGER NOT NULL
+        damaged INTEGER NOT NULL, forked_from TEXT
     ) STRICT;
     CREATE INDEX summary_newest ON summary (updated DESC, id);
     CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
@@ -504,14 +504,14 @@ fn note_damage(connection: &Connection, conversation: ConversationId) -> rusqlit
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, seq, tail, hash, open, damaged";
+                       updated, seq, tail, hash, open, damaged, forked_from";
 
 fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     let tail = summary.tail;
     connection
         .prepare_cached(&format!(
             "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16, ?17)"
+             ?14, ?15, ?16, ?17, ?18)"
         ))?
         .execute(rusqlite::params![
             summary.id.to_string(),
@@ -531,6 +531,7 @@ fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             tail.map(|tail| *tail.hash.as_bytes()),
             summary.open.join("\n"),
             summary.damaged,
+            summary.forked_from,
         ])?;
     Ok(())
 }
@@ -570,6 +571,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         created: time(10)?,
         updated: time(11)?,
         tail,
+        forked_from: row.get(17)?,
         open: open.split('\n').filter(|call| !call.is_empty()).map(str::to_owned).collect(),
     }))
 }

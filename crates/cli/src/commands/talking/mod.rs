@@ -1,13 +1,15 @@
 //! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
-//! `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after the other, `terminal.rs` reads them.
+//! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after
+//! the other, `terminal.rs` reads them.
 
 mod draw;
+mod message;
 mod prompt;
 mod terminal;
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _},
+    io::{self, BufRead as _, Write as _},
     sync::Arc,
     time::Duration,
 };
@@ -19,13 +21,17 @@ use rejoin::{
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
+    record::{Content, content::CallAt},
     store::{Access, Location, Store},
 };
 
-use super::resume::{Standing, state_of};
+use super::{
+    exchange::{self, OpenCall},
+    resume::{Standing, state_of},
+};
 use crate::{
     active::Pointer,
-    answering::{self, Answering},
+    answering::{self, Answering, Outcome},
     args::Talk,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
@@ -33,60 +39,8 @@ use crate::{
     settings::Settings as Settled,
 };
 pub use draw::Drawing;
+pub use message::{Said, has_terminal, said};
 use prompt::Again;
-
-/// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
-/// it even if every letter of it has to be escaped.
-const MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
-
-/// What is to be said.
-pub enum Said {
-    /// This.
-    Text(String),
-    /// Whatever somebody says at the prompt.
-    Prompt,
-}
-
-/// Whether somebody sits in front of it.
-pub fn has_terminal() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// What is to be said: as it was given, what is piped in, or what somebody says at the prompt.
-pub fn said(message: Option<&str>) -> Result<Said, Failure> {
-    let nothing = || Failure::Usage {
-        what: String::from("there is nothing to say"),
-        hint: Some(String::from(
-            "rejoin chat \"your message\", or pipe something in; see `rejoin chat --help`",
-        )),
-    };
-    match message {
-        Some(text) if text != "-" => {
-            if text.trim().is_empty() {
-                Err(nothing())
-            } else {
-                Ok(Said::Text(text.to_owned()))
-            }
-        }
-        None if has_terminal() => Ok(Said::Prompt),
-        _ => {
-            let unreadable =
-                |why| Failure::Unreadable { name: String::from("standard input"), why, hint: None };
-            let mut bytes = Vec::new();
-            let input = io::stdin().lock().take(MESSAGE_BYTES + 1).read_to_end(&mut bytes);
-            input.map_err(|why| unreadable(why.to_string()))?;
-            if bytes.len() as u64 > MESSAGE_BYTES {
-                return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
-            }
-            let text = String::from_utf8(bytes).map_err(|error| {
-                let at = error.utf8_error().valid_up_to();
-                unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
-            })?;
-            let text = text.trim_end_matches(['\n', '\r']);
-            if text.trim().is_empty() { Err(nothing()) } else { Ok(Said::Text(text.to_owned())) }
-        }
-    }
-}
 
 /// Opens the store for writing, or for reading if it cannot be written.
 pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
@@ -95,21 +49,25 @@ pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     opened.map(Arc::from).map_err(|why| desk::unusable(&desk.location, why))
 }
 
-/// Asks what is to become of calls without a result.
-pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
-    let calls = output::plural(calls as u64, "call");
+/// Names the calls without a result, and asks what to do about them.
+pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
+    let count = output::plural(calls.len() as u64, "call");
+    output::talk(&format!("{count} without a result:"));
+    for line in exchange::listed(calls) {
+        output::talk(&format!("  {line}"));
+    }
+    let can_run = calls.iter().any(|call| call.can_run);
+    let again = if can_run { ", [r]un again" } else { "" };
     loop {
-        let _ = write!(
-            anstream::stderr().lock(),
-            "{calls} without a result: [k]eep as interrupted, [l]eave out, [r]un again? [k] "
-        );
+        let _ = write!(anstream::stderr().lock(), "[k]eep as interrupted, [l]eave out{again}? [k] ");
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
             (0, _) | (_, "" | "k" | "keep") => return Ok(OnBroken::Keep),
             (_, "l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
-            (_, "r" | "run" | "run again" | "rerun") => return Ok(OnBroken::Rerun),
-            _ => output::talk("k, l or r, please."),
+            (_, "r" | "run" | "run again" | "rerun") if can_run => return Ok(OnBroken::Rerun),
+            _ if can_run => output::talk("Please answer k, l or r."),
+            _ => output::talk("Please answer k or l."),
         }
     }
 }
@@ -126,6 +84,8 @@ enum Locking {
 /// A conversation, and who answers in it.
 pub struct Talking {
     worker: Worker,
+    /// Who answers, and why; none where nobody is asked.
+    outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
     no_store: Option<Failure>,
@@ -158,8 +118,7 @@ impl Talking {
             Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk, "rejoin chat"))
+        Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
     /// One that is there, to go on with.
@@ -216,14 +175,13 @@ impl Talking {
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = choose(&Wanted::of(&conversation))?;
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
+        Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
     }
 
     fn new(
         desk: &Desk,
         conversation: Conversation,
-        provider: Arc<dyn rejoin::engine::provider::Provider>,
+        answering: Answering,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
@@ -238,10 +196,11 @@ impl Talking {
         let mut tools = Tools::builtin(&desk.folder);
         let hidden = answering::files_with_keys(&desk.home).into_iter();
         tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
-        let worker = Worker::new(conversation, provider, tools, settings);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
         Self {
             worker,
+            outcome: answering.outcome,
             store,
             no_store: None,
             location: desk.location.clone(),
@@ -277,6 +236,23 @@ impl Talking {
         self.worker.problems()
     }
 
+    /// Tells the user who answers, and why.
+    pub fn say_who_answers(&self, doing: &str) {
+        if let Some(outcome) = &self.outcome {
+            outcome.say(doing);
+        }
+    }
+
+    /// Provider, model and address in one line, for people.
+    pub fn provider_line(&self) -> String {
+        let mut line = format!("Provider: {}, model: {}", self.provider_name(), self.model_name());
+        if let Some(Outcome { provider, model, address: Some(address), .. }) = &self.outcome {
+            line += &format!(", at {}", address.value);
+            line += &format!(" (from: {}, {}, {})", provider.from, model.from, address.from);
+        }
+        output::harmless(&line)
+    }
+
     /// The name of whoever answers. A conversation from elsewhere may name anything.
     pub fn provider_name(&self) -> &str {
         &self.worker.provider().endpoint().provider
@@ -285,6 +261,35 @@ impl Talking {
     /// The name of the model. The same goes for it.
     pub fn model_name(&self) -> &str {
         &self.worker.provider().endpoint().model
+    }
+
+    /// The calls that have no result and were not decided about.
+    pub fn open_calls(&mut self) -> Vec<OpenCall> {
+        let open = self.worker.unanswered();
+        let tools = self.worker.tools_mut().clone();
+        let entries = self.worker.conversation().entries();
+        let call = |at: &CallAt| {
+            let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
+            let Content::Message(message) = Content::of(entry) else { return None };
+            let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
+            let call = block.as_call()?;
+            Some(OpenCall {
+                name: call.name.to_string(),
+                arguments: call.arguments.text().to_string(),
+                can_run: tools.get(&call.name).is_some(),
+            })
+        };
+        open.iter().filter_map(call).collect()
+    }
+
+    /// The last exchange: who spoke, and what was said.
+    pub fn last_exchange(&self) -> Vec<(&'static str, String)> {
+        exchange::last(self.worker.conversation().messages())
+    }
+
+    /// The folder that the conversation was begun in, if it is not this one.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.elsewhere.as_deref()
     }
 
     /// Where the conversation stands.

@@ -2,7 +2,6 @@
 
 mod answers;
 mod around;
-pub mod checker;
 mod decode;
 mod encode;
 mod media;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
+use super::{DecodeError, Decoded, outline::Encode, registry::Wire};
 use crate::convert::Settings;
 
 /// The dialect.
@@ -29,9 +28,6 @@ impl Wire for Bedrock {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

@@ -1,7 +1,6 @@
 //! Ollama's `/api/chat`: contents are strings, calls have no ids.
 
 mod answers;
-pub mod checker;
 mod decode;
 mod encode;
 
@@ -12,8 +11,7 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
 use crate::convert::Settings;
 
@@ -35,9 +33,6 @@ impl Wire for Ollama {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(stream::LinesAssembly::default())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

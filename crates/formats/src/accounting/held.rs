@@ -1,0 +1,124 @@
+//! What the blocks of a message hold: where it stands in the native item, and in which words.
+//!
+//! What has no name here is held as it is, unless somebody speaks in it: a message inside another one is not read.
+
+use hashbrown::HashSet;
+use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text, json::Doc};
+
+use crate::chat::holds_speech;
+
+/// One thing that a block holds.
+enum Piece<'m> {
+    Text(&'m Text),
+    /// JSON that is kept as it is.
+    Json(&'m Raw),
+}
+
+/// Visits everything that the blocks of a message hold.
+fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
+    let mut blocks: Vec<&'m Block> = message.blocks.iter().collect();
+    let mut results: Vec<&'m Block> = Vec::new();
+    while let Some((block, in_result)) =
+        blocks.pop().map(|block| (block, false)).or_else(|| results.pop().map(|block| (block, true)))
+    {
+        match &block.kind {
+            BlockKind::Text(text) => visit(Piece::Text(text)),
+            BlockKind::Reasoning(reasoning) => visit(Piece::Text(&reasoning.text)),
+            BlockKind::ToolCall(call) => {
+                visit(Piece::Text(call.id.text()));
+                visit(Piece::Text(&call.name));
+                visit(Piece::Text(call.arguments.text()));
+            }
+            BlockKind::ToolResult(result) => {
+                result.name.iter().for_each(|name| visit(Piece::Text(name)));
+                result.call_id.iter().for_each(|id| visit(Piece::Text(id.text())));
+                results.extend(&result.content);
+            }
+            BlockKind::Image(media) | BlockKind::Document(media) => {
+                let Media { source, name, .. } = &**media;
+                name.iter().for_each(|name| visit(Piece::Text(name)));
+                match source {
+                    MediaSource::Base64(text)
+                    | MediaSource::Url(text)
+                    | MediaSource::ProviderFile(text)
+                    | MediaSource::Plain(text) => visit(Piece::Text(text)),
+                    MediaSource::Unusable => {}
+                }
+            }
+            // A tool may give back anything, messages of other people included.
+            BlockKind::Opaque(opaque) if in_result || !is_spoken(&opaque.raw) => {
+                visit(Piece::Json(&opaque.raw))
+            }
+            BlockKind::Opaque(_) => {}
+        }
+    }
+}
+
+fn is_spoken(raw: &Raw) -> bool {
+    Doc::parse(raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(holds_speech))
+}
+
+/// The stretches of the native item that the blocks hold, sorted.
+pub(super) fn stretches(message: &Message, native: &Native) -> Vec<(usize, usize)> {
+    let mut found = Vec::with_capacity(message.blocks.len());
+    pieces(message, |piece| match piece {
+        Piece::Text(text) => found.extend(text.span().map(|span| {
+            let start = span.start as usize;
+            (start, start + span.len as usize)
+        })),
+        Piece::Json(raw) => found.extend(stretch_of(raw, &native.raw)),
+    });
+    found.sort_unstable();
+    found
+}
+
+/// Where a value stands in an item, if both share one text.
+fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
+    let (inner, outer) = (inner.as_str(), outer.as_str());
+    let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
+    (start + inner.len() <= outer.len()).then_some((start, start + inner.len()))
+}
+
+/// Adds the texts that the blocks hold: whole, and in the pieces that a reader may have joined or wrapped them from.
+pub(super) fn add_texts(message: &Message, texts: &mut HashSet<String>) {
+    let mut strings_of = |json: &str| {
+        if let Ok(doc) = Doc::parse(json) {
+            texts.extend(doc.strings().map(std::borrow::Cow::into_owned));
+        }
+    };
+    let mut plain: Vec<&Text> = Vec::new();
+    pieces(message, |piece| match piece {
+        Piece::Text(text) => {
+            // Input that is no JSON is wrapped in an object.
+            if text.span().is_none() && text.starts_with('{') {
+                strings_of(text);
+            }
+            plain.push(text);
+        }
+        Piece::Json(raw) => strings_of(raw.as_str()),
+    });
+    for text in plain {
+        texts.insert(text.to_string());
+        // Reasoning in several parts is one text.
+        if text.span().is_none() {
+            texts.extend(text.split("\n\n").map(str::to_owned));
+        }
+    }
+}
+
+/// Whether one of the texts is this one, or each of its paragraphs is.
+pub(super) fn holds(texts: &HashSet<String>, text: &str) -> bool {
+    texts.contains(text) || (text.contains("\n\n") && text.split("\n\n").all(|part| texts.contains(part)))
+}
+
+/// How many characters the blocks of a message hold.
+pub(super) fn size(message: &Message) -> usize {
+    let mut size = 0;
+    pieces(message, |piece| {
+        size += match piece {
+            Piece::Text(text) => text.chars().count(),
+            Piece::Json(raw) => raw.as_str().chars().count(),
+        };
+    });
+    size
+}
