@@ -394,7 +394,10 @@ fn words_that_were_shown_survive_a_kill() {
         assert_eq!((listed["state"].as_str(), listed["messages"].as_u64()), (Some("interrupted"), Some(2)));
         assert_eq!(std::fs::read(&drafts(home)[0]).unwrap(), before);
         assert_eq!(home.run(&["verify"]).code, 0);
-        // The next writer records it.
+        // The next writer records it, and shows where the conversation was.
+        let resumed = home.run(&["resume", &cut.id]);
+        let beginning: String = shown.chars().take(20).collect();
+        support::has(&resumed.err, &["State: interrupted, 2 messages", "Last exchange", &beginning]);
         let ran = command(home, &server, None, &["resume", &cut.id, "and now the end"]).output().unwrap();
         assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
         assert_eq!(drafts(home).len(), 0);
