@@ -577,6 +577,8 @@ fn a_damaged_conversation_is_listed_as_damaged() {
             assert_eq!(listed(&id), "damaged", "{seq}, {}", home.store);
         }
         assert_eq!(listed(&sound), "ready");
+        assert_eq!(home.lines(&["list", "--json", "--state", "ready"]).len(), 1);
+        assert_eq!(home.lines(&["list", "--json", "--state", "damaged"]).len(), 2);
     });
 }
 
