@@ -230,6 +230,6 @@ impl Filter {
         let agent = summary.format.as_deref().unwrap_or(OWN_AGENT);
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
-            && self.state.is_none_or(|wanted| wanted == summary.state)
+            && self.state.is_none_or(|wanted| wanted == summary.shown_state())
     }
 }
