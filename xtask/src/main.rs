@@ -33,7 +33,7 @@ const HELP: &str = "cargo xtask COMMAND
                       `bench turn [PART]` for turns in long conversations, starting and the size of the binary
   docs                writes docs/reference from the registries and the command line
   loopback [OPTIONS]  a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
-  peers [NAME]        hands what rejoin writes to the Codex CLI and mistral-common (needs npm, python3, the network once)
+  peers [NAME]        hands what rejoin writes to the Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)
   wasm                builds the library for wasm32-unknown-unknown, if that target is installed
 ";
 

@@ -1,10 +1,11 @@
 //! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
 //!
 //! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
-//! the Codex CLI resumes rollouts that rejoin wrote, and mistral-common validates bodies that rejoin wrote. Both are installed
-//! under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
+//! the Codex CLI and Claude Code resume sessions that rejoin wrote, and mistral-common validates bodies that rejoin wrote. All
+//! are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
 //! noticed.
 
+mod claude;
 mod codex;
 mod conversations;
 mod install;
@@ -12,6 +13,7 @@ mod loopback;
 mod mistral;
 mod rejoin;
 mod sent;
+mod transcript;
 
 use std::{
     fs,
@@ -50,6 +52,7 @@ struct Failure {
 /// Which peers are asked, and about what.
 struct Wish {
     codex: bool,
+    claude: bool,
     mistral: bool,
     /// Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
     selftest: bool,
@@ -74,6 +77,9 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     };
     if wish.codex {
         note(codex::ask(&folder, rejoin.as_ref()).map(|verdict| vec![verdict]));
+    }
+    if wish.claude {
+        note(claude::ask(&folder, rejoin.as_ref()).map(|verdict| vec![verdict]));
     }
     if wish.mistral {
         note(mistral::ask(&folder, rejoin.as_ref()));
@@ -107,17 +113,20 @@ pub fn peers(arguments: &[String]) -> Result<()> {
 }
 
 fn wish(arguments: &[String]) -> Result<Wish> {
-    let mut wish = Wish { codex: false, mistral: false, selftest: false };
+    let mut wish = Wish { codex: false, claude: false, mistral: false, selftest: false };
     for argument in arguments {
         match argument.as_str() {
             "codex" => wish.codex = true,
+            "claude-code" => wish.claude = true,
             "mistral" => wish.mistral = true,
             "--selftest" => wish.selftest = true,
-            other => bail!("no peer `{other}`: there are `codex` and `mistral`, and `--selftest`"),
+            other => {
+                bail!("no peer `{other}`: there are `codex`, `claude-code` and `mistral`, and `--selftest`")
+            }
         }
     }
-    if !wish.codex && !wish.mistral {
-        (wish.codex, wish.mistral) = (true, true);
+    if !wish.codex && !wish.claude && !wish.mistral {
+        (wish.codex, wish.claude, wish.mistral) = (true, true, true);
     }
     Ok(wish)
 }
@@ -140,11 +149,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_name_both_are_asked() {
-        let both = wish(&[]).unwrap();
-        assert!(both.codex && both.mistral && !both.selftest);
+    fn without_a_name_all_are_asked() {
+        let all = wish(&[]).unwrap();
+        assert!(all.codex && all.claude && all.mistral && !all.selftest);
         let one = wish(&["mistral".into(), "--selftest".into()]).unwrap();
-        assert!(!one.codex && one.mistral && one.selftest);
-        assert!(wish(&["claude".into()]).is_err());
+        assert!(!one.codex && !one.claude && one.mistral && one.selftest);
+        assert!(wish(&["somebody".into()]).is_err());
     }
 }

@@ -105,6 +105,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes a file unless there is one: of two who try at once, one wins and the other reads what the first wrote.
 pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match create(path, bytes) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        written => written,
+    }
+}
+
+/// Writes a new file, whole or not at all. An error if there is one of that name already: nothing is overwritten.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path.parent().unwrap_or(Path::new(".")))?;
     let beside = beside(path);
     let mut file = new_file(&beside)?;
@@ -117,7 +125,7 @@ pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
             let mut file = new_file(path)?;
             file.write_all(bytes).and_then(|()| file.sync_all())
         }
-        _ => Ok(()),
+        linked => linked,
     }
 }
 

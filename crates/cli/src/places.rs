@@ -30,6 +30,18 @@ pub struct Agent {
     sessions: &'static [&'static str],
     /// How the name of a session begins and ends.
     names: (&'static str, &'static str),
+    /// Where in its folder a session belongs, and the command that resumes it.
+    pub installs: fn(&NewSession) -> (PathBuf, String),
+}
+
+/// A session that is put where its agent finds it.
+pub struct NewSession {
+    /// The id that the file gives it.
+    pub id: String,
+    /// When it began.
+    pub began: jiff::Timestamp,
+    /// The folder that it is about.
+    pub directory: PathBuf,
 }
 
 /// The agents.
@@ -41,6 +53,11 @@ pub const AGENTS: &[Agent] = &[
         folder: ".codex",
         sessions: &["sessions", "archived_sessions"],
         names: ("rollout-", ".jsonl"),
+        installs: |new| {
+            // Codex lists only what lies in the folder of a day.
+            let place = new.began.strftime("sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S").to_string();
+            (PathBuf::from(format!("{place}-{}.jsonl", new.id)), format!("codex resume {}", new.id))
+        },
     },
     Agent {
         name: "Claude Code",
@@ -49,15 +66,32 @@ pub const AGENTS: &[Agent] = &[
         folder: ".claude",
         sessions: &["projects"],
         names: ("", ".jsonl"),
+        installs: |new| {
+            let directory = new.directory.to_string_lossy();
+            let place = format!("projects/{}/{}.jsonl", project_name(&directory), new.id);
+            let directory = shell_word(&directory);
+            (PathBuf::from(place), format!("cd {directory} && claude --resume {}", new.id))
+        },
     },
 ];
 
 impl Agent {
+    /// Its folder, whether it is there or not.
+    pub fn home(&self) -> Option<PathBuf> {
+        let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set.or_else(|| Some(env::home_dir()?.join(self.folder)))
+    }
+
     /// The folders that hold its sessions, whether they are there or not.
     pub fn folders(&self) -> Vec<PathBuf> {
-        let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let Some(home) = set.or_else(|| Some(env::home_dir()?.join(self.folder))) else { return Vec::new() };
+        let Some(home) = self.home() else { return Vec::new() };
         self.sessions.iter().map(|folder| home.join(folder)).collect()
+    }
+
+    /// Whether it has a session of that id.
+    pub fn has(&self, id: &str) -> bool {
+        let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
+        self.folders().iter().flat_map(|folder| files(folder)).any(|path| named(&path))
     }
 
     /// Whether a file of that name is one of its sessions.
@@ -195,4 +229,43 @@ fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
     }
     found.sort();
     (found, passed_over)
+}
+
+/// The name that Claude Code gives the folder of a project: its path, with a dash for everything but letters and digits.
+/// It shortens longer names in a way of its own, and finds a session by its id in any folder.
+fn project_name(directory: &str) -> String {
+    const LONGEST: usize = 200;
+    let legal = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
+        _ => '-',
+    };
+    directory.encode_utf16().map(legal).take(LONGEST).collect()
+}
+
+/// A text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_are_named_as_claude_code_names_them() {
+        assert_eq!(project_name("/home/me/my_app.v2"), "-home-me-my-app-v2");
+        assert_eq!(project_name("/a/é𝄞"), "-a----");
+        assert_eq!(project_name(&"x".repeat(300)).len(), 200);
+    }
+
+    #[test]
+    fn a_folder_is_one_word_for_a_shell() {
+        assert_eq!(shell_word("/home/me/app"), "/home/me/app");
+        assert_eq!(shell_word("/my app's"), r"'/my app'\''s'");
+        assert_eq!(shell_word("$(x)"), "'$(x)'");
+    }
 }

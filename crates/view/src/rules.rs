@@ -80,6 +80,7 @@ rules! {
     IrregularContent = "irregular-content", Note, "a content is not written the way the dialect wants it";
     UnknownField = "unknown-field", Note, "a field that the dialect refuses was left out";
     ForeignField = "foreign-field", Note, "a setting of another dialect was left out";
+    ForeignInstructions = "foreign-instructions", Note, "instructions of another agent were left out of a copy";
     StubTools = "stub-tools", Note, "tools of the history were declared because the dialect demands it";
     ThinkingOff = "thinking-off", Note, "thinking was turned off because the history cannot carry it";
     SplitBatch = "split-batch", Note, "a batch has more calls than one message may have";

@@ -1,9 +1,11 @@
-//! The Codex CLI resumes what rejoin wrote for it, and sends it on word for word.
+//! The Codex CLI resumes what rejoin put where it looks, sends it on word for word, and lists it under its title.
 
 use std::{
     fs::{self, File},
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
@@ -20,10 +22,10 @@ use super::{
 };
 
 /// What it is asked after resuming.
-const PROMPT: &str = "go on";
+pub(super) const PROMPT: &str = "go on";
 
 /// A turn takes half a second; a Codex that waits for something would wait for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The provider of rollouts that name none.
 const PROVIDER: &str = "loopback";
@@ -40,11 +42,20 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Verdict> {
     for conversation in conversations::all()? {
         verdict.given += 1;
         let mut evidence = vec![("source.json", conversation.text.clone())];
-        let reason = match rejoin.convert(&codex.work, &conversation, "codex", "keep")? {
+        let home = codex.fresh_home()?;
+        let reason = match rejoin.install(&codex.work, &conversation, "codex", ("CODEX_HOME", &home))? {
             Err(reason) => Some(reason),
-            Ok(rollout) => {
-                let turn = codex.resume(&rollout, &conversations::said(&conversation.text))?;
-                evidence.push(("rollout.jsonl", rollout));
+            Ok(installed) => {
+                let mut turn =
+                    codex.resume(&home, &installed.text, &conversations::said(&conversation.text))?;
+                if turn.problems.is_empty() {
+                    turn.problems.extend(codex.not_listed(
+                        &home,
+                        &installed.id,
+                        conversation.title().as_deref(),
+                    )?);
+                }
+                evidence.push(("rollout.jsonl", installed.text));
                 let reason = match (turn.problems.is_empty(), &turn.request) {
                     (true, Some(request)) => {
                         rejoin.check(&codex.work, "openai-responses", &without_own_fields(request)?)?.err()
@@ -84,8 +95,28 @@ impl Turn {
 }
 
 impl Codex {
-    /// Resumes a rollout in a home of its own and asks for one turn.
-    fn resume(&self, rollout: &str, said: &[Said]) -> Result<Turn> {
+    /// A home in which Codex was never used.
+    fn fresh_home(&self) -> Result<PathBuf> {
+        let home = self.work.join("home");
+        if home.exists() {
+            fs::remove_dir_all(&home)?;
+        }
+        fs::create_dir_all(home.join("w"))?;
+        Ok(home)
+    }
+
+    /// Resumes a rollout that was written by hand.
+    fn resume_by_hand(&self, rollout: &str, said: &[Said]) -> Result<Turn> {
+        let home = self.fresh_home()?;
+        let day = home.join("sessions/2026/11/15");
+        fs::create_dir_all(&day)?;
+        let id = Rollout::read(rollout)?.meta.id;
+        fs::write(day.join(format!("rollout-2026-11-15T12-00-00-{id}.jsonl")), rollout)?;
+        self.resume(&home, rollout, said)
+    }
+
+    /// Resumes a rollout that lies in a home and asks for one turn.
+    fn resume(&self, home: &Path, rollout: &str, said: &[Said]) -> Result<Turn> {
         let read = match Rollout::read(rollout) {
             Ok(read) => read,
             Err(error) => return Ok(Turn::refused(format!("this is no rollout: {error:#}"))),
@@ -94,29 +125,15 @@ impl Codex {
         if id.len() != 36 || id.chars().any(|c| !c.is_ascii_hexdigit() && c != '-') {
             return Ok(Turn::refused(format!("`{id}` is no id of a Codex thread")));
         }
-        let home = self.work.join("home");
-        if home.exists() {
-            fs::remove_dir_all(&home)?;
-        }
-        let (day, place) = (home.join("sessions/2026/11/15"), home.join("w"));
-        fs::create_dir_all(&day)?;
-        fs::create_dir_all(&place)?;
-        fs::write(day.join(format!("rollout-2026-11-15T12-00-00-{id}.jsonl")), rollout)?;
+        let place = home.join("w");
         fs::write(home.join("config.toml"), self.config(read.meta.provider.as_deref()))?;
         self.provider.turns();
 
         let (out, err) = (home.join("stdout.txt"), home.join("stderr.txt"));
-        let mut command = Command::new(&self.program);
+        let mut command = self.command(home);
         command
             .args(["exec", "resume", id, "--skip-git-repo-check", PROMPT])
             .current_dir(&place)
-            .env("CODEX_HOME", &home)
-            .env("HOME", &home)
-            .env("CODEX_API_KEY", "none-is-needed")
-            .env("NO_PROXY", "127.0.0.1")
-            .env("no_proxy", "127.0.0.1")
-            .env_remove("OPENAI_API_KEY")
-            .env_remove("OPENAI_BASE_URL")
             .stdin(Stdio::null())
             .stdout(File::create(&out)?)
             .stderr(File::create(&err)?);
@@ -143,6 +160,69 @@ impl Codex {
             problems.extend(sent::problems(&read, said, PROMPT, request));
         }
         Ok(Turn { problems, request, stderr })
+    }
+
+    /// Codex, in a home and without a word to anyone outside.
+    fn command(&self, home: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .env("CODEX_HOME", home)
+            .env("HOME", home)
+            .env("CODEX_API_KEY", "none-is-needed")
+            .env("NO_PROXY", "127.0.0.1")
+            .env("no_proxy", "127.0.0.1")
+            .env_remove("OPENAI_API_KEY")
+            .env_remove("OPENAI_BASE_URL");
+        command
+    }
+
+    /// What is wrong with how Codex lists a session: it has to be there, under the first word of a person.
+    fn not_listed(&self, home: &Path, id: &str, title: Option<&str>) -> Result<Option<String>> {
+        let Some(answer) = self.asks(home, "thread/list")? else {
+            return Ok(Some("Codex did not list its sessions".into()));
+        };
+        let listed = answer["result"]["data"].as_array().cloned().unwrap_or_default();
+        let Some(own) = listed.iter().find(|thread| thread["id"] == id) else {
+            return Ok(Some(format!("Codex does not list it: {answer}")));
+        };
+        let preview = own["preview"].as_str().unwrap_or_default();
+        let fits = title.is_none_or(|title| preview.trim_start().starts_with(title));
+        Ok((!fits).then(|| format!("Codex lists it as {preview:?} instead of {title:?}")))
+    }
+
+    /// What the server of Codex answers to a question without parameters.
+    fn asks(&self, home: &Path, method: &str) -> Result<Option<Value>> {
+        let mut child = self
+            .command(home)
+            .arg("app-server")
+            .current_dir(home.join("w"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot run the server of Codex")?;
+        let (mut input, output) = (child.stdin.take(), child.stdout.take());
+        let client = json!({"clientInfo": {"name": "xtask", "title": "xtask", "version": "0"}});
+        for message in [
+            json!({"id": 0, "method": "initialize", "params": client}),
+            json!({"method": "initialized"}),
+            json!({"id": 1, "method": method, "params": {}}),
+        ] {
+            writeln!(input.as_mut().context("no input")?, "{message}")?;
+        }
+        let (sender, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+            let messages =
+                lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+            for message in messages.filter(|message| message["id"] == 1) {
+                let _ = sender.send(message);
+            }
+        });
+        let answer = answers.recv_timeout(PATIENCE).ok();
+        child.kill()?;
+        child.wait()?;
+        Ok(answer)
     }
 
     /// Codex resumes a rollout only with the provider that the rollout names.
@@ -184,7 +264,7 @@ impl Codex {
             (None, false, vec![&reply, &user]),
         ] {
             verdict.by_hand += 1;
-            let turn = self.resume(&by_hand(provider, &items), &said)?;
+            let turn = self.resume_by_hand(&by_hand(provider, &items), &said)?;
             ensure!(turn.request.is_some(), "a rollout written by hand was not resumed:\n{}", turn.stderr);
             if sound && !turn.problems.is_empty() {
                 bail!("a sound rollout was not taken: {:?}", turn.problems);
@@ -226,7 +306,7 @@ fn without_own_fields(request: &str) -> Result<String> {
 }
 
 /// Waits for a program, but not for ever. `None`: it was ended.
-fn patiently(command: &mut Command) -> Result<Option<ExitStatus>> {
+pub(super) fn patiently(command: &mut Command) -> Result<Option<ExitStatus>> {
     let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

@@ -13,43 +13,55 @@ use crate::run::files;
 /// The Codex CLI, from the npm registry.
 pub const CODEX: &str = "0.166.0";
 
+/// Claude Code, from the npm registry.
+pub const CLAUDE_CODE: &str = "2.1.325";
+
 /// mistral-common, from PyPI: the newest, and one whose rules are those that the hosted service was seen to apply.
 pub const MISTRAL: [&str; 2] = ["1.13.0", "1.8.5"];
 
 /// The program `codex`.
 pub fn codex(folder: &Path) -> Result<PathBuf> {
-    let home = folder.join(format!("codex-{CODEX}"));
-    if let Some(program) = codex_in(&home)? {
+    npm(&folder.join(format!("codex-{CODEX}")), "@openai", "codex", CODEX)
+}
+
+/// The program `claude`.
+pub fn claude_code(folder: &Path) -> Result<PathBuf> {
+    npm(&folder.join(format!("claude-code-{CLAUDE_CODE}")), "@anthropic-ai", "claude-code", CLAUDE_CODE)
+}
+
+/// The program of an npm package.
+fn npm(home: &Path, scope: &str, package: &str, version: &str) -> Result<PathBuf> {
+    let name = package.split('-').next().unwrap_or(package);
+    if let Some(program) = program_in(home, scope, name, version)? {
         return Ok(program);
     }
-    fs::create_dir_all(&home)?;
+    fs::create_dir_all(home)?;
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let mut command = Command::new(npm);
     command
         .args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix"])
-        .arg(&home)
-        .arg(format!("@openai/codex@{CODEX}"));
+        .arg(home)
+        .arg(format!("{scope}/{package}@{version}"));
     installed(command, "npm", "Node.js brings it: https://nodejs.org")?;
-    codex_in(&home)?.with_context(|| {
-        format!("npm installed @openai/codex {CODEX} in {}, but no program for this machine", home.display())
+    program_in(home, scope, name, version)?.with_context(|| {
+        let home = home.display();
+        format!("npm installed {scope}/{package} {version} in {home}, but no program for this machine")
     })
 }
 
 /// The package itself is a launcher; the program lies in a package for the machine. It is run directly, so that ending it
 /// ends it.
-fn codex_in(home: &Path) -> Result<Option<PathBuf>> {
-    let modules = home.join("node_modules").join("@openai");
+fn program_in(home: &Path, scope: &str, name: &str, version: &str) -> Result<Option<PathBuf>> {
+    let modules = home.join("node_modules").join(scope);
     if !modules.is_dir() {
         return Ok(None);
     }
-    let name = if cfg!(windows) { "codex.exe" } else { "codex" };
-    for program in files(&modules, name)? {
-        let in_bin = program.parent().and_then(Path::file_name).is_some_and(|folder| folder == "bin");
-        if in_bin && program.file_name().is_some_and(|file| file == name) {
-            let version = Command::new(&program).arg("--version").output();
-            if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(CODEX)) {
-                return Ok(Some(program));
-            }
+    let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };
+    for program in files(&modules, &name)? {
+        let is_it = program.file_name().is_some_and(|file| file.to_string_lossy() == name);
+        let says = || Command::new(&program).arg("--version").output();
+        if is_it && says().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
+            return Ok(Some(program));
         }
     }
     Ok(None)

@@ -1,4 +1,5 @@
-//! A model provider on this machine: speaks enough of the Responses API to answer one turn, and keeps what it was sent.
+//! A model provider on this machine: speaks enough of the Responses and Messages APIs to answer one turn, and keeps what
+//! it was sent.
 
 use std::{
     io::{BufRead, BufReader, Write as _},
@@ -8,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What it says, whatever it is asked.
 pub const REPLY: &str = "The loopback provider has read it all.";
@@ -44,15 +45,19 @@ impl Loopback {
         Ok(Self { address, requests })
     }
 
+    /// Where a client finds it.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Where a client finds it, with the usual path.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.origin())
     }
 
     /// The turns that were asked for since the last time. What it answered was kept before it answered.
     pub fn turns(&self) -> Vec<Request> {
-        let is_turn = |request: &Request| request.method == "POST" && request.path.ends_with("/responses");
-        self.requests.try_iter().filter(is_turn).collect()
+        self.requests.try_iter().filter(|request| api(request).is_some()).collect()
     }
 }
 
@@ -101,14 +106,42 @@ fn read(stream: &mut impl BufRead) -> Result<Request> {
     Ok(Request { method, path, body: String::from_utf8(body)? })
 }
 
+/// How a turn is answered.
+enum Api {
+    Responses,
+    Messages,
+}
+
+/// The interface that a turn was asked for in; `None` if it is something else.
+fn api(request: &Request) -> Option<Api> {
+    let path = request.path.split('?').next().unwrap_or_default();
+    match path.rsplit('/').next() {
+        _ if request.method != "POST" => None,
+        Some("responses") => Some(Api::Responses),
+        Some("messages") => Some(Api::Messages),
+        _ => None,
+    }
+}
+
 fn answer(request: &Request) -> String {
     if request.method == "GET" && request.path.ends_with("/responses") {
         // A client that would rather speak over a WebSocket falls back at once when told so.
         return plain("426 Upgrade Required", "");
     }
-    if request.method != "POST" || !request.path.ends_with("/responses") {
-        return plain("404 Not Found", "");
+    let events = match api(request) {
+        Some(Api::Responses) => responses_events(),
+        Some(Api::Messages) => messages_events(),
+        None => return plain("404 Not Found", ""),
+    };
+    let mut text =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_owned();
+    for event in events {
+        text.push_str(&format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()));
     }
+    text
+}
+
+fn responses_events() -> Vec<Value> {
     let message = json!({
         "type": "message", "id": "msg_loopback", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": REPLY, "annotations": []}],
@@ -117,17 +150,27 @@ fn answer(request: &Request) -> String {
         "input_tokens": 1, "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": 1, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 2,
     });
-    let events = [
+    vec![
         json!({"type": "response.created", "response": {"id": "resp_loopback"}}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": message}),
         json!({"type": "response.completed", "response": {"id": "resp_loopback", "usage": usage}}),
-    ];
-    let mut text =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_owned();
-    for event in events {
-        text.push_str(&format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()));
-    }
-    text
+    ]
+}
+
+fn messages_events() -> Vec<Value> {
+    let message = json!({
+        "id": "msg_loopback", "type": "message", "role": "assistant", "model": "loopback", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
+    });
+    vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": REPLY}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+            "usage": {"output_tokens": 1}}),
+        json!({"type": "message_stop"}),
+    ]
 }
 
 fn plain(status: &str, text: &str) -> String {
@@ -156,8 +199,10 @@ mod tests {
         assert!(answer.contains(REPLY), "{answer}");
         assert!(ask(&server, "GET /v1/responses HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 426 "));
         assert!(ask(&server, "GET /v1/models HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        let answer = ask(&server, "POST /v1/messages?beta=true HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
+        assert!(answer.contains("event: message_stop\n") && answer.contains(REPLY), "{answer}");
         let turns = server.turns();
-        assert_eq!(turns.len(), 1, "a look around is no turn");
+        assert_eq!(turns.len(), 2, "a look around is no turn");
         assert_eq!(turns[0].body, "{\"input\":1}");
         assert!(server.turns().is_empty(), "each turn is told once");
     }

@@ -12,6 +12,15 @@ use serde_json::Value;
 use super::conversations::Conversation;
 use crate::run::cargo;
 
+/// A session that was put where its agent finds it.
+pub struct Installed {
+    pub id: String,
+    /// The folder to resume it in.
+    pub directory: PathBuf,
+    /// What the file says.
+    pub text: String,
+}
+
 /// The built binary.
 pub struct Rejoin {
     program: PathBuf,
@@ -53,6 +62,32 @@ impl Rejoin {
             return Ok(Err(format!("rejoin convert --to {to}: {}\n{complaint}", output.status)));
         }
         Ok(String::from_utf8(output.stdout).map_err(|_| "rejoin printed what is not UTF-8".to_owned()))
+    }
+
+    /// Has `rejoin convert FILE --to … --install` put a session into an agent's folder, which a variable names. What it
+    /// printed, or why it printed nothing.
+    pub fn install(
+        &self,
+        work: &Path,
+        conversation: &Conversation,
+        to: &str,
+        home: (&str, &Path),
+    ) -> Result<Result<Installed, String>> {
+        let file = work.join("source.json");
+        fs::write(&file, &conversation.text)?;
+        let mut command = Command::new(&self.program);
+        command.arg("convert").arg(&file).args(["--from", &conversation.format, "--to", to]);
+        command.args(["--on-broken", "keep", "--install", "--json"]).env(home.0, home.1).current_dir(work);
+        let output = command.stdin(Stdio::null()).output()?;
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            return Ok(Err(format!("rejoin convert --to {to} --install: {}\n{complaint}", output.status)));
+        }
+        let told: Value = serde_json::from_slice(&output.stdout).context("what --install --json prints")?;
+        let field = |name: &str| told[name].as_str().map(str::to_owned).with_context(|| format!("no {name}"));
+        let path = PathBuf::from(field("path")?);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok(Ok(Installed { id: field("id")?, directory: field("directory")?.into(), text }))
     }
 
     /// What rejoin's own checker has against a request body.

@@ -2,6 +2,7 @@
 
 mod choices;
 mod conversations;
+mod install;
 mod providers;
 mod talk;
 mod upkeep;
@@ -16,6 +17,7 @@ pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
 };
+pub use install::InstallArguments;
 pub use providers::{
     Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
     SetAuthArguments, SetProviderArguments, StatusArguments,
@@ -191,7 +193,9 @@ const CONVERT_EXAMPLES: &str = "Examples:
   rejoin convert rollout.jsonl --to claude-code -o mended.jsonl
       Turn a Codex session into one of Claude Code
   rejoin convert - --from openai-chat --to openai-chat < body.json
-      Mend a request body";
+      Mend a request body
+  rejoin convert chat.json --to codex --install
+      Write a session that `codex resume` continues";
 
 const EXPLAIN_EXAMPLES: &str = "Examples:
   rejoin explain
@@ -260,6 +264,9 @@ pub struct ConvertArguments {
     /// File to write the findings to, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<std::path::PathBuf>,
+    /// Where a session file goes, and how much is said.
+    #[command(flatten)]
+    pub place: InstallArguments,
 }
 
 const DOCTOR_EXAMPLES: &str = "Examples:

@@ -7,7 +7,7 @@ use rejoin::{
     sessions::{self, Writing},
 };
 
-use super::report;
+use super::{install::Installation, report, summary};
 use crate::{
     args::{ConvertArguments, Destination},
     desk::Flags,
@@ -33,6 +33,9 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(given) => OnBroken::from(given),
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
+    if arguments.place.install {
+        return install(&subject, session, to, arguments, on_broken);
+    }
     if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to)) {
         tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
         outfile::put(&arguments.output, &verbatim(entries), &written(session))?;
@@ -47,18 +50,44 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
             outfile::put(&arguments.output, &converted.body, &written(session))?;
             Ok(0)
         }
-        Err(error) => {
-            if let ConvertError::Refused(findings) = &error {
-                tell(&subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
-            }
-            Err(failure(&subject.name, &error))
-        }
+        Err(error) => Err(refused(&subject, session, arguments, &error)?),
     }
 }
 
 /// What was written, for people.
 fn written(session: &Session) -> String {
     output::plural(session.messages.len() as u64, "message")
+}
+
+/// Makes a session file and puts it where its agent finds it.
+fn install(
+    subject: &Subject,
+    session: &Session,
+    to: Destination,
+    arguments: &ConvertArguments,
+    on_broken: OnBroken,
+) -> Result<u8, Failure> {
+    match Installation::make(session, to, arguments.model.as_deref(), on_broken)? {
+        Ok(made) => {
+            tell(subject, session, made.converted.findings.clone(), arguments, Finding::deed)?;
+            made.put(arguments.place.json)?;
+            Ok(0)
+        }
+        Err(error) => Err(refused(subject, session, arguments, &error)?),
+    }
+}
+
+/// Says why nothing was made.
+fn refused(
+    subject: &Subject,
+    session: &Session,
+    arguments: &ConvertArguments,
+    error: &ConvertError,
+) -> Result<Failure, Failure> {
+    if let ConvertError::Refused(findings) = error {
+        tell(subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
+    }
+    Ok(failure(&subject.name, error))
 }
 
 /// Makes a body or a session file of a conversation.
@@ -167,8 +196,6 @@ fn tell(
         std::fs::write(path, text)
             .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
     }
-    for finding in &findings {
-        output::talk(&format!("{} — {}", report::line(finding), deed(finding)));
-    }
+    summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())
 }

@@ -12,12 +12,14 @@ mod exchange;
 mod explain;
 mod history;
 mod import;
+mod install;
 mod installation;
 mod list;
 mod new;
 pub mod providers;
 pub mod report;
 mod resume;
+mod summary;
 mod talking;
 mod verify;
 

@@ -157,7 +157,8 @@ pub fn line(finding: &Finding) -> String {
     format!("{} {}: {words} {rule}", severity_word(finding.severity), place(finding))
 }
 
-fn severity_word(severity: Severity) -> String {
+/// The word for how bad something is.
+pub fn severity_word(severity: Severity) -> String {
     let style = match severity {
         Severity::Error => output::ERROR,
         Severity::Warning => output::WARNING,

@@ -10,7 +10,7 @@ use rejoin_record::{
     json::{Doc, Kind, Scratch, Value},
     limits,
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use crate::{
     input::{Input, InputError, Stream},
@@ -126,6 +126,7 @@ fn one(line: &Line, ended: bool, scratch: Scratch, reader: &mut impl LineReader)
 fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
     let text = &*line.text;
     let mut at_byte = 0;
+    let (mut values, mut damage) = (0, false);
     while !text[at_byte..].trim_start().is_empty() {
         let rest = &text[at_byte..];
         let (doc, error) = Doc::parse_prefix(rest);
@@ -137,8 +138,10 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
                 doc.root().into_iter().for_each(|root| reader.value(&piece, root));
             }
             at_byte += root.end();
+            values += 1;
             continue;
         }
+        damage = true;
         let next = whole_value_inside(rest);
         let damaged = rest[..next.unwrap_or(rest.len())].trim_end();
         let indent = damaged.len() - damaged.trim_start().len();
@@ -150,6 +153,12 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
         reader.damaged(&piece, error.map_or(finding.clone(), |error| finding.because(error.reason)));
         let Some(next) = next else { return };
         at_byte += next;
+    }
+    // The program that wrote it reads a line as one value, so it may not see the others.
+    if values > 1 && !damage {
+        let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::Kept);
+        let finding = finding.because(format!("{values} values stand on one line; all of them were read"));
+        reader.found(Finding { severity: Severity::Warning, ..finding });
     }
 }
 

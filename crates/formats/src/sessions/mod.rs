@@ -2,6 +2,7 @@
 
 mod claude_code;
 pub mod codex;
+mod instructions;
 pub mod jsonl;
 mod lines;
 pub mod markdown;

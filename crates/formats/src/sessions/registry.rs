@@ -12,7 +12,7 @@ use crate::{
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, jsonl, markdown,
+        claude_code, codex, instructions, jsonl, markdown,
         resend::Resent,
         turns,
         writing::{Writing, Written},
@@ -206,6 +206,9 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
+/// The formats of agents that give a model instructions of their own. One agent's are not given to another.
+const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
+
 /// The format of that name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Format> {
@@ -260,10 +263,13 @@ pub fn write(
     writing: &Writing<'_>,
 ) -> Result<Converted, ConvertError> {
     let write = format.write.expect("BUG: asked to write a format that is only read");
-    repaired(session, on_broken, |view| {
-        let written = write(session, view, writing)?;
+    let (session, left_out) = instructions::without_those_of_others(session, format.name, &AGENTS);
+    let mut converted = repaired(&session, on_broken, |view| {
+        let written = write(&session, view, writing)?;
         Ok((written.text, written.findings))
-    })
+    })?;
+    converted.findings.extend(left_out);
+    Ok(converted)
 }
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.

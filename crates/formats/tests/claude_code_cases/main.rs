@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+mod compaction;
 mod reading;
 mod transcript;
 mod tree;

@@ -103,6 +103,16 @@ fn a_torn_last_line() {
     assert_eq!(read(&format!("{first}{}", second.trim_end())).findings, []);
 }
 
+/// Both values of a line are read; Claude Code itself reads only one of them, so it is worth a warning.
+#[test]
+fn two_values_on_one_line_are_a_warning() {
+    let (first, second) = (user("u", "-", "1"), says("a", "u", "m1", "2"));
+    let session = read(&format!("{}{second}{}", first.trim_end(), user("v", "a", "3")));
+    assert_eq!(sketch(&session), ["u:1", "a:2", "u:3"]);
+    assert_eq!(rules(&session.findings), [("damaged-entry", Some(1))]);
+    assert_eq!(session.findings[0].severity, Severity::Warning);
+}
+
 /// S3-66: lines that are damaged, glued together, empty, foreign or not text are each dealt with alone.
 #[test]
 fn damaged_lines() {
@@ -120,7 +130,7 @@ fn damaged_lines() {
     .concat();
     let session = read(&text);
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:4"]);
-    let lines: Vec<_> = [2, 5, 7, 8, 9].iter().map(|line| ("damaged-entry", Some(*line))).collect();
+    let lines: Vec<_> = [2, 5, 6, 7, 8, 9].iter().map(|line| ("damaged-entry", Some(*line))).collect();
     assert_eq!(rules(&session.findings), lines);
     assert_eq!(raw(&session).len(), 5);
     assert_eq!((session.places[1].line, session.places[2].line), (Some(6), Some(6)));
@@ -229,7 +239,7 @@ fn words_that_were_queued() {
     assert_eq!(problems(&session), []);
 }
 
-/// What the program said in the model's place was never sent.
+/// An error that the program reports in the model's place is never sent. Whatever else it says there is.
 #[test]
 fn words_that_no_model_said() {
     let synthetic = |line: String| line.replace("claude-opus", "<synthetic>");
@@ -239,15 +249,15 @@ fn words_that_no_model_said() {
             user("u", "-", "1"),
             says("a", "u", "m1", "2"),
             synthetic(says("b", "a", "m2", "No response requested.")),
-            failed(says("c", "b", "m3", "API Error: 529")),
+            synthetic(failed(says("c", "b", "m3", "API Error: 529"))),
             user("v", "c", "3"),
             synthetic(calls("d", "v", "m4", "c1")),
             result("r", "d", "c1", "one"),
         ]
         .concat(),
     );
-    assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:!c1", "u:?c1=one"]);
-    assert_eq!(raw(&session).len(), 2);
+    assert_eq!(sketch(&session), ["u:1", "a:2", "a:No response requested.", "u:3", "a:!c1", "u:?c1=one"]);
+    assert_eq!(raw(&session).len(), 1);
     assert_eq!(session.context.model().as_deref(), Some("claude-opus"), "the last one that is a model");
 }
 

@@ -88,12 +88,16 @@ pub(super) enum What {
     Aside,
     /// A line of a type that nobody here knows, or a message without its content.
     Unknown,
+    /// A note of the program's that people see and no model does, and of which kind, where it says something.
+    System(Option<Box<str>>),
     /// What the program put before the model in words of its own, and of which kind.
     Attachment(Box<str>),
     /// What a sub-agent is doing: no part of the conversation either.
     AgentProgress,
     /// A title, how much it counts, and the line whose conversation it names, where it says so.
     Title(Text, u8, Option<Box<str>>),
+    /// The line that the conversation had come to when this one was written.
+    Tip(Box<str>),
     /// Here everything before was replaced by a summary.
     Boundary(Box<Boundary>),
     /// Something that was said.
@@ -105,8 +109,22 @@ pub(super) enum What {
 pub(super) struct Boundary {
     /// The last line before it.
     pub before: Option<Box<str>>,
-    /// Messages before it that stay as they were: the first, the last, and the line that they follow now.
-    pub kept: Option<[Box<str>; 3]>,
+    /// Messages before it that stay as they were.
+    pub kept: Option<Preserved>,
+}
+
+/// Messages that a compaction kept as they were, and the line that they follow now.
+pub(super) struct Preserved {
+    pub anchor: Box<str>,
+    pub messages: Messages,
+}
+
+/// How a boundary names the messages that it kept.
+pub(super) enum Messages {
+    /// The first and the last one.
+    Between(Box<str>, Box<str>),
+    /// Each of them, in the order in which a model sees them.
+    Each(Vec<Box<str>>),
 }
 
 /// Something that was said: by a model, by a person, by a tool.
@@ -121,12 +139,22 @@ pub(super) struct Said {
     pub results: Vec<Box<str>>,
     /// Nothing but results.
     pub only_results: bool,
-    /// What a person said while the model was at work; it stands in an attachment.
-    pub queued: bool,
-    /// The summary of what came before.
-    pub summary: bool,
+    /// The field that holds the content.
+    pub field: ContentField,
     /// Where its content stands in the line.
     pub content: (usize, usize),
+}
+
+/// The field of a line that holds what was said.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ContentField {
+    /// `message`
+    #[default]
+    Message,
+    /// `attachment.prompt`: what a person said while the model was at work.
+    Prompt,
+    /// `content`: a command that a person ran in the program, or what it printed. The model is shown both.
+    Content,
 }
 
 /// Every line of a transcript, and what was wrong with some.
@@ -193,9 +221,7 @@ impl Line {
         self.what = match &*kind {
             "user" | "assistant" => return self.said(root, kind == "assistant"),
             "attachment" => queued(root),
-            "system" if root.get("subtype").is_some_and(|kind| kind.is_str("compact_boundary")) => {
-                boundary(root)
-            }
+            "system" => system(root),
             "progress" => {
                 let data = root.get("data").and_then(|data| data.get("type"));
                 let agent = data.is_some_and(|kind| kind.is_str("agent_progress"));
@@ -204,6 +230,7 @@ impl Line {
             "summary" => title(root, "summary", 0),
             "ai-title" => title(root, "aiTitle", 1),
             "custom-title" => title(root, "customTitle", 2),
+            "last-prompt" => owned(root.get("leafUuid")).map_or(What::Aside, What::Tip),
             known if BOOKKEEPING.contains(&known) => What::Aside,
             _ => What::Unknown,
         };
@@ -222,10 +249,13 @@ impl Line {
         let calls: Vec<_> = of_kind("tool_use").filter_map(|block| owned(block.get("id"))).collect();
         let results: Vec<_> =
             of_kind("tool_result").filter_map(|block| owned(block.get("tool_use_id"))).collect();
-        // What the program says in a model's place was never part of a request, unless it calls a tool.
+        // An error that the program reports in a model's place is shown to people and never sent, unless it calls a tool.
         let synthetic = message.get("model").is_some_and(|model| model.is_str("<synthetic>"));
-        let in_its_place = by_model && (synthetic || is_true(root.get("isApiErrorMessage")));
-        if in_its_place && of_kind("tool_use").next().is_none() {
+        let reports_error = by_model && synthetic && is_true(root.get("isApiErrorMessage"));
+        let virtual_line = is_true(root.get("isVirtual"));
+        if virtual_line || (reports_error && of_kind("tool_use").next().is_none()) {
+            let kind = if virtual_line { "virtual" } else { "error message" };
+            self.what = What::System(Some(kind.into()));
             return Ok(());
         }
         let blocks = content.items().count();
@@ -236,8 +266,7 @@ impl Line {
             only_results: blocks > 0 && of_kind("tool_result").count() == blocks,
             calls,
             results,
-            queued: false,
-            summary: is_true(root.get("isCompactSummary")),
+            field: ContentField::Message,
             content: (content.start() - root.start(), content.end() - root.start()),
         }));
         Ok(())
@@ -252,7 +281,7 @@ fn queued(root: Value<'_>) -> What {
     let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
     match prompt.filter(|_| kind.is_some_and(|kind| kind.is_str("queued_command"))) {
         Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => What::Said(Box::new(Said {
-            queued: true,
+            field: ContentField::Prompt,
             content: (prompt.start() - root.start(), prompt.end() - root.start()),
             ..Said::default()
         })),
@@ -260,14 +289,39 @@ fn queued(root: Value<'_>) -> What {
     }
 }
 
+/// A line of type `system`: where a compaction happened, a command that a person ran, or a note that no model sees.
+fn system(root: Value<'_>) -> What {
+    let kind = root.get("subtype").and_then(Value::as_str).unwrap_or_default();
+    match (&*kind, root.get("content").filter(|content| content.kind() == Kind::String)) {
+        ("compact_boundary", _) => boundary(root),
+        ("local_command", Some(content)) => What::Said(Box::new(Said {
+            field: ContentField::Content,
+            content: (content.start() - root.start(), content.end() - root.start()),
+            ..Said::default()
+        })),
+        (_, content) => {
+            let says = content.and_then(Value::as_str).is_some_and(|content| !content.trim().is_empty());
+            What::System(says.then(|| Box::from(&*kind)))
+        }
+    }
+}
+
 fn boundary(root: Value<'_>) -> What {
-    let segment = root.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
-    let of = |name| segment.and_then(|segment| owned(segment.get(name)));
-    let kept = match (of("headUuid"), of("tailUuid"), of("anchorUuid")) {
-        (Some(head), Some(tail), Some(anchor)) => Some([head, tail, anchor]),
-        _ => None,
+    let metadata = root.get("compactMetadata");
+    let of = |holder: &str| metadata.and_then(|metadata| metadata.get(holder));
+    let each = of("preservedMessages").and_then(|kept| {
+        let uuids: Vec<_> = kept.get("uuids")?.items().filter_map(|uuid| owned(Some(uuid))).collect();
+        Some(Preserved { anchor: owned(kept.get("anchorUuid"))?, messages: Messages::Each(uuids) })
+    });
+    let between = || {
+        let kept = of("preservedSegment")?;
+        let messages = Messages::Between(owned(kept.get("headUuid"))?, owned(kept.get("tailUuid"))?);
+        Some(Preserved { anchor: owned(kept.get("anchorUuid"))?, messages })
     };
-    What::Boundary(Box::new(Boundary { before: owned(root.get("logicalParentUuid")), kept }))
+    What::Boundary(Box::new(Boundary {
+        before: owned(root.get("logicalParentUuid")),
+        kept: each.or_else(between),
+    }))
 }
 
 fn title(root: Value<'_>, field: &str, counts: u8) -> What {

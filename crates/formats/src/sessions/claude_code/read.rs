@@ -13,7 +13,7 @@ use rejoin_view::{Action, Finding, Rule};
 
 use super::{
     FORMAT,
-    lines::{Line, Lines, What},
+    lines::{ContentField, Line, Lines, What},
     tree::{self, Shape},
 };
 use crate::{
@@ -84,7 +84,7 @@ impl<'l> Builder<'l> {
         self.set_aside.extend(spilled);
         self.set_aside.sort_by_key(|item| item.after);
         findings.extend(self.shape.findings.iter().cloned());
-        findings.extend(self.attachments());
+        findings.extend(self.not_shown());
         findings.append(&mut self.disputed);
         Session {
             format: FORMAT,
@@ -100,19 +100,33 @@ impl<'l> Builder<'l> {
         }
     }
 
-    /// What the program put before the model is not in the transcript in the words that the model saw.
-    fn attachments(&self) -> Option<Finding> {
-        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut first = None;
-        for line in self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain) {
-            if let What::Attachment(kind) = &line.what {
+    /// Says which lines hold words that are in no message: attachments, which the model saw in other words, and notes that
+    /// only people saw.
+    fn not_shown(&self) -> impl Iterator<Item = Finding> + '_ {
+        let own = || self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain);
+        let counted = move |kind: fn(&Line) -> Option<&str>, about: &str, why: &str| {
+            let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut first = None;
+            for (line, kind) in own().filter_map(|line| Some((line, kind(line)?))) {
                 *kinds.entry(kind).or_default() += 1;
                 first = first.or(Some(lines::at(line.place)));
             }
+            let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+            let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about(about);
+            Some(finding.because(format!("{}: {why}", named.join(", "))))
+        };
+        fn attachment(line: &Line) -> Option<&str> {
+            if let What::Attachment(kind) = &line.what { Some(kind) } else { None }
         }
-        let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-        let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about("attachment");
-        Some(finding.because(format!("{}: the model saw it in other words", named.join(", "))))
+        fn note(line: &Line) -> Option<&str> {
+            if let What::System(kind) = &line.what { kind.as_deref() } else { None }
+        }
+        [
+            counted(attachment, "attachment", "the model saw it in other words"),
+            counted(note, "system", "people saw it and the model did not"),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The conversation's own id is the session's; a sub-agent's is its own within that.
@@ -276,11 +290,13 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     };
     part.time = root.get("timestamp").and_then(|time| time.as_str()).map(|time| Text::from(&*time));
     let base = 0usize.wrapping_sub(start);
-    if said.queued {
-        let prompt = root.get("attachment").and_then(|attachment| attachment.get("prompt"));
-        if let Some(prompt) = prompt {
-            part.message = reader.content(Role::User, prompt, &line.text, base);
-        }
+    let beside_a_message = match said.field {
+        ContentField::Message => None,
+        ContentField::Prompt => root.get("attachment").and_then(|attachment| attachment.get("prompt")),
+        ContentField::Content => root.get("content"),
+    };
+    if let Some(content) = beside_a_message {
+        part.message = reader.content(Role::User, content, &line.text, base);
         return part;
     }
     let Some(message) = root.get("message") else { return part };

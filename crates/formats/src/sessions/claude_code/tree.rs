@@ -7,13 +7,26 @@
 //!
 //! Lines that are no part of the conversation stand in the chain too: whoever follows one follows the nearest line above
 //! it that is. A link that leads nowhere is replaced by the order of the file. Everything is linear in the number of lines.
+//!
+//! Which leaf the conversation is at, and what a compaction hides, is what Claude Code 2.1.325 was seen to send when it was
+//! given such files (`docs/peers.md`): the last line of the file that nothing follows, notes and attachments included, or
+//! what follows the line that it noted as its place. A compaction hides what stands before it only on that path. So lines
+//! that hang on a message before a compaction undo it, except where the program no longer reads what stands before: in a
+//! file of more than 5 MiB, or where the compaction kept messages as they were.
 
 use std::collections::{HashMap, VecDeque};
 
 use rejoin_record::limits;
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
-use super::lines::{Line, Parent, Said, What};
+use super::lines::{Line, Messages, Parent, Said, What};
+
+/// Of a file with more bytes, Claude Code reads only what stands behind the last compaction.
+const READ_WHOLE_BYTES: usize = 5 * 1024 * 1024;
+
+/// How many lines are looked at above the end of a conversation for its last message: looking on would cost too much in a
+/// file of boundaries only.
+const BOUNDARIES: usize = 16;
 
 /// What became of the lines of a transcript.
 pub(super) struct Shape {
@@ -39,6 +52,8 @@ struct Above {
     broken: Option<usize>,
     /// A sub-agent's progress stands in between.
     through_agent: bool,
+    /// The line that it names stands before a compaction that its program reads nothing before.
+    behind_compaction: bool,
 }
 
 /// Where a line's own link leads.
@@ -66,13 +81,13 @@ struct Tree<'l> {
 /// Finds the path to the last line of the conversation. `None` if nothing was said at all.
 pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     let mut tree = Tree::new(lines);
-    let mut above = tree.above();
-    tree.relink(&mut above);
+    let mut above = tree.above(|line| tree.kept[line]);
+    let unread = tree.relink(&mut above);
     let units = Units::new(&tree, &above);
-    let leaf = tree.leaf(&units, &above)?;
+    let leaf = tree.leaf(&units, &above, &unread)?;
     let path = tree.path(leaf, &mut above);
     let (cut, start) = tree.cut(&path);
-    let compacted = tree.compacted(&path, cut);
+    let compacted = tree.compacted(&path);
     for &line in &path[cut..] {
         tree.report(line, &above[line]);
     }
@@ -133,29 +148,85 @@ impl<'l> Tree<'l> {
         }
     }
 
-    /// The last thing that was said in the conversation itself and that nothing follows; in the file of a sub-agent, the
-    /// last thing at all. A result that came when the model had gone on already is not where the conversation is.
-    fn leaf(&self, units: &Units, above: &[Above]) -> Option<usize> {
+    /// Whether a conversation can be at a line: messages, and what the program notes beside them.
+    fn is_tip(&self, line: usize) -> bool {
+        match &self.lines[line].what {
+            What::Said(_) | What::Boundary(_) => self.kept[line],
+            What::Attachment(_) | What::System(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The last message of the conversation itself: the one at or above the last line that nothing follows. In the file of a
+    /// sub-agent, the last thing that was said at all. A result that came when the model had gone on already is not where
+    /// the conversation is.
+    fn leaf(&self, units: &Units, above: &[Above], unread: &[bool]) -> Option<usize> {
+        let mut parents = self.above(|line| self.is_tip(line));
+        // A boundary only remembers what was before it: nobody goes on with that by writing one.
+        let begins = |line: &Line| {
+            matches!((&line.what, &line.parent), (What::Boundary(_), Parent::Absent | Parent::Root))
+        };
+        for (_, over) in self.lines.iter().zip(&mut parents).filter(|(line, _)| begins(line)) {
+            over.line = None;
+        }
+        let own = |line: &usize| !self.lines[*line].sidechain && self.is_tip(*line);
+        let tips = || (0..self.lines.len()).rev().filter(own);
         // Lines may stand in the file in another order than they follow each other: the last one that follows each.
         let mut follower: Vec<Option<usize>> = vec![None; self.lines.len()];
-        for (line, over) in above.iter().enumerate().filter(|(line, _)| self.said(*line).is_some()) {
-            if let Some(parent) = over.line.filter(|_| !self.lines[line].sidechain) {
-                follower[parent] = Some(line);
-            }
+        for (line, parent) in tips().filter_map(|line| Some((line, parents[line].line?))) {
+            follower[parent].get_or_insert(line);
         }
+        // The message at or above a line. Boundaries may stand in between, but hardly ever more than one.
+        let message = |line: usize| {
+            let mut upwards = std::iter::successors(Some(line), |line| above[*line].line).take(BOUNDARIES);
+            upwards.find(|line| self.said(*line).is_some())
+        };
+        let usable = |line: &usize| message(*line).is_some_and(|line| !units.is_late(line));
+        let descends = self.descendants_of_tip(&parents, unread);
+        let here = |line: &usize| descends.as_ref().is_none_or(|descends| descends[*line]);
         let said = || (0..self.lines.len()).rev().filter(|line| self.said(*line).is_some());
-        let own = || said().filter(|line| !self.lines[*line].sidechain);
-        let last =
-            own().find(|line| !units.is_late(*line)).or_else(|| own().next()).or_else(|| said().next())?;
+        let Some(last) = tips().filter(here).find(usable).or_else(|| tips().find(usable)) else {
+            return said().find(|line| !self.lines[*line].sidechain).or_else(|| said().next());
+        };
         let mut leaf = last;
         for _ in 0..self.lines.len() {
-            match follower[leaf].filter(|next| !units.is_late(*next)) {
+            match follower[leaf].filter(usable) {
                 Some(next) => leaf = next,
-                None => return Some(leaf),
+                None => return message(leaf),
             }
         }
         // They follow each other in a circle.
-        Some(last)
+        message(last)
+    }
+
+    /// The lines that follow the one that the program noted last as its place in the conversation, and that one itself.
+    /// `None` if it noted none that can be found.
+    fn descendants_of_tip(&self, parents: &[Above], unread: &[bool]) -> Option<Vec<bool>> {
+        let noted = self.lines.iter().rev().find_map(|line| match &line.what {
+            What::Tip(uuid) => Some(uuid),
+            _ => None,
+        })?;
+        let tip = self.by_uuid.get(&**noted).copied().filter(|line| !unread[*line] && self.is_tip(*line))?;
+        let mut known: Vec<Option<bool>> = vec![None; self.lines.len()];
+        known[tip] = Some(true);
+        let mut trail = Vec::new();
+        for line in 0..self.lines.len() {
+            let mut here = line;
+            let answer = loop {
+                if let Some(answer) = known[here] {
+                    break answer;
+                }
+                // Whoever comes by here again goes in a circle.
+                known[here] = Some(false);
+                trail.push(here);
+                match parents[here].line {
+                    Some(parent) => here = parent,
+                    None => break false,
+                }
+            };
+            trail.drain(..).for_each(|line| known[line] = Some(answer));
+        }
+        Some(known.into_iter().map(|answer| answer == Some(true)).collect())
     }
 
     fn link(&self, index: usize) -> Link {
@@ -176,8 +247,8 @@ impl<'l> Tree<'l> {
         }
     }
 
-    /// What stands above each line of the conversation.
-    fn above(&self) -> Vec<Above> {
+    /// What stands above each line: the nearest line that counts.
+    fn above(&self, counts: impl Fn(usize) -> bool) -> Vec<Above> {
         let mut above: Vec<Option<Above>> = vec![None; self.lines.len()];
         let mut under_way = vec![false; self.lines.len()];
         let mut trail = Vec::new();
@@ -189,12 +260,12 @@ impl<'l> Tree<'l> {
                     break known;
                 }
                 under_way[here] = true;
-                let broken = Above { line: self.before[here], broken: Some(here), through_agent: false };
+                let broken = Above { line: self.before[here], broken: Some(here), ..Above::default() };
                 let found = match self.link(here) {
                     Link::Nowhere => Above::default(),
                     Link::Before => Above { broken: None, ..broken },
                     Link::Lost => broken,
-                    Link::To(target) if self.kept[target] => Above { line: Some(target), ..Above::default() },
+                    Link::To(target) if counts(target) => Above { line: Some(target), ..Above::default() },
                     Link::To(target) if under_way[target] && above[target].is_none() => broken,
                     Link::To(target) => {
                         trail.push(here);
@@ -221,35 +292,101 @@ impl<'l> Tree<'l> {
     fn not_on_progress(&self, index: usize, found: Above) -> Above {
         let earlier = self.before[index].is_some() && found.line < self.before[index];
         if self.kept[index] && found.through_agent && earlier && !self.lines[index].sidechain {
-            return Above { line: self.before[index], broken: Some(index), through_agent: true };
+            let line = self.before[index];
+            return Above { line, broken: Some(index), through_agent: true, behind_compaction: false };
         }
         found
     }
 
-    /// Messages that the last compaction kept follow its summary, and what followed the summary follows them.
-    fn relink(&self, above: &mut [Above]) {
-        let boundary = self.lines.iter().enumerate().rev().find_map(|(index, line)| match &line.what {
-            What::Boundary(boundary) if self.kept[index] && !line.sidechain => Some(boundary),
+    /// Puts the messages that the last compaction kept behind its summary, and finds what its program does not read any
+    /// more: such lines are marked in what is returned.
+    fn relink(&self, above: &mut [Above]) -> Vec<bool> {
+        let mut unread = vec![false; above.len()];
+        let last = self.lines.iter().enumerate().rev().find_map(|(index, line)| match &line.what {
+            What::Boundary(boundary) if self.kept[index] && !line.sidechain => Some((index, boundary)),
             _ => None,
         });
-        let Some([head, tail, anchor]) = boundary.and_then(|boundary| boundary.kept.as_ref()) else { return };
-        let of = |uuid: &str| self.by_uuid.get(uuid).copied().filter(|line| self.kept[*line]);
-        let (Some(head), Some(tail), Some(anchor)) = (of(head), of(tail), of(anchor)) else { return };
-        let mut inside = vec![false; above.len()];
-        let mut here = Some(tail);
-        while let Some(line) = here.filter(|line| !inside[*line]) {
-            inside[line] = true;
-            here = if line == head { None } else { above[line].line };
+        let Some((at, boundary)) = last else { return unread };
+        let wants = boundary.kept.as_ref().filter(|kept| match &kept.messages {
+            Messages::Each(uuids) => !uuids.is_empty(),
+            Messages::Between(..) => true,
+        });
+        let tail = match wants {
+            Some(kept) => {
+                let Some((inside, tail)) = self.keep(&kept.anchor, &kept.messages, above) else {
+                    return unread;
+                };
+                (0..at).for_each(|line| unread[line] = !inside[line]);
+                Some(tail)
+            }
+            None if self.bytes() > READ_WHOLE_BYTES => {
+                (0..at).for_each(|line| unread[line] = true);
+                None
+            }
+            None => return unread,
+        };
+        for line in at + 1..above.len() {
+            let leads_there = above[line].line.is_some_and(|parent| unread[parent]);
+            if leads_there && !self.lines[line].sidechain {
+                above[line] = Above {
+                    line: tail.or(self.before[line]),
+                    broken: Some(line),
+                    behind_compaction: true,
+                    ..Above::default()
+                };
+            }
         }
-        if !inside[head] || inside[anchor] {
-            return;
+        unread
+    }
+
+    /// Hangs the messages that a compaction kept on its anchor, and what followed the anchor on the last of them. `None` if
+    /// one of them is missing: then nothing is changed.
+    fn keep(&self, anchor: &str, messages: &Messages, above: &mut [Above]) -> Option<(Vec<bool>, usize)> {
+        let of = |uuid: &str| self.by_uuid.get(uuid).copied().filter(|line| self.kept[*line]);
+        let anchor = of(anchor)?;
+        let mut inside = vec![false; above.len()];
+        let chain: Vec<usize> = match messages {
+            Messages::Each(uuids) => {
+                let known: Option<Vec<usize>> =
+                    uuids.iter().map(|uuid| self.by_uuid.get(&**uuid).copied()).collect();
+                known?.into_iter().filter(|line| self.kept[*line]).collect()
+            }
+            Messages::Between(head, tail) => {
+                let (head, tail) = (of(head)?, of(tail)?);
+                let (mut chain, mut here) = (Vec::new(), Some(tail));
+                while let Some(line) = here.filter(|line| !inside[*line]) {
+                    inside[line] = true;
+                    chain.push(line);
+                    here = if line == head { None } else { above[line].line };
+                }
+                if !inside[head] {
+                    return None;
+                }
+                chain.reverse();
+                chain
+            }
+        };
+        chain.iter().for_each(|line| inside[*line] = true);
+        let tail = *chain.last()?;
+        if inside[anchor] {
+            return None;
         }
         for line in 0..above.len() {
             if above[line].line == Some(anchor) && !inside[line] {
                 above[line].line = Some(tail);
             }
         }
-        above[head] = Above { line: Some(anchor), ..Above::default() };
+        let mut over = anchor;
+        for line in chain {
+            above[line] = Above { line: Some(over), ..Above::default() };
+            over = line;
+        }
+        Some((inside, tail))
+    }
+
+    /// How many bytes the file has, up to its last line.
+    fn bytes(&self) -> usize {
+        self.lines.last().map_or(0, |line| line.place.offset + line.text.len() + 1)
     }
 
     /// The lines of the conversation from its beginning to the leaf.
@@ -265,7 +402,7 @@ impl<'l> Tree<'l> {
             if above[line].line.is_some_and(|parent| seen[parent]) {
                 // In a circle, or where a compaction kept messages: on with what stands before all of it.
                 let line_before = self.before[earliest].filter(|before| !seen[*before]);
-                above[line] = Above { line: line_before, broken: Some(line), through_agent: false };
+                above[line] = Above { line: line_before, broken: Some(line), ..Above::default() };
             }
             next = above[line].line;
         }
@@ -276,23 +413,13 @@ impl<'l> Tree<'l> {
     /// How much of the path a compaction hides, and the line that the visible part begins at.
     fn cut(&self, path: &[usize]) -> (usize, Option<usize>) {
         let boundary = |line: &usize| matches!(self.lines[*line].what, What::Boundary(_));
-        if let Some(at) = path.iter().rposition(boundary) {
-            return (at + 1, Some(path[at]));
-        }
-        // Older versions wrote no boundary: the summary itself is one.
-        let summary = path.iter().rposition(|line| self.said(*line).is_some_and(|said| said.summary));
-        summary.map_or((0, None), |at| (at, path[at].checked_sub(1)))
+        path.iter().rposition(boundary).map_or((0, None), |at| (at + 1, Some(path[at])))
     }
 
     /// The lines at which everything before was replaced.
-    fn compacted(&self, path: &[usize], cut: usize) -> Vec<usize> {
-        let boundaries = path.iter().filter(|line| matches!(self.lines[**line].what, What::Boundary(_)));
-        let mut all: Vec<usize> = boundaries.copied().collect();
-        if all.is_empty() {
-            let first = path.get(cut).filter(|line| self.said(**line).is_some_and(|said| said.summary));
-            all.extend(first);
-        }
-        all
+    fn compacted(&self, path: &[usize]) -> Vec<usize> {
+        let boundary = |line: &&usize| matches!(self.lines[**line].what, What::Boundary(_));
+        path.iter().filter(boundary).copied().collect()
     }
 
     /// Says what link of the path could not be followed.
@@ -308,6 +435,11 @@ impl<'l> Tree<'l> {
         self.findings.push(match above.line.and_then(|line| self.lines[line].place.line) {
             _ if above.through_agent && broken == index => {
                 finding.because("it hangs on what a sub-agent did; it goes on from the message before it")
+            }
+            Some(number) if above.behind_compaction => {
+                let why = "it hangs on a line that Claude Code no longer reads after a compaction";
+                let finding = finding.because(format!("{why}; it goes on from line {number}"));
+                Finding { severity: Severity::Note, ..finding }
             }
             Some(number) => finding.because(format!("it goes on from line {number}")),
             // Nothing stands before it here: the file begins in the middle of a conversation, and nothing was guessed.

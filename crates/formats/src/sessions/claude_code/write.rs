@@ -4,7 +4,10 @@
 //! The file is a session of its own: its ids derive from the conversation, so the file that was read can stay. Ids, times
 //! and folders come from the source or from the caller, never from here.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use rejoin_record::{
     EntryId, Message, Timestamp,
@@ -16,7 +19,7 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::
 use super::{FORMAT, lines::is_true};
 use crate::{
     convert::Target,
-    session::Session,
+    session::{Session, instant},
     sessions::writing::{Writing, Written},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -25,6 +28,8 @@ use crate::{
 const VERSION: &str = "2.1.0";
 /// Stands for a model that nobody knows.
 const UNKNOWN_MODEL: &str = "<unknown>";
+/// What a response cost that nobody counted.
+const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
 /// What marks a block for a cache.
 const MARK: &str = "\"cache_control\"";
 /// Marks what the program said in a person's place.
@@ -44,6 +49,13 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     findings.retain(|finding| !matches!(finding.rule, Rule::StubTools | Rule::ThinkingOff));
     findings.extend(left_out_fields(session, body));
     let mut transcript = Transcript::new(session, writing);
+    transcript.ids = misleading_ids(&messages);
+    for (id, other) in &transcript.ids {
+        let finding = Finding::new(Rule::IllegalId, Position::default(), Action::Renamed).about(id.as_str());
+        findings.push(
+            finding.because(format!("Claude Code takes it for a part of another call: it is {other} there")),
+        );
+    }
     if let Some(system) = body.given("system").filter(|system| !system.is_str("")) {
         transcript.system(system);
     }
@@ -129,13 +141,16 @@ fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Ve
 /// A transcript as it is written.
 struct Transcript<'w> {
     session: &'w Session,
-    writing: &'w Writing<'w>,
     text: String,
     /// The id of the session that the file is.
     id: String,
     folder: String,
     version: String,
     model: String,
+    /// Call ids that are spelled in another way, and how.
+    ids: BTreeMap<String, String>,
+    /// The time of the next line.
+    now: Timestamp,
     /// The last line.
     parent: Option<String>,
     responses: usize,
@@ -150,16 +165,21 @@ struct Outgoing<'o> {
 }
 
 impl<'w> Transcript<'w> {
-    fn new(session: &'w Session, writing: &'w Writing<'w>) -> Self {
+    fn new(session: &'w Session, writing: &Writing<'_>) -> Self {
         let first = |name: &str| session.messages.iter().find_map(|message| source_field(message, &[name]));
         Self {
             session,
-            writing,
             text: String::new(),
             id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
             folder: session.directory().unwrap_or_else(|| writing.directory.to_owned()),
             version: first("version").unwrap_or_else(|| VERSION.to_owned()),
             model: session.context.model().unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
+            ids: BTreeMap::new(),
+            now: session
+                .details
+                .iter()
+                .find_map(|detail| instant(detail.time.as_ref()?))
+                .unwrap_or(writing.now),
             parent: None,
             responses: 0,
         }
@@ -190,24 +210,25 @@ impl<'w> Transcript<'w> {
         if message.get("role").is_some_and(|role| role.is_str("assistant")) {
             let model = native.and_then(|native| source_field(native, &["message", "model"]));
             let model = model.unwrap_or_else(|| self.model.clone());
-            return self.response(content, &model, &time);
+            let usage = native.and_then(|native| usage_of(native)).unwrap_or_else(|| NO_USAGE.to_owned());
+            return self.response(content, &model, &usage, &time);
         }
         let mut marks = native.map(|native| marks_of(native)).unwrap_or_default();
         if self.parent.is_some() {
             // A summary counts for what comes after it, and hides what stands before it.
             marks.retain(|mark| *mark == META);
         }
-        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content));
+        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content, &self.ids));
         self.line(&Outgoing { kind: "user", message: &message, marks: &marks, time });
     }
 
     /// What a model said: a line for each block, all of one response.
-    fn response(&mut self, content: Value<'_>, model: &str, time: &str) {
+    fn response(&mut self, content: Value<'_>, model: &str, usage: &str, time: &str) {
         self.responses += 1;
         let id = format!("msg_{}", short_name(&format!("{} {}", self.id, self.responses), 24));
         let blocks: Vec<Cow<'_, str>> = match content.as_str() {
             Some(text) => vec![render::text_block(&text).into()],
-            None => content.items().map(plain_block).collect(),
+            None => content.items().map(|block| plain_block(block, &self.ids)).collect(),
         };
         for block in blocks {
             let mut message = String::from("{\"id\":");
@@ -216,8 +237,9 @@ impl<'w> Transcript<'w> {
             write::string(&mut message, model);
             message.push_str(",\"content\":[");
             message.push_str(&block);
-            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,");
-            message.push_str("\"usage\":{\"input_tokens\":0,\"output_tokens\":0}}");
+            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
+            message.push_str(usage);
+            message.push('}');
             let time = time.to_owned();
             self.line(&Outgoing { kind: "assistant", message: &message, marks: &[], time });
         }
@@ -264,12 +286,13 @@ impl<'w> Transcript<'w> {
         self.text.push_str("}\n");
     }
 
-    /// When it was said, if the source tells in a way that can be read.
-    fn time(&self, source: Option<usize>) -> String {
+    /// When it was said, if the source tells in a way that can be read; otherwise when the line before was. It never goes
+    /// back.
+    fn time(&mut self, source: Option<usize>) -> String {
         let detail = source.and_then(|index| self.session.details.get(index));
-        let given = detail.and_then(|detail| detail.time.as_ref());
-        let time = given.and_then(|time| time.parse::<Timestamp>().ok()).unwrap_or(self.writing.now);
-        format!("{time:.3}")
+        let time = detail.and_then(|detail| instant(detail.time.as_ref()?));
+        self.now = time.map_or(self.now, |time| time.max(self.now));
+        format!("{:.3}", self.now)
     }
 }
 
@@ -279,6 +302,16 @@ fn source_field(message: &Message, names: &[&str]) -> Option<String> {
         let value = names.iter().try_fold(root, |value, name| value.get(name))?;
         value.as_str().filter(|text| !text.is_empty()).map(Cow::into_owned)
     })
+}
+
+/// What a response cost, as its last line says: that one has the final counts.
+fn usage_of(message: &Message) -> Option<String> {
+    let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
+    let raw = native.raw.as_str();
+    let last = native.items.last().map_or(Some(raw), |item| item.span.of(raw))?;
+    let doc = Doc::parse(last).ok()?;
+    let usage = doc.root()?.get("message")?.get("usage").filter(|usage| usage.kind() == Kind::Object)?;
+    Some(one_line(usage.raw()).into_owned())
 }
 
 fn marks_of(message: &Message) -> Vec<&'static str> {
@@ -295,31 +328,53 @@ fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option
     look(doc.root().filter(|root| root.kind() == Kind::Object)?)
 }
 
+/// Calls whose id is another one's with a number behind it, such as `call_1_2` beside `call_1`, and an id for each that is
+/// not: Claude Code throws the results of such calls away.
+fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
+    let blocks = messages.iter().filter_map(|message| message.get("content")).flat_map(Value::items);
+    let calls = blocks.filter(|block| block.get("type").is_some_and(|kind| kind.is_str("tool_use")));
+    let ids: HashSet<String> =
+        calls.filter_map(|call| Some(call.get("id")?.as_str()?.into_owned())).collect();
+    let misleading = ids.iter().filter_map(|id| {
+        let (base, number) = id.rsplit_once('_')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number && ids.contains(base)).then_some((id, base, number))
+    });
+    let unused = |base: &str, number: &str| {
+        let mut dashes = (1..).map(|count| format!("{base}{}{number}", "-".repeat(count)));
+        dashes.find(|id| !ids.contains(id)).expect("BUG: there are endlessly many")
+    };
+    misleading.map(|(id, base, number)| (id.clone(), unused(base, number))).collect()
+}
+
 /// A content as a line holds it: our own spelling around blocks that keep theirs, so that writing it again changes nothing.
-fn plain_content(content: Value<'_>) -> String {
+fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
         return render::literal(&text);
     }
-    let blocks: Vec<Cow<'_, str>> = content.items().map(plain_block).collect();
+    let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
     let mut out = String::new();
     render::array(&mut out, blocks.iter().map(|block| &**block));
     out
 }
 
 /// A block on one line and without marks for a cache, on it and on what stands inside a result.
-fn plain_block(block: Value<'_>) -> Cow<'_, str> {
-    if block.kind() != Kind::Object || !block.raw().contains(MARK) {
+fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, str> {
+    let other_id = ["id", "tool_use_id"].iter().find_map(|name| ids.get(&*block.get(name)?.as_str()?));
+    if block.kind() != Kind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
         return one_line(block.raw());
     }
     let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
     let mut out = String::from("{");
     for (key, value) in block.fields().filter(|(key, _)| !key.is_str("cache_control")) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
-        if result && key.is_str("content") && value.kind() == Kind::Array {
-            let inside: Vec<String> = value.items().map(without_mark).collect();
-            render::array(&mut out, inside.iter().map(String::as_str));
-        } else {
-            out.push_str(&one_line(value.raw()));
+        match other_id {
+            Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
+            _ if result && key.is_str("content") && value.kind() == Kind::Array => {
+                let inside: Vec<String> = value.items().map(without_mark).collect();
+                render::array(&mut out, inside.iter().map(String::as_str));
+            }
+            _ => out.push_str(&one_line(value.raw())),
         }
     }
     out.push('}');

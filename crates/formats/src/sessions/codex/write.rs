@@ -3,16 +3,19 @@
 //! The items are those of a Responses request: sound by construction. Codex drops whole lines that it does not understand,
 //! so everything is put in the form that it does.
 
+use std::collections::{HashSet, VecDeque};
+
 use rejoin_record::{
     Text, Timestamp,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
+use super::origins::origins;
 use crate::{
     convert::Target,
-    responses::Call,
-    session::{Session, instant},
+    responses::{Call, is_put_there, is_said_by_a_person},
+    session::{Aside, Session, instant},
     sessions::writing::{Writing, Written, uuid},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -34,6 +37,13 @@ const PASSED_ON: &[&str] = &[
     "tool_search_output",
 ];
 
+/// Events of a source rollout that are not carried over: those that are written for the items themselves, and those about
+/// what is not in the copy. The others say where turns begin and end, what ran, and how full the context was, by which Codex
+/// decides when to compact.
+const NOT_CARRIED: &[&str] =
+    &["user_message", "agent_message", "thread_name_updated", "thread_rolled_back", "context_compacted"];
+const TOKEN_COUNT: &str = "token_count";
+
 /// Writes the view of a session as a rollout.
 ///
 /// # Errors
@@ -43,19 +53,31 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
-    let mut rollout =
-        Rollout { out: String::new(), now: last_time(session, writing.now), findings: encoded.findings };
+    let items: Vec<Value<'_>> =
+        body.and_then(|body| body.get("input")).into_iter().flat_map(Value::items).collect();
+    let origins = origins(view, &encoded.findings, &items);
+    let mut rollout = Rollout {
+        out: String::new(),
+        now: first_time(session).unwrap_or(writing.now),
+        findings: encoded.findings,
+        events: carried_events(session, writing),
+    };
     rollout.meta(session, body, writing);
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
     if let Some(model) = model.filter(|_| session.context.dialect == Some(Dialect::OpenAiResponses)) {
         rollout.turn_context(session, &model, writing);
     }
-    match body.and_then(|body| body.get("input")) {
-        Some(text) if text.kind() == Kind::String => {
-            rollout.message("user", &[input_text(&text.as_str().unwrap_or_default())])
-        }
-        list => list.into_iter().flat_map(Value::items).for_each(|item| rollout.item(item)),
+    if let Some(text) = body.and_then(|body| body.get("input")?.as_str()) {
+        rollout.message("user", &[input_text(&text)]);
     }
+    let shown = shown_as_said(session, &items, &origins);
+    for ((item, origin), shown) in items.into_iter().zip(origins).zip(shown) {
+        if let Some(origin) = origin {
+            rollout.reach(session, origin);
+        }
+        rollout.item(item, shown);
+    }
+    rollout.reach(session, usize::MAX);
     if let Some(title) = session.title() {
         rollout.event(&format!(
             "{{\"type\":\"thread_name_updated\",\"thread_name\":{}}}",
@@ -65,34 +87,95 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     Ok(Written { text: rollout.out, findings: rollout.findings })
 }
 
-/// The time of the last thing that was said, where the source knows it: the same file every time.
-fn last_time(session: &Session, now: Timestamp) -> String {
-    let known = session.details.iter().rev().filter_map(|detail| instant(detail.time.as_ref()?));
-    rfc3339(known.into_iter().next().unwrap_or(now))
+/// The first time that the source knows: that of its first line, if it is a rollout, or of its first message.
+fn first_time(session: &Session) -> Option<Timestamp> {
+    let line = source_meta(session);
+    let doc = line.as_ref().and_then(|line| Doc::parse(line).ok());
+    let began =
+        doc.as_ref().and_then(|doc| instant(&doc.root()?.get("payload")?.given("timestamp")?.as_str()?));
+    began.or_else(|| session.details.iter().find_map(|detail| instant(detail.time.as_ref()?)))
+}
+
+/// Events of a source that is itself a rollout, with the number of messages that stand before each.
+fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, Text)> {
+    // Another model has another context, and other tokens.
+    if writing.model.is_some_and(|model| session.context.model().is_some_and(|own| own != model)) {
+        return VecDeque::new();
+    }
+    let compacted = session.set_aside.iter().rposition(|item| matches!(item.what, Aside::Compacted { .. }));
+    let since = &session.set_aside[compacted.map_or(0, |at| at + 1)..];
+    // Turns that were taken back have no messages any more.
+    let taken_back = since.iter().any(|item| matches!(item.what, Aside::Hidden(..)));
+    let carried = |line: &Text| {
+        let doc = Doc::parse(line).ok()?;
+        let root = doc.root().filter(|root| root.get("type").is_some_and(|kind| kind.is_str("event_msg")))?;
+        let payload = root.get("payload")?;
+        let kind = payload.get("type")?.as_str()?;
+        let wanted = if taken_back { kind == TOKEN_COUNT } else { !NOT_CARRIED.contains(&&*kind) };
+        wanted.then(|| Text::new(payload.raw()))
+    };
+    since.iter().filter_map(|item| Some((item.after, carried(item.raw()?)?))).collect()
+}
+
+/// Which items are shown as words of a person. Codex lists a session under the first of them, and each begins a turn: what
+/// an agent put there is none. At least one is shown, for a session without any is not listed.
+fn shown_as_said(session: &Session, items: &[Value<'_>], origins: &[Option<usize>]) -> Vec<bool> {
+    let is_user = |item: &Value<'_>| item.get("role").is_some_and(|role| role.is_str("user"));
+    // A rollout says itself what people said.
+    let own: HashSet<String> =
+        session.set_aside.iter().filter_map(|item| said_by_event(item.raw()?)).collect();
+    let said = |origin: Option<usize>, item: &Value<'_>| {
+        let message = session.messages.get(origin?)?;
+        Some(if own.is_empty() { is_said_by_a_person(message) } else { own.contains(words(*item).trim()) })
+    };
+    let mut shown: Vec<bool> = items
+        .iter()
+        .zip(origins)
+        .map(|(item, origin)| is_user(item) && said(*origin, item).unwrap_or(false))
+        .collect();
+    if !shown.contains(&true) {
+        let put_there = |item: &Value<'_>| is_put_there(&words(*item));
+        let users = || items.iter().enumerate().filter(|(_, item)| is_user(item));
+        let best = users().find(|(_, item)| !put_there(item)).or_else(|| users().next());
+        best.into_iter().for_each(|(place, _)| shown[place] = true);
+    }
+    shown
+}
+
+/// What a person said, as an event of a rollout has it.
+fn said_by_event(line: &str) -> Option<String> {
+    let doc = Doc::parse(line).ok().filter(|_| line.contains("user_message"))?;
+    let root = doc.root().filter(|root| root.get("type").is_some_and(|kind| kind.is_str("event_msg")))?;
+    let payload = root.get("payload")?;
+    payload.get("type").filter(|kind| kind.is_str("user_message"))?;
+    Some(payload.get("message")?.as_str()?.trim().to_owned())
+}
+
+/// The text of a message's item.
+fn words(item: Value<'_>) -> String {
+    let content = item.get("content");
+    let texts = content.into_iter().flat_map(Value::items).filter_map(|part| part.get("text")?.as_str());
+    content.and_then(Value::as_str).into_iter().chain(texts).collect::<Vec<_>>().join("\n")
 }
 
 /// Milliseconds, as Codex writes them.
 fn rfc3339(time: Timestamp) -> String {
-    let text = time.to_string();
-    match text.split_once('.') {
-        Some((head, tail)) => {
-            let digits: String = tail.chars().take_while(char::is_ascii_digit).take(3).collect();
-            format!("{head}.{digits}Z")
-        }
-        None => text,
-    }
+    format!("{time:.3}")
 }
 
 struct Rollout {
     out: String,
-    now: String,
+    /// The time of the next line: it never goes back.
+    now: Timestamp,
     findings: Vec<Finding>,
+    /// Events that are still to come, each with the number of source messages before it.
+    events: VecDeque<(usize, Text)>,
 }
 
 impl Rollout {
     fn line(&mut self, kind: &str, payload: &str, metadata: Option<&str>) {
         self.out.push_str("{\"timestamp\":");
-        write::string(&mut self.out, &self.now);
+        write::string(&mut self.out, &rfc3339(self.now));
         write::key(&mut self.out, "type");
         write::string(&mut self.out, kind);
         write::key(&mut self.out, "payload");
@@ -102,6 +185,15 @@ impl Rollout {
             self.out.push_str(metadata);
         }
         self.out.push_str("}\n");
+    }
+
+    /// Goes on to a message of the source: writes the events that stand before it, and takes its time.
+    fn reach(&mut self, session: &Session, message: usize) {
+        while let Some((_, event)) = self.events.pop_front_if(|(before, _)| *before <= message) {
+            self.event(&event);
+        }
+        let time = session.details.get(message).and_then(|detail| instant(detail.time.as_ref()?));
+        self.now = time.map_or(self.now, |time| time.max(self.now));
     }
 
     fn event(&mut self, payload: &str) {
@@ -119,14 +211,18 @@ impl Rollout {
         for (name, value) in [
             ("id", id.as_str()),
             ("session_id", id.as_str()),
-            ("timestamp", self.now.as_str()),
+            ("timestamp", &*rfc3339(self.now)),
             ("cwd", session.directory().as_deref().unwrap_or(writing.directory)),
             ("originator", "rejoin"),
             ("cli_version", own("cli_version").as_deref().unwrap_or(VERSION)),
-            ("model_provider", own("model_provider").as_deref().unwrap_or("openai")),
         ] {
             write::key(&mut out, name);
             write::string(&mut out, value);
+        }
+        // Codex neither lists nor resumes a session that names another provider than the one it is set to.
+        if let Some(provider) = own("model_provider") {
+            write::key(&mut out, "model_provider");
+            write::string(&mut out, &provider);
         }
         let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
         if let Some(text) = instructions.filter(|text| !text.is_empty()) {
@@ -156,10 +252,10 @@ impl Rollout {
         self.line("turn_context", &payload, None);
     }
 
-    fn item(&mut self, item: Value<'_>) {
+    fn item(&mut self, item: Value<'_>, shown: bool) {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
         match &*kind {
-            "message" | "" => self.message_item(item),
+            "message" | "" => self.message_item(item, shown),
             "reasoning" => self.response_item(&reasoning(item), None),
             "function_call" | "custom_tool_call" | "local_shell_call" => self.response_item(item.raw(), None),
             // Codex passes on some of what is not its own.
@@ -181,24 +277,24 @@ impl Rollout {
         self.line("response_item", item, metadata);
     }
 
-    /// A message, and the event that shows it.
-    fn message_item(&mut self, item: Value<'_>) {
+    /// A message, and the event that shows it, where it is a person's or a model's.
+    fn message_item(&mut self, item: Value<'_>, shown: bool) {
         let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
         let content = item.get("content");
         let answer = role == "assistant";
         let mut parts: Vec<String> = Vec::new();
-        let mut said: Vec<String> = Vec::new();
+        let mut texts: Vec<String> = Vec::new();
         let words = |text: &str| if answer { output_text(text) } else { input_text(text) };
         if let Some(text) = content.and_then(Value::as_str) {
             parts.push(words(&text));
-            said.push(text.into_owned());
+            texts.push(text.into_owned());
         }
         for part in content.into_iter().flat_map(Value::items) {
             let field = |name| part.get(name).and_then(Value::as_str);
             match (field("type").as_deref(), field("text").or_else(|| field("refusal"))) {
                 (Some("input_text" | "output_text" | "refusal" | "text"), Some(text)) => {
                     parts.push(words(&text));
-                    said.push(text.into_owned());
+                    texts.push(text.into_owned());
                 }
                 (Some("input_image"), _)
                     if field("image_url").is_some_and(|url| url.starts_with("data:")) =>
@@ -211,7 +307,7 @@ impl Rollout {
         }
         // Instructions have one name here.
         let role = if role == "system" { "developer" } else { &*role };
-        let said = said.join("\n");
+        let said = texts.join("\n");
         if answer {
             self.event(&format!("{{\"type\":\"agent_message\",\"message\":{}}}", render::literal(&said)));
         }
@@ -225,7 +321,11 @@ impl Rollout {
         render::array(&mut payload, parts.iter().map(String::as_str));
         payload.push('}');
         self.response_item(&payload, None);
-        if role == "user" {
+        if role == "user" && shown {
+            // What an agent put before the words of a person is sent, but was not said.
+            let own: Vec<&str> =
+                texts.iter().map(String::as_str).filter(|text| !is_put_there(text)).collect();
+            let said = if own.is_empty() { said } else { own.join("\n") };
             self.event(&format!("{{\"type\":\"user_message\",\"message\":{}}}", render::literal(&said)));
         }
     }
@@ -252,7 +352,7 @@ impl Rollout {
         payload.push('}');
         let doc = Doc::parse(&payload);
         if let Some(item) = doc.as_ref().ok().and_then(Doc::root) {
-            self.message_item(item);
+            self.message_item(item, true);
         }
     }
 
@@ -291,12 +391,12 @@ impl Rollout {
 
 /// The first line of a source that is itself a rollout.
 fn source_meta(session: &Session) -> Option<Text> {
-    session
-        .set_aside
-        .iter()
-        .filter_map(|item| item.raw())
-        .find(|line| line.contains("\"session_meta\""))
-        .cloned()
+    let is_meta = |line: &&Text| {
+        let doc = Doc::parse(line).ok().filter(|_| line.contains("\"session_meta\""));
+        let root = doc.as_ref().and_then(Doc::root);
+        root.and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("session_meta"))
+    };
+    session.set_aside.iter().filter_map(|item| item.raw()).find(is_meta).cloned()
 }
 
 /// Reasoning as Codex reads it: with a summary, even an empty one.

@@ -1,0 +1,137 @@
+//! `rejoin convert --install`: a session file where its agent finds it, and the command that resumes it.
+
+use std::{borrow::Cow, env, path::PathBuf};
+
+use rejoin::{
+    Choice, ConvertError, Converted, OnBroken, Session,
+    engine::{Clock as _, SystemClock},
+    record::{
+        ConversationId,
+        json::{Doc, write},
+    },
+};
+
+use super::convert;
+use crate::{
+    args::Destination,
+    failure::Failure,
+    home,
+    output::{self, harmless},
+    places::{AGENTS, Agent, NewSession},
+};
+
+/// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
+const ATTEMPTS: usize = 1000;
+
+/// A session file, and where it belongs.
+pub struct Installation {
+    /// What was made, and what was found on the way.
+    pub converted: Converted,
+    agent: &'static Agent,
+    new: NewSession,
+}
+
+impl Installation {
+    /// Makes a session file for an agent, under an id that the agent does not know yet.
+    pub fn make(
+        session: &Session,
+        to: Destination,
+        model: Option<&str>,
+        on_broken: OnBroken,
+    ) -> Result<Result<Self, ConvertError>, Failure> {
+        let agent = agent(to)?;
+        for attempt in 0..ATTEMPTS {
+            let session = renamed(session, attempt);
+            let converted = match convert::make(&session, to, Choice { model, max_tokens: None }, on_broken) {
+                Ok(converted) => converted,
+                Err(error) => return Ok(Err(error)),
+            };
+            let new = described(&converted.body, &session);
+            if !agent.has(&new.id) {
+                return Ok(Ok(Self { converted, agent, new }));
+            }
+        }
+        let what = format!("{} has {ATTEMPTS} copies of this conversation already", agent.name);
+        Err(Failure::Usage { what, hint: None })
+    }
+
+    /// Puts it there and says how it is resumed.
+    pub fn put(self, json: bool) -> Result<(), Failure> {
+        let Self { converted, agent, new } = self;
+        let home = agent.home().ok_or_else(|| Failure::Usage {
+            what: format!("the folder of {} is not known, since there is no home folder", agent.name),
+            hint: None,
+        })?;
+        let (place, command) = (agent.installs)(&new);
+        let path = home.join(place);
+        if !home.exists() {
+            let home = home.display();
+            output::talk(&format!("{} was not used here before: {home} is made now", agent.name));
+        }
+        let shown = path.display().to_string();
+        home::create(&path, converted.body.as_bytes())
+            .map_err(|why| Failure::Unwritable { path: shown.clone(), why })?;
+        output::talk(&format!("wrote {}", harmless(&shown)));
+        if !json {
+            return output::data(&harmless(&command));
+        }
+        let mut out = String::from("{");
+        let directory = new.directory.to_string_lossy();
+        for (name, value) in [
+            ("agent", agent.name),
+            ("format", agent.format),
+            ("id", &new.id),
+            ("path", &shown),
+            ("directory", &directory),
+            ("command", &command),
+        ] {
+            write::key(&mut out, name);
+            write::string(&mut out, value);
+        }
+        out.push('}');
+        output::raw_data(&out)
+    }
+}
+
+/// The agent whose format is written.
+fn agent(to: Destination) -> Result<&'static Agent, Failure> {
+    let name = match to {
+        Destination::Format(format) => format.name,
+        Destination::Dialect(dialect) => dialect.name(),
+    };
+    AGENTS.iter().find(|agent| agent.format == name).ok_or_else(|| {
+        let formats: Vec<String> = AGENTS.iter().map(|agent| format!("`--to {}`", agent.format)).collect();
+        Failure::Usage {
+            what: format!("--install needs an agent that can be given a session, and {name} is none"),
+            hint: Some(format!("use {}", formats.join(" or "))),
+        }
+    })
+}
+
+/// The session under another id for each attempt: the ids in the file derive from it.
+fn renamed(session: &Session, attempt: usize) -> Cow<'_, Session> {
+    if attempt == 0 {
+        return Cow::Borrowed(session);
+    }
+    let id = ConversationId::derive("copy", &format!("{} {attempt}", session.id));
+    Cow::Owned(Session { id, ..session.clone() })
+}
+
+/// What the first line of a written file says of it.
+fn described(text: &str, session: &Session) -> NewSession {
+    let doc = text.lines().next().and_then(|line| Doc::parse(line).ok());
+    let field = |name: &str| {
+        let root = doc.as_ref()?.root()?;
+        let holder = root.get("payload").unwrap_or(root);
+        holder.get(name)?.as_str().map(Cow::into_owned)
+    };
+    let began = field("timestamp").and_then(|time| time.parse().ok());
+    // A folder of another machine cannot be gone to.
+    let directory = session.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
+    let directory = directory.or_else(|| env::current_dir().ok()).unwrap_or_default();
+    NewSession {
+        id: field("sessionId").or_else(|| field("id")).unwrap_or_else(|| session.id.to_string()),
+        began: began.unwrap_or_else(|| SystemClock.now()),
+        directory: directory.canonicalize().unwrap_or(directory),
+    }
+}

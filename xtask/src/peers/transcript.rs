@@ -1,0 +1,220 @@
+//! What Claude Code sent to its provider, held against the transcript it resumed and against what was said.
+//!
+//! Claude Code leaves out what it cannot use, answers open calls, and puts words of its own around and between messages. So
+//! that a request was sent proves little: everything of the transcript must be in it, in order, and no call or result that
+//! is not in the transcript.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::conversations::{Said, Speaker};
+
+/// What Claude Code puts behind an answer that is missing at the end.
+const STAND_IN: &str = "No response requested.";
+
+/// What of a message reaches a model.
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Text(Speaker, String),
+    Call(Value),
+    Result(Value, String),
+}
+
+/// What is wrong with a request that Claude Code made of a transcript.
+pub fn problems(transcript: &str, said: &[Said], prompt: &str, request: &str) -> Vec<String> {
+    let sent = match serde_json::from_str::<Value>(request) {
+        Ok(body) => pieces(body["messages"].as_array().into_iter().flatten()),
+        Err(error) => return vec![format!("the request is no JSON: {error}")],
+    };
+    let lines: Vec<Value> = transcript.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let written = pieces(lines.iter().map(|line| &line["message"]));
+    let mut problems = Vec::new();
+    // Everything that is written, in order.
+    let mut rest = sent.iter();
+    let missing = |piece: &&Piece| !rest.any(|sent| is_in(piece, sent));
+    if let Some(piece) = written.iter().find(missing) {
+        problems.push(format!(
+            "the transcript has this, and the request has not, or not in its place: {piece:?}"
+        ));
+    }
+    // And nothing that a model or a tool did not say.
+    let made_up = sent.iter().filter(|piece| match piece {
+        Piece::Text(Speaker::Assistant, text) => {
+            text != STAND_IN && !written.iter().any(|own| is_in(own, piece))
+        }
+        Piece::Text(..) => false,
+        Piece::Call(_) | Piece::Result(..) => !written.contains(piece),
+    });
+    problems.extend(made_up.map(|piece| format!("Claude Code made this up: {piece:?}")));
+    problems.extend(lost(said, &sent));
+    let last = sent.iter().rev().find_map(|piece| match piece {
+        Piece::Text(Speaker::User, text) => Some(text.as_str()),
+        _ => None,
+    });
+    if last != Some(prompt) {
+        problems.push(format!("the request ends with {last:?} and not with the prompt"));
+    }
+    problems
+}
+
+/// The request with nothing but what the transcript is about, for a checker that knows none of the program's own fields.
+pub fn plain(request: &str) -> Result<String> {
+    let body: Value = serde_json::from_str(request).context("a request of Claude Code")?;
+    let messages: Vec<&Value> = body["messages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|message| message["role"] != "system")
+        .collect();
+    let blocks = messages.iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let mut names: Vec<&str> = blocks.filter_map(|block| block["name"].as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let tools: Vec<Value> =
+        names.iter().map(|name| json!({"name": name, "input_schema": {"type": "object"}})).collect();
+    Ok(json!({"model": "claude-opus-4-5", "max_tokens": 1000, "tools": tools, "messages": messages})
+        .to_string())
+}
+
+fn pieces<'m>(messages: impl Iterator<Item = &'m Value>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for message in messages {
+        let speaker = match message["role"].as_str() {
+            Some("user") => Speaker::User,
+            Some("assistant") => Speaker::Assistant,
+            _ => continue,
+        };
+        if let Some(text) = message["content"].as_str() {
+            pieces.push(Piece::Text(speaker, text.trim().to_owned()));
+        }
+        for block in message["content"].as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("text") => {
+                    pieces.push(Piece::Text(
+                        speaker,
+                        block["text"].as_str().unwrap_or_default().trim().to_owned(),
+                    ));
+                }
+                Some("tool_use") => {
+                    pieces.push(Piece::Call(json!([block["id"], block["name"], block["input"]])));
+                }
+                Some("tool_result") => {
+                    pieces.push(Piece::Result(block["tool_use_id"].clone(), words(&block["content"])));
+                }
+                // Thoughts and pictures it may treat as it likes.
+                _ => {}
+            }
+        }
+    }
+    pieces
+}
+
+/// The text of a result.
+fn words(content: &Value) -> String {
+    let parts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+    content.as_str().into_iter().chain(parts).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// Whether something that was written is in something that was sent: words may stand among others.
+fn is_in(written: &Piece, sent: &Piece) -> bool {
+    match (written, sent) {
+        (Piece::Text(who, text), Piece::Text(speaker, all)) => who == speaker && all.contains(text.as_str()),
+        _ => written == sent,
+    }
+}
+
+/// What was said in the source and cannot be found, or not in its place; instructions anywhere.
+fn lost(said: &[Said], sent: &[Piece]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (mut place, mut offset) = (0, 0);
+    for Said { speaker, text } in said {
+        if *speaker == Speaker::Instruction {
+            let found = sent.iter().any(|piece| matches!(piece, Piece::Text(_, all) if all.contains(text)));
+            if !found {
+                problems.push(format!("the instruction {text:?} is lost"));
+            }
+            continue;
+        }
+        let found = (place..sent.len()).find_map(|at| {
+            let from = if at == place { offset } else { 0 };
+            let Piece::Text(who, all) = &sent[at] else { return None };
+            let end = all.get(from..)?.find(text.as_str())? + from + text.len();
+            (who == speaker).then_some((at, end))
+        });
+        match found {
+            Some(found) => (place, offset) = found,
+            None => problems.push(format!("{speaker:?} said {text:?}: not there, or not in its place")),
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(messages: &[Value]) -> String {
+        messages.iter().map(|message| format!("{}\n", json!({"message": message}))).collect()
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"role": "user", "content": text})
+    }
+
+    fn answer(block: Value) -> Value {
+        json!({"role": "assistant", "content": [block]})
+    }
+
+    fn call() -> Value {
+        answer(json!({"type": "tool_use", "id": "t", "name": "ls", "input": {}}))
+    }
+
+    fn result() -> Value {
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]})
+    }
+
+    fn check(written: &[Value], sent: &[Value]) -> usize {
+        let mut sent = sent.to_vec();
+        sent.push(json!({"role": "user", "content": [{"type": "text", "text": "<system-reminder>x</system-reminder>"},
+            {"type": "text", "text": "go on"}]}));
+        problems(&transcript(written), &[], "go on", &json!({"messages": sent}).to_string()).len()
+    }
+
+    #[test]
+    fn what_claude_code_changes_is_noticed() {
+        let all = [user("hi"), call(), result(), answer(json!({"type": "text", "text": "done"}))];
+        assert_eq!(check(&all, &all), 0);
+        assert_eq!(check(&all[..1], &[user("hi"), answer(json!({"type": "text", "text": STAND_IN}))]), 0);
+        assert_eq!(check(&all, &all[..3]), 1, "an answer is missing");
+        assert_eq!(check(&[all[0].clone(), all[3].clone()], &all), 2, "a call and its result were made up");
+        assert_eq!(
+            check(&[all[3].clone(), all[0].clone()], &[all[0].clone(), all[3].clone()]),
+            1,
+            "another order"
+        );
+        assert_eq!(check(&all[..1], &[answer(json!({"type": "text", "text": "hi"}))]), 2, "another speaker");
+        assert_eq!(problems("", &[], "go on", "{\"messages\":[]}").len(), 1, "no prompt");
+        assert_eq!(problems("", &[], "go on", "{").len(), 1);
+    }
+
+    #[test]
+    fn lost_words_are_noticed() {
+        let said = |speaker, text: &str| Said { speaker, text: text.into() };
+        let body = json!({"messages": [user("one two"), user("<system>be kind</system>"), user("go on")]})
+            .to_string();
+        let missing = |said: &[Said]| problems("", said, "go on", &body).len();
+        assert_eq!(missing(&[said(Speaker::Instruction, "be kind"), said(Speaker::User, "one")]), 0);
+        assert_eq!(missing(&[said(Speaker::User, "two"), said(Speaker::User, "one")]), 1);
+        assert_eq!(missing(&[said(Speaker::Assistant, "one")]), 1);
+    }
+
+    #[test]
+    fn a_plain_request_declares_the_tools_that_were_called() {
+        let request =
+            json!({"messages": [user("hi"), call(), result(), {"role": "system", "content": "x"}], "b": 1});
+        let plain: Value = serde_json::from_str(&plain(&request.to_string()).unwrap()).unwrap();
+        assert_eq!(plain["tools"][0]["name"], "ls");
+        assert_eq!(plain["messages"].as_array().unwrap().len(), 3);
+        assert!(plain.get("b").is_none());
+    }
+}
