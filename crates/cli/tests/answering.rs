@@ -62,7 +62,8 @@ impl Scene {
 /// A conversation whose record says that it went there; its id.
 fn went_to(home: &Home, provider: &str, base_url: &str) -> String {
     let store: Arc<dyn Store> = home.open().into();
-    let mut conversation = Conversation::create(store, Arc::new(SystemClock), &New::default(), "test");
+    let mut conversation =
+        Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "test");
     let target = serde_json::json!({"provider": provider, "model": "gpt-4.1", "base_url": base_url});
     let context = Context { system: None, tools: None, target: Some(Raw::new(target.to_string())) };
     conversation.append(&Content::Context(context));

@@ -102,7 +102,7 @@ impl Agent {
         prune_threshold: f64,
     ) -> Self {
         let new = New { title: None, ..of(&*provider) };
-        let conversation = Conversation::create(memory(), Arc::new(SystemClock), &new, COMMAND);
+        let conversation = Conversation::create_with_clock(memory(), Arc::new(SystemClock), &new, COMMAND);
         Self::resume(conversation, provider, Window { max_tokens, min_retain_turns, prune_threshold })
     }
 

@@ -124,24 +124,24 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
-    /// Begins a conversation in a store: [`Conversation::create`] with the system's clock. `command` names the program to
+    /// Begins a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
     /// whoever waits for the conversation's lock.
     #[must_use]
-    pub fn start(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
-        Self::create(store, Arc::new(SystemClock), new, command)
+    pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
+        Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
 
-    /// Opens a conversation to go on with it: [`Conversation::open`] with the system's clock.
+    /// Opens a conversation to go on with it: [`Conversation::open_with_clock`] with the system's clock.
     ///
     /// # Errors
     /// If it is not there, cannot be read at all, or another process writes to it.
-    pub fn resume(store: Arc<dyn Store>, id: ConversationId, command: &str) -> Result<Self, EngineError> {
-        Self::open(store, Arc::new(SystemClock), id, command)
+    pub fn open(store: Arc<dyn Store>, id: ConversationId, command: &str) -> Result<Self, EngineError> {
+        Self::open_with_clock(store, Arc::new(SystemClock), id, command)
     }
 
     /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
     #[must_use]
-    pub fn create(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
+    pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::create_as(conversation_id(&*clock), store, clock, new, command)
     }
 
@@ -203,7 +203,7 @@ impl Conversation {
     ///
     /// # Errors
     /// If it is not there, cannot be read at all, or another process writes to it.
-    pub fn open(
+    pub fn open_with_clock(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         id: ConversationId,

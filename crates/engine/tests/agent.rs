@@ -279,7 +279,7 @@ fn a_failed_turn_is_kept() {
     assert_eq!(error.code(), "CUT");
     let id = agent.conversation().id();
     drop(agent);
-    let conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(roles(conversation.messages()), ["user", "assistant", "tool", "tool"]);
     assert_eq!(conversation.state(), SessionState::Interrupted);
     let window = Window { max_tokens: 8_000, min_retain_turns: 2, prune_threshold: 0.8 };
@@ -306,7 +306,7 @@ fn every_turn_is_saved_as_it_happens() {
             Step::calls(vec![call("a", r#"{"n":1}"#)]),
             Step::says("Done."),
         ]));
-        let conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+        let conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
         let id = conversation.id();
         let window = Window { max_tokens: 1, min_retain_turns: 1, prune_threshold: 1.0 };
         let mut agent = Agent::resume(conversation, provider, window);
@@ -342,7 +342,10 @@ fn every_turn_is_saved_as_it_happens() {
         ];
         assert_eq!(*counted.lock().unwrap(), expected, "stored before it is told");
         drop(agent);
-        assert_eq!(Conversation::open(store.clone(), clock(), id, "test").unwrap().messages().len(), 4);
+        assert_eq!(
+            Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap().messages().len(),
+            4
+        );
         assert_verifies(&*store, id);
     }
 }
@@ -393,7 +396,12 @@ fn tools_of_a_turn() {
 fn a_hanging_provider_meets_its_limit() {
     let provider = Arc::new(ScriptedProvider::new([Step::says("so far").then_hangs(), Step::says("on")]));
     let mut worker = rejoin_engine::turn::Worker::new(
-        Conversation::create(Arc::new(Memory::new(rejoin_engine::digest)), clock(), &New::default(), "test"),
+        Conversation::create_with_clock(
+            Arc::new(Memory::new(rejoin_engine::digest)),
+            clock(),
+            &New::default(),
+            "test",
+        ),
         provider.clone(),
         Tools::default(),
         rejoin_engine::turn::Settings {
@@ -466,7 +474,7 @@ fn an_agent_is_built_step_by_step() {
     drop(agent);
 
     // Another process goes on with it.
-    let conversation = Conversation::resume(store, id, "test").unwrap();
+    let conversation = Conversation::open(store, id, "test").unwrap();
     let mut agent = Agent::builder(Arc::new(Offline::default())).conversation(conversation).build();
     assert_eq!(agent.messages().len(), 6);
     run(agent.ask("Hello again")).unwrap();

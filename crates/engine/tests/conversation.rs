@@ -21,21 +21,21 @@ fn memory() -> Arc<Memory> {
 }
 
 fn create(store: &Arc<Fragile>) -> Conversation {
-    Conversation::create(store.clone(), clock(), &New::default(), "rejoin chat")
+    Conversation::create_with_clock(store.clone(), clock(), &New::default(), "rejoin chat")
 }
 
 /// S3-13: what was said is there when it is opened again, as often as one likes.
 #[test]
 fn what_is_said_is_stored_and_comes_back() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     let id = conversation.id();
     let appended = conversation.say(Message::user("my name is Alice"));
     assert_eq!(appended.saved, Saved::Durable);
     assert_eq!(stored(&*store, id).last().unwrap(), &appended.entry);
     for round in 0..3 {
         drop(conversation);
-        conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+        conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         assert_eq!(conversation.messages().len(), 1 + round);
         assert_eq!(lines(conversation.session())[0], "user: my name is Alice");
         conversation.say(Message::assistant(format!("answer {round}")));
@@ -80,7 +80,7 @@ fn a_store_that_cannot_be_written_from_the_beginning() {
     let id = conversation.id();
     drop(conversation);
     store.full.store(true, Ordering::Relaxed);
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(lines(conversation.session()), ["user: one"]);
     assert!(conversation.say(Message::assistant("two")).saved.warning().is_some());
     store.full.store(false, Ordering::Relaxed);
@@ -169,7 +169,7 @@ fn two_writers_make_a_branch() {
 #[test]
 fn an_orphan_is_stored_and_not_sent() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("go"));
     conversation.say(Message::tool("gone", "left over"));
     conversation.say(Message::assistant("hello"));
@@ -194,7 +194,7 @@ fn an_orphan_is_stored_and_not_sent() {
 #[test]
 fn other_entries_change_what_is_seen() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let asked = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
     assert_eq!(store.summary(conversation.id()).unwrap().state, State::Interrupted);
@@ -226,26 +226,29 @@ fn other_entries_change_what_is_seen() {
 #[test]
 fn only_read() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let id = conversation.id();
     let mut looking = Conversation::open_read_only(store.clone(), clock(), id).unwrap();
     let appended = looking.say(Message::user("two"));
     assert!(appended.saved.warning().unwrap().contains("opened to be read"));
     assert_eq!(stored(&*store, id).len(), 2);
-    assert_eq!(Conversation::open(store.clone(), clock(), id, "test").unwrap_err().code(), "LOCKED");
+    assert_eq!(
+        Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap_err().code(),
+        "LOCKED"
+    );
     drop(conversation);
-    assert!(Conversation::open(store, clock(), id, "test").is_ok());
+    assert!(Conversation::open_with_clock(store, clock(), id, "test").is_ok());
 }
 
 /// Two that talk in one conversation in turn, each giving back the lock in between, see all that the other said.
 #[test]
 fn two_take_turns_in_one_conversation() {
     let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
-    let mut one = Conversation::create(Arc::clone(&store), clock(), &New::default(), "one");
+    let mut one = Conversation::create_with_clock(Arc::clone(&store), clock(), &New::default(), "one");
     let id = one.id();
     one.say(Message::user("one"));
-    assert!(Conversation::open(Arc::clone(&store), clock(), id, "two").is_err(), "it is locked");
+    assert!(Conversation::open_with_clock(Arc::clone(&store), clock(), id, "two").is_err(), "it is locked");
     let mut two = Conversation::open_released(Arc::clone(&store), clock(), id, "two").unwrap();
     assert!(matches!(two.reclaim(), Err(EngineError::Store(StoreError::Locked(_)))));
     one.release();
@@ -268,7 +271,7 @@ fn two_take_turns_in_one_conversation() {
 #[test]
 fn what_others_erase_or_delete_is_gone_here_too() {
     let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
-    let mut one = Conversation::create(Arc::clone(&store), clock(), &New::default(), "one");
+    let mut one = Conversation::create_with_clock(Arc::clone(&store), clock(), &New::default(), "one");
     let secret = one.say(Message::user("a secret")).entry.id();
     one.say(Message::assistant("I see."));
     one.release();

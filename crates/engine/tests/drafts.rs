@@ -34,7 +34,7 @@ fn on_each(test: impl Fn(&Arc<dyn Store>, &Path)) {
 }
 
 fn worker(store: &Arc<dyn Store>, steps: Vec<Step>) -> Worker {
-    let conversation = Conversation::create(Arc::clone(store), clock(), &New::default(), "test");
+    let conversation = Conversation::create_with_clock(Arc::clone(store), clock(), &New::default(), "test");
     with(conversation, steps)
 }
 
@@ -122,7 +122,7 @@ fn readers_and_the_next_writer_see_the_same_entries() {
         let fork = writer(&**store, &*clock()).fork(id, None).unwrap();
         let fork = Conversation::open_read_only(Arc::clone(store), clock(), fork).unwrap();
         assert_eq!(texts(&fork), ["first", "Half an answer."]);
-        let opened = Conversation::open(Arc::clone(store), clock(), id, "test").unwrap();
+        let opened = Conversation::open_with_clock(Arc::clone(store), clock(), id, "test").unwrap();
         assert!(opened.saved().is_durable() && opened.unsaved().is_empty());
         assert_eq!(opened.entries(), looked.entries());
         assert_eq!(stored(&*other, id), opened.entries());
@@ -156,7 +156,7 @@ fn an_answer_that_was_not_stored_keeps_its_draft() {
     drop(worker);
     fs::remove_dir(&file).unwrap();
     fs::rename(&hidden, &file).unwrap();
-    let opened = Conversation::open(Arc::clone(&store), clock(), id, "test").unwrap();
+    let opened = Conversation::open_with_clock(Arc::clone(&store), clock(), id, "test").unwrap();
     assert_eq!(texts(&opened), ["hello", "A whole answer."]);
     assert_eq!(drafts(folder.path()).len(), 0);
 }
@@ -170,7 +170,7 @@ fn a_draft_does_not_move_a_conversation_that_went_on() {
         let id = worker.conversation().id();
         drop(worker);
         went_on(&**store, id);
-        let opened = Conversation::open(Arc::clone(store), clock(), id, "test").unwrap();
+        let opened = Conversation::open_with_clock(Arc::clone(store), clock(), id, "test").unwrap();
         assert_eq!(texts(&opened), ["first", "meanwhile"]);
         assert!(stored(&**store, id).iter().any(|entry| {
             matches!(Content::of(entry), Content::Message(message)

@@ -111,7 +111,8 @@ fn memory() -> Arc<Memory> {
 }
 
 fn worker(store: &Arc<Memory>, provider: Arc<dyn Provider>, tools: Tools, settings: Settings) -> Worker {
-    let conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
+    let conversation =
+        Conversation::create_with_clock(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
     Worker::new(conversation, provider, tools, settings)
 }
 
@@ -287,7 +288,7 @@ fn some_of_three_tools() {
         let ran = quick_ran.load(Ordering::Relaxed);
         for on_broken in [OnBroken::Drop, OnBroken::Keep] {
             let conversation =
-                Conversation::open(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
+                Conversation::open_with_clock(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
             let settings = Settings { on_broken, ..Settings::default() };
             let mut third = Worker::new(conversation, reach(&server, which), tools.clone(), settings);
             let turned = run(third.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();

@@ -20,7 +20,7 @@ use support::{Counting, Fragile, clock, lines, stored, writer};
 /// A conversation with these messages, in a store that can be damaged.
 fn with(messages: &[Message]) -> (Arc<Fragile>, ConversationId) {
     let store = Fragile::new();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     for message in messages {
         assert_eq!(conversation.say(message.clone()).saved.warning(), None);
     }
@@ -79,7 +79,7 @@ fn a_damaged_last_message() {
     let finding = &recorded.session.findings[0];
     assert_eq!((finding.rule, finding.is_problem()), (Rule::DamagedEntry, true));
     assert_eq!(finding.subject.as_deref(), Some("row 3"));
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(conversation.findings().len(), 1);
     assert_eq!(conversation.say(Message::user("four")).saved.warning(), None);
     drop(conversation);
@@ -93,7 +93,7 @@ fn everything_is_damaged() {
     let (store, id) = with(&talk());
     let before = stored(&store.inner, id);
     (0..4).for_each(|seq| store.damage(seq));
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert!(conversation.messages().is_empty());
     assert_eq!(conversation.session().id, id, "also without a header");
     assert_eq!(conversation.damage().len(), 4);
@@ -176,7 +176,7 @@ fn not_there_and_not_readable() {
         broken.to_string(),
         "Failed to load conversation: reading entries: database disk image is malformed"
     );
-    assert!(Conversation::open(store.clone(), clock(), id, "test").is_err());
+    assert!(Conversation::open_with_clock(store.clone(), clock(), id, "test").is_err());
     store.unreadable.store(false, Ordering::Relaxed);
     assert_eq!(read(&*store, id, Mode::Recover).unwrap().session.messages.len(), 3);
 }
@@ -361,7 +361,7 @@ proptest! {
         turns in proptest::collection::vec(0..12usize, 0..3),
     ) {
         let store = Fragile::new();
-        let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+        let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
         for (number, (kind, id)) in said.iter().enumerate() {
             conversation.say(message(*kind, *id));
             if turns.contains(&number) {
@@ -378,7 +378,7 @@ proptest! {
         let recorded = read(&*store, id, Mode::Recover).unwrap();
         prop_assert_eq!(recorded.session.messages.len(), left.count(), "a damaged entry costs itself and nothing else");
         prop_assert_eq!(recorded.session.id, id);
-        let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+        let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         prop_assert_eq!(conversation.say(Message::user("go on")).saved, Saved::Durable);
         for session in [&recorded.session, conversation.session()] {
             for to in Dialect::all() {

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let open =
         || -> Result<Arc<dyn Store>, rejoin::StoreError> { Ok(open_store(&location, Access::Write)?.into()) };
 
-    let mut conversation = Conversation::start(open()?, &New::default(), "example");
+    let mut conversation = Conversation::create(open()?, &New::default(), "example");
     let id = conversation.id();
     for (question, answer) in [("Who are you?", "An example."), ("What is 2 + 2?", "4, as ever.")] {
         conversation.say(Message::user(question));
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Everybody else goes on. What is damaged is reported, and copied into `aside/` before anything is written.
-    let mut conversation = Conversation::resume(open()?, id, "example")?;
+    let mut conversation = Conversation::open(open()?, id, "example")?;
     for finding in conversation.findings() {
         println!("{}: {finding}", finding.rule);
     }

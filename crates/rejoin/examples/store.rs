@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store: Arc<dyn Store> = open_store(&location, Access::Write)?.into();
 
     let new = New { provider: Some("openai".into()), model: Some("gpt-x".into()), ..New::default() };
-    let mut conversation = Conversation::start(store.clone(), &new, "example");
+    let mut conversation = Conversation::create(store.clone(), &new, "example");
     let id = conversation.id();
     conversation.say(Message::user("Run the tests."));
     let appended =
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(conversation);
 
     // Here the process was killed. The next one finds a call without a result.
-    let conversation = Conversation::resume(store, id, "example")?;
+    let conversation = Conversation::open(store, id, "example")?;
     let repaired = conversation.view(Policy::Keep);
     for finding in &repaired.findings {
         println!("{}: {finding}", finding.rule);

@@ -28,13 +28,13 @@
 //! let location = "memory:".parse()?;
 //! let store: Arc<dyn Store> = open_store(&location, Access::Write)?.into();
 //!
-//! let mut conversation = Conversation::start(store.clone(), &New::default(), "my agent");
+//! let mut conversation = Conversation::create(store.clone(), &New::default(), "my agent");
 //! conversation.say(Message::user("List the files."));
 //! conversation.say(Message::assistant_with_tools(vec![ToolCall::new("call_1", "list", "{}")]));
 //! let id = conversation.id();
 //! drop(conversation); // The agent is killed before the tool has answered.
 //!
-//! let conversation = Conversation::resume(store, id, "my agent")?;
+//! let conversation = Conversation::open(store, id, "my agent")?;
 //! let request = conversation.request(Dialect::Anthropic, Some("claude-x"), OnBroken::Keep)?;
 //! assert!(request.body.contains("tool_result"));
 //! # }

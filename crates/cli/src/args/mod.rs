@@ -9,7 +9,7 @@ mod upkeep;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{Dialect, OnBroken, Rule, store::Location};
+use rejoin::{Dialect, OnBroken, store::Location};
 
 pub use choices::{Destination, Explained};
 use choices::{destinations, dialects, formats, formats_and_dialects, rules};

@@ -176,7 +176,7 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
         model: Some(provider.endpoint().model.clone()),
         ..New::default()
     };
-    let conversation = Conversation::create(store, Arc::new(SystemClock), &new, "rejoin demo");
+    let conversation = Conversation::create_with_clock(store, Arc::new(SystemClock), &new, "rejoin demo");
     desk.pointer().set(conversation.id())?;
     let mut tools = Tools::default();
     tools.add(Arc::new(Slow(Calculate, Duration::from_millis(700))));

@@ -100,7 +100,7 @@ impl AgentBuilder {
     pub fn build(mut self) -> Agent {
         let NewConversation { title, directory, store, history } = std::mem::take(&mut self.start);
         let new = New { title, directory, ..of(&*self.provider) };
-        let mut conversation = Conversation::start(store.unwrap_or_else(memory), &new, COMMAND);
+        let mut conversation = Conversation::create(store.unwrap_or_else(memory), &new, COMMAND);
         if !history.is_empty() {
             self.on_broken = self.on_broken.or(Some(OnBroken::Drop));
         }

@@ -201,7 +201,7 @@ impl ConversationManager {
         let answering = agent::of(&*provider);
         let new = New { provider: answering.provider, model: answering.model, ..new };
         let conversation =
-            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+            Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
         let name = conversation.id().to_string();
         Ok(self.run(conversation, provider, name))
     }
@@ -244,8 +244,9 @@ impl ConversationManager {
         wanted: Option<Wanted>,
         name: String,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
-        let conversation = Conversation::open(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
-            .map_err(ManagerError::of(&name))?;
+        let conversation =
+            Conversation::open_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
+                .map_err(ManagerError::of(&name))?;
         let wanted = wanted.unwrap_or_else(|| Wanted::of(&conversation));
         let provider = (self.connect)(&wanted)?;
         Ok(self.run(conversation, provider, name))
@@ -275,7 +276,7 @@ impl ConversationManager {
         let provider = (self.connect)(&Wanted::default())?;
         let new = agent::of(&*provider);
         let conversation =
-            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+            Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
         Ok(self.run(conversation, provider, id.to_owned()))
     }
 

@@ -170,7 +170,7 @@ impl Talking {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
         let opened = match locking {
             _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
-            Locking::AtOnce => Conversation::open(kept, clock, id, command),
+            Locking::AtOnce => Conversation::open_with_clock(kept, clock, id, command),
             Locking::WhenSaid => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
