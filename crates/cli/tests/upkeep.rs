@@ -735,6 +735,7 @@ fn results_are_written_to_files() {
             vec!["convert", &source, "-o", "x"],
             vec!["convert", &source],
             vec!["convert", &source, "--to", "anthropic", "--force"],
+            vec!["convert", &source, "--to", "codex", "--install", "-o", "x.jsonl"],
         ] {
             let ran = home.run(&wrong);
             assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{wrong:?}: {}", ran.err);
