@@ -15,6 +15,7 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 mod registry;
+mod rules;
 #[cfg(test)]
 mod settings_tests;
 mod shape;
@@ -24,4 +25,5 @@ mod violation;
 mod words;
 
 pub use registry::{CHECKERS, Checker, Scope, Verdict, named};
+pub use rules::{ProviderRule, RULES, rule_named};
 pub use violation::Violation;

@@ -63,7 +63,10 @@ impl Unread {
             Self::Format(ReadError::Input(InputError::Binary { .. })) => "binary",
             Self::Format(ReadError::Input(InputError::TooLarge { .. })) => "too large",
             Self::Format(ReadError::NotJson { .. }) => "not JSON",
-            Self::Format(_) => "no conversation in it",
+            Self::Format(ReadError::Foreign { .. } | ReadError::MostlyUnread { .. }) => {
+                "in a format that is not read yet"
+            }
+            Self::Format(ReadError::NoConversation(_) | ReadError::UnknownFormat) => "no conversation in it",
         }
     }
 

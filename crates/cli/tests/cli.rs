@@ -134,6 +134,26 @@ fn check_json_has_exactly_its_fields() {
     assert_eq!(finding["action"], "synthesized");
 }
 
+/// A history whose text was not read is never called sound: the finding names the field, or the file is refused by name.
+#[test]
+fn check_never_says_sound_of_text_that_was_not_read() {
+    let home = Home::new();
+    let unread = r#"[{"role":"user","content":"list the files in this folder"},
+        {"role":"assistant","content":"There is one file here.","note":"the second file is hidden"}]"#;
+    let output = rejoin(&["check", &home.file("unread.json", unread)]);
+    assert_eq!(code(&output), 1);
+    let text = out(&output);
+    let warning = "warning at message 1 (line 2): text of the source was not understood and is not part of the \
+                   conversation: field `note` [unread-text]";
+    assert!(text.contains(warning) && !text.contains("sound:"), "{text}");
+    let cursor = "{\"role\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"list the files in this folder\"}]}}\n";
+    let output = rejoin(&["check", &home.file("cursor.jsonl", cursor)]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    let words =
+        "it looks like a Cursor transcript (`role` and `message.content`), which rejoin does not read yet";
+    assert!(err(&output).contains(words), "{}", err(&output));
+}
+
 #[test]
 fn one_bad_input_does_not_keep_the_others_from_being_checked() {
     let home = Home::new();

@@ -161,6 +161,9 @@ fn command(
     command
 }
 
+/// How many kills hit an answer of which something was shown.
+static CUT: AtomicUsize = AtomicUsize::new(0);
+
 /// One run: a turn is killed, perhaps twice or three times, and goes on.
 fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed());
@@ -174,7 +177,14 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut known: Option<Record> = None;
     let mut interrupted = false;
     for round in 0..=dice.roll(3) {
-        let said = format!("tools:{} steps:{} think round {round}", 1 + dice.roll(4), 1 + dice.roll(3));
+        // Every other one is an answer of many words, to be cut in the middle.
+        let talkative =
+            if dice.roll(2) == 0 { format!("words:{}", 40 + dice.roll(80)) } else { String::new() };
+        let (tools, steps) = (1 + dice.roll(4), 1 + dice.roll(3));
+        let said = match talkative.as_str() {
+            "" => format!("tools:{tools} steps:{steps} think round {round}"),
+            words => format!("{words} think round {round}"),
+        };
         let mut arguments = vec!["chat", "--json", said.as_str()];
         let rerun = dice.roll(4) == 0;
         if let Some(id) = &id {
@@ -208,6 +218,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
             }
         }
         let shown = seen.shown.trim();
+        CUT.fetch_add(usize::from(!shown.is_empty()), Ordering::Relaxed);
         if !record.said.iter().any(|said| said.trim().starts_with(shown)) && !shown.is_empty() {
             return fail(format!("{shown:?} was shown and is missing"));
         }
@@ -292,9 +303,12 @@ fn killed_at_any_moment() {
         }
     });
     let problems = problems.into_inner().unwrap();
+    let cut = CUT.load(Ordering::Relaxed);
     println!("{runs} runs, {} of them killed in the middle of a turn", hit.load(Ordering::Relaxed));
+    println!("{cut} answers were cut after some of their words were shown");
     assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
     assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
+    assert!(runs < 50 || cut > 0, "some kills hit an answer");
 }
 
 /// A turn that is killed while the model speaks, after it has shown a few words.
@@ -380,7 +394,10 @@ fn words_that_were_shown_survive_a_kill() {
         assert_eq!((listed["state"].as_str(), listed["messages"].as_u64()), (Some("interrupted"), Some(2)));
         assert_eq!(std::fs::read(&drafts(home)[0]).unwrap(), before);
         assert_eq!(home.run(&["verify"]).code, 0);
-        // The next writer records it.
+        // The next writer records it, and shows where the conversation was.
+        let resumed = home.run(&["resume", &cut.id]);
+        let beginning: String = shown.chars().take(20).collect();
+        support::has(&resumed.err, &["State: interrupted, 2 messages", "Last exchange", &beginning]);
         let ran = command(home, &server, None, &["resume", &cut.id, "and now the end"]).output().unwrap();
         assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
         assert_eq!(drafts(home).len(), 0);

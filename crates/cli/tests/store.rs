@@ -577,6 +577,8 @@ fn a_damaged_conversation_is_listed_as_damaged() {
             assert_eq!(listed(&id), "damaged", "{seq}, {}", home.store);
         }
         assert_eq!(listed(&sound), "ready");
+        assert_eq!(home.lines(&["list", "--json", "--state", "ready"]).len(), 1);
+        assert_eq!(home.lines(&["list", "--json", "--state", "damaged"]).len(), 2);
     });
 }
 
@@ -677,5 +679,9 @@ fn lists_are_filtered() {
         assert_eq!(home.run(&["list", "--state", "sleepy"]).code, 2);
         let ran = home.run(&["list", "--agent", "openai-chat", "--limit", "1"]);
         has(&ran.out, &["The newest 1 of 2 are shown"]);
+        // A damaged conversation is in no other state.
+        ruin(home, &sound, 0);
+        assert_eq!(ids(&["--state", "damaged"]), [sound.as_str()]);
+        assert_eq!(ids(&["--state", "ready"]), mine);
     });
 }

@@ -10,6 +10,20 @@ use rejoin::store::{Holder, Location};
 use serde_json::Value;
 use support::{BROKEN, Home, Ran, SOUND, bare, has};
 
+/// What was not read of an imported file is not forgotten: the stored conversation is not sound either.
+#[test]
+fn an_imported_conversation_with_unread_text_is_not_sound() {
+    Home::each(|home| {
+        let unread =
+            r#"[{"role":"user","content":"list the files in this folder","note":"one of them is hidden"}]"#;
+        let file = home.file("unread.json", unread);
+        home.run(&["import", &file]);
+        let checked = home.run(&["check", "@1"]);
+        assert_eq!(checked.code, 1, "{}", checked.out);
+        has(&checked.out, &["field `note` [unread-text]"]);
+    });
+}
+
 /// Importing twice adds nothing; a file that grew adds only what is new.
 #[test]
 fn importing_again_adds_only_what_is_new() {

@@ -209,7 +209,7 @@ pub struct Filter {
     pub folders: Vec<PathBuf>,
     /// Conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
     pub agent: Option<String>,
-    /// Conversations in this state.
+    /// Conversations whose [`Summary::shown_state`] is this one.
     pub state: Option<State>,
 }
 
@@ -230,6 +230,6 @@ impl Filter {
         let agent = summary.format.as_deref().unwrap_or(OWN_AGENT);
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
-            && self.state.is_none_or(|wanted| wanted == summary.state)
+            && self.state.is_none_or(|wanted| wanted == summary.shown_state())
     }
 }

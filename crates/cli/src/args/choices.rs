@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rejoin::{
     Dialect, Rule,
+    checkers::{ProviderRule, RULES, rule_named},
     sessions::{FORMATS, Format},
     store::{OWN_AGENT, State},
 };
@@ -87,10 +88,22 @@ pub fn states() -> impl TypedValueParser<Value = State> {
         .map(|name| name.parse().expect("BUG: the choices are the states' own names"))
 }
 
-/// The rules.
-pub fn rules() -> impl TypedValueParser<Value = Rule> {
-    PossibleValuesParser::new(Rule::ALL.iter().map(|rule| rule.name())).map(|name| {
-        let found = Rule::ALL.iter().copied().find(|rule| rule.name() == name);
-        found.expect("BUG: the choices are the rules' own names")
+/// What can be explained.
+#[derive(Debug, Clone, Copy)]
+pub enum Explained {
+    /// A kind of finding.
+    Finding(Rule),
+    /// What a provider demands.
+    Demand(&'static ProviderRule),
+}
+
+/// The findings, and the rules of providers, which are too many to list.
+pub fn rules() -> impl TypedValueParser<Value = Explained> {
+    let findings = Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()));
+    let demands = RULES.iter().map(|rule| PossibleValue::new(rule.name).hide(true));
+    PossibleValuesParser::new(findings.chain(demands).collect::<Vec<_>>()).map(|name| {
+        let finding = Rule::ALL.iter().copied().find(|rule| rule.name().eq_ignore_ascii_case(&name));
+        let demand = || rule_named(&name).expect("BUG: the choices are the names of both");
+        finding.map_or_else(|| Explained::Demand(demand()), Explained::Finding)
     })
 }

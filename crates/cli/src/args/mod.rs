@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, OnBroken, Rule, store::Location};
 
-pub use choices::Destination;
+pub use choices::{Destination, Explained};
 use choices::{destinations, dialects, formats, formats_and_dialects, rules};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
@@ -295,9 +295,9 @@ pub struct DoctorArguments {
 /// `rejoin explain`
 #[derive(Debug, clap::Args)]
 pub struct ExplainArguments {
-    /// Finding, as `check` names it (default: list all)
-    #[arg(value_name = "RULE", value_parser = rules())]
-    pub rule: Option<Rule>,
+    /// Finding or provider's rule, as `check` names it (default: list all findings)
+    #[arg(value_name = "RULE", value_parser = rules(), ignore_case = true)]
+    pub rule: Option<Explained>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -84,7 +84,7 @@ fn say_what_stays(before: &Settings, value: &str) {
         .collect();
     if !stays.is_empty() {
         output::talk(&format!(
-            "{} still set, and from now on for {name}: {}; `rejoin set-provider {name}` clears them",
+            "{} {name} is now used with {}, as set before; `rejoin set-provider {name}` clears that",
             output::paint("note:", output::NOTE),
             output::harmless(&stays.join(", "))
         ));

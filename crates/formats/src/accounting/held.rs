@@ -2,6 +2,8 @@
 //!
 //! What has no name here is held as it is, unless somebody speaks in it: a message inside another one is not read.
 
+use std::borrow::Cow;
+
 use hashbrown::HashSet;
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text, json::Doc};
 
@@ -79,35 +81,41 @@ fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
     (start + inner.len() <= outer.len()).then_some((start, start + inner.len()))
 }
 
-/// Adds the texts that the blocks hold: whole, and in the pieces that a reader may have joined or wrapped them from.
-pub(super) fn add_texts(message: &Message, texts: &mut HashSet<String>) {
-    let mut strings_of = |json: &str| {
-        if let Ok(doc) = Doc::parse(json) {
-            texts.extend(doc.strings().map(std::borrow::Cow::into_owned));
-        }
-    };
-    let mut plain: Vec<&Text> = Vec::new();
+/// The texts of a message that no stretch of its item stands for: a reader put them together, or wrapped them.
+pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
+    let mut texts = HashSet::new();
     pieces(message, |piece| match piece {
+        Piece::Text(text) if text.span().is_some() => {}
         Piece::Text(text) => {
-            // Input that is no JSON is wrapped in an object.
-            if text.span().is_none() && text.starts_with('{') {
-                strings_of(text);
+            texts.insert(Cow::Borrowed(text.as_str()));
+            // Reasoning in several parts is one text; input that is no JSON is wrapped in an object.
+            texts.extend(text.split("\n\n").map(Cow::Borrowed));
+            if text.starts_with('{') {
+                add_strings(text, &mut texts);
             }
-            plain.push(text);
         }
-        Piece::Json(raw) => strings_of(raw.as_str()),
+        Piece::Json(raw) => add_strings(raw.as_str(), &mut texts),
     });
-    for text in plain {
-        texts.insert(text.to_string());
-        // Reasoning in several parts is one text.
-        if text.span().is_none() {
-            texts.extend(text.split("\n\n").map(str::to_owned));
-        }
+    texts
+}
+
+fn add_strings(json: &str, texts: &mut HashSet<Cow<'_, str>>) {
+    if let Ok(doc) = Doc::parse(json) {
+        texts.extend(doc.strings().map(|text| Cow::Owned(text.into_owned())));
     }
 }
 
+/// Visits every text that the blocks hold.
+pub(super) fn texts(message: &Message, mut visit: impl FnMut(&str)) {
+    pieces(message, |piece| match piece {
+        Piece::Text(text) => visit(text),
+        Piece::Json(_) => {}
+    });
+    composed(message).iter().for_each(|text| visit(text));
+}
+
 /// Whether one of the texts is this one, or each of its paragraphs is.
-pub(super) fn holds(texts: &HashSet<String>, text: &str) -> bool {
+pub(super) fn holds(texts: &HashSet<Cow<'_, str>>, text: &str) -> bool {
     texts.contains(text) || (text.contains("\n\n") && text.split("\n\n").all(|part| texts.contains(part)))
 }
 

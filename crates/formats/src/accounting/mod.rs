@@ -199,8 +199,7 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
     if !left.is_empty() {
         // Some texts were put together from several strings.
-        let mut own = HashSet::new();
-        held::add_texts(message, &mut own);
+        let own = held::composed(message);
         left.retain(|left| !held::holds(&own, &left.text));
     }
     left
@@ -296,11 +295,10 @@ impl Elsewhere {
             Aside::Hidden(message, _) => Some(message),
             _ => None,
         });
-        let mut own = HashSet::new();
         for message in session.messages.iter().chain(hidden) {
-            own.clear();
-            held::add_texts(message, &mut own);
-            texts.extend(own.iter().map(|text| hasher.hash_one(text.as_str())));
+            held::texts(message, |text| {
+                texts.insert(hasher.hash_one(text));
+            });
         }
         for field in session.context.fields.iter().filter(|field| !speaks(session, field)) {
             if let Ok(doc) = Doc::parse(field.value.as_str()) {

@@ -89,8 +89,10 @@ pub fn has_words(text: &str) -> bool {
 pub(super) fn literal_has_words(string: &str) -> bool {
     let bytes = string.as_bytes();
     let shortest = "\"a b c d\"".len();
-    let gap = || [b' ', b'\\', b'\n', b'\t'].iter().any(|gap| bytes.contains(gap));
-    bytes.len() >= shortest && (gap() || !string.is_ascii()) && has_words(&literal::decode(string).0)
+    // Without a space, an escape or a letter beyond ASCII it is one word. A stretch at a time, without a branch inside.
+    let gap = |byte: &u8| *byte <= b' ' || *byte == b'\\' || !byte.is_ascii();
+    let gaps = |stretch: &[u8]| stretch.iter().fold(false, |found, byte| found | gap(byte));
+    bytes.len() >= shortest && bytes.chunks(64).any(gaps) && has_words(&literal::decode(string).0)
 }
 
 /// Han, kana, Thai, Lao, Burmese and Khmer are written without spaces.

@@ -266,8 +266,11 @@ impl Index {
         Ok(found.unwrap_or_default())
     }
 
-    /// Keeps in mind that a part of a conversation cannot be read. Without an index, whoever lists finds out again.
+    /// Keeps in mind that a part of a conversation cannot be read. An index that is made later finds out by itself.
     pub(crate) fn note_damage(source: &dyn Source, conversation: ConversationId) {
+        if !source.path().exists() {
+            return;
+        }
         let noted = Self::with(source, |connection| {
             note_damage(connection, conversation).map_err(failed("writing the index"))
         });
