@@ -62,7 +62,7 @@ pub(crate) fn type_of(data: &str) -> Option<&'static str> {
 pub(crate) fn is_base64(text: &str) -> bool {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !digits.is_empty()
-        && text.len() % 4 == 0
+        && text.len().is_multiple_of(4)
         && digits.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/'))
 }
 

@@ -155,7 +155,7 @@ fn other_dialects_get_labelled_text_with_everything_that_was_said() {
     for item in hosted() {
         let kind = item["type"].as_str().unwrap().to_owned();
         for to in Dialect::all().filter(|to| *to != OWN) {
-            let out = converted(&body(&[item.clone()]), to);
+            let out = converted(&body(std::slice::from_ref(&item)), to);
             assert!(out.body.contains(&format!("[{kind}] ")), "{to} {}", out.body);
             for words in strings(&item).iter().filter(|text| text.contains("words") && !text.contains('"')) {
                 assert!(out.body.contains(words), "{to} {words} {}", out.body);
@@ -191,7 +191,7 @@ fn unknown_items_become_labelled_text_in_every_dialect() {
                 assert!(rules(&out).contains(&"foreign-block"), "{to} {:?}", rules(&out));
             }
         }
-        let text = items(&converted(&body(&[item.clone()]), OWN))[1].clone();
+        let text = items(&converted(&body(std::slice::from_ref(&item)), OWN))[1].clone();
         assert_eq!((&text["type"], &text["role"]), (&json!("message"), &json!("assistant")), "{item}");
     }
 }
@@ -203,9 +203,8 @@ fn an_item_loses_its_id_only_with_its_own_reasoning() {
     let unsealed = json!({"type":"reasoning","id":"rs_2","summary":[]});
     let out =
         converted(&body(&[reasoning("gAAAAABo"), search("ws_1"), unsealed.clone(), search("ws_2")]), OWN);
-    let ids: Vec<&Value> =
-        items(&out)[1..4].iter().map(|item| &item["id"]).cloned().collect::<Vec<_>>().leak().iter().collect();
-    assert_eq!(ids, [&json!("rs_gAAAAABo"), &json!("ws_1"), &Value::Null]);
+    let ids: Vec<Value> = items(&out)[1..4].iter().map(|item| item["id"].clone()).collect();
+    assert_eq!(ids, [json!("rs_gAAAAABo"), json!("ws_1"), Value::Null]);
     // Where the API wants the id, what the item says stays as text.
     let call = json!({"type":"mcp_call","id":"mcp_1","name":"read","arguments":"{}","server_label":"s","output":"some words"});
     let out = converted(&body(&[unsealed, call]), OWN);
@@ -228,7 +227,7 @@ fn an_id_that_the_api_would_refuse_is_left_out() {
 #[test]
 fn long_base64_is_not_written_out_as_text() {
     let item = json!({"type":"image_generation_call","id":"ig_1","result":"iVBORw0KGgoA".repeat(1000),"status":"completed","revised_prompt":"a red house"});
-    let out = converted(&body(&[item.clone()]), Dialect::Anthropic);
+    let out = converted(&body(std::slice::from_ref(&item)), Dialect::Anthropic);
     assert!(out.body.contains("a red house") && out.body.len() < 2_000, "{}", out.body);
     assert!(out.body.contains("12000 characters of base64, not shown"), "{}", out.body);
     let own = body(&[item]);

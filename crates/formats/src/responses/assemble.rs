@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::items::{Call, FORMAT, Item, ItemReader, is_message};
+use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     chat::{MessageReader, Style, roles},
     context::Context,
@@ -338,8 +338,7 @@ fn is_answer(item: Value<'_>) -> bool {
     if message {
         let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
         let named = || roles::by_another_field(item).is_some_and(|(role, _)| role == Role::Assistant);
-        return roles::named(&role) == Role::Assistant
-            || (role.is_empty() && (item.given("tool_calls").is_some() || named()));
+        return roles::named(&role) == Role::Assistant || (role.is_empty() && (lists_calls(item) || named()));
     }
     match &*kind {
         "ghost_snapshot" | "text" | "input_text" | "input_image" | "input_file" | "tool_result" => false,

@@ -281,7 +281,7 @@ impl Reader<'_> {
         let (role, known) = match name.as_deref() {
             Some(name @ ("user" | "assistant" | "system" | "developer")) => (Role::named(name), true),
             Some(other) => (roles::named(other), false),
-            None if item.given("tool_calls").is_some() => (Role::Assistant, false),
+            None if lists_calls(item) => (Role::Assistant, false),
             None => (elsewhere.map_or(Role::User, |(role, _)| role), false),
         };
         let guessed = name.is_none().then(|| role.clone());
@@ -552,6 +552,11 @@ pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
             || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
     };
     !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
+}
+
+/// Whether a message calls tools the way OpenAI Chat does, so that it can only be a model's.
+pub(super) fn lists_calls(item: Value<'_>) -> bool {
+    item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array)
 }
 
 /// Whether each of these fields is a text where it is there.
