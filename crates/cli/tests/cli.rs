@@ -150,7 +150,8 @@ fn check_never_says_sound_of_text_that_was_not_read() {
     let cursor = "{\"role\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"list the files in this folder\"}]}}\n";
     let output = rejoin(&["check", &home.file("cursor.jsonl", cursor)]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));
-    let words = "it looks like a Cursor transcript (`role` and `message.content`), which rejoin does not read yet";
+    let words =
+        "it looks like a Cursor transcript (`role` and `message.content`), which rejoin does not read yet";
     assert!(err(&output).contains(words), "{}", err(&output));
 }
 

@@ -14,7 +14,8 @@ use support::{BROKEN, Home, Ran, SOUND, bare, has};
 #[test]
 fn an_imported_conversation_with_unread_text_is_not_sound() {
     Home::each(|home| {
-        let unread = r#"[{"role":"user","content":"list the files in this folder","note":"one of them is hidden"}]"#;
+        let unread =
+            r#"[{"role":"user","content":"list the files in this folder","note":"one of them is hidden"}]"#;
         let file = home.file("unread.json", unread);
         home.run(&["import", &file]);
         let checked = home.run(&["check", "@1"]);

@@ -9,10 +9,13 @@ use rejoin_record::{
     limits,
 };
 
-use crate::chat::{
-    Style,
-    blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
-    roles,
+use crate::{
+    accounting::has_words,
+    chat::{
+        Style,
+        blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
+        roles,
+    },
 };
 
 /// The dialect's name.
@@ -229,7 +232,8 @@ impl Reader<'_> {
                 let opaque = Opaque { kind: Text::new(&*kind), raw: self.blocks.raw(item), fits };
                 let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
                 let block = if fits { block.at(self.blocks.span(item)) } else { block };
-                Some(ReadItem { item: Item::Answer(vec![block]), regular: fits, guessed: None })
+                let guessed = is_somebodys_word(item, &kind).then_some(Role::Assistant);
+                Some(ReadItem { item: Item::Answer(vec![block]), regular: fits, guessed })
             }
         }
     }
@@ -483,6 +487,14 @@ impl Reader<'_> {
         let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
     }
+}
+
+/// Whether an item of a type that is not known holds what somebody said, and does not say who. What tools do is a model's.
+fn is_somebodys_word(item: Value<'_>, kind: &str) -> bool {
+    let of_tools = ["_call", "_output", "_request", "_response"].iter().any(|end| kind.ends_with(end));
+    let own = matches!(kind, "compaction" | "compaction_summary" | "context_compaction" | "mcp_list_tools");
+    let says = || Doc::parse(item.raw()).is_ok_and(|doc| doc.strings().any(|text| has_words(&text)));
+    !of_tools && !own && says()
 }
 
 /// Whether an item of no known type is a message all the same: it says who speaks, and what.
