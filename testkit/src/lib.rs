@@ -10,3 +10,13 @@ pub mod fuzz;
 #[cfg(feature = "loopback")]
 pub mod loopback;
 pub mod scan;
+
+/// Why the provider of a dialect would refuse a body whose model may still be missing; empty if it would accept it.
+///
+/// # Panics
+/// If no dialect has that name.
+#[must_use]
+pub fn refusals(dialect: impl std::fmt::Display, body: &[u8]) -> Vec<rejoin_checkers::Violation> {
+    let checker = rejoin_checkers::named(&dialect.to_string()).expect("BUG: a dialect without a checker");
+    checker.check_draft(body).violations
+}

@@ -15,7 +15,7 @@ use testkit::fuzz::{
 /// dialect and back.
 fn mutations(target: &Target) -> u64 {
     match target {
-        Target::Read(_) | Target::Detect | Target::Repair => 60,
+        Target::Read(_) | Target::Detect | Target::Repair | Target::Reshape => 60,
         Target::Decode(_) | Target::Stream(_) | Target::Json | Target::Entry => 200,
     }
 }

@@ -10,10 +10,11 @@ use crate::run::files;
 const EDGES: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("view", &["record"]),
+    ("checkers", &[]),
     ("formats", &["record", "view"]),
     ("store", &["record"]),
     ("engine", &["record", "view", "formats", "store"]),
-    ("rejoin", &["record", "view", "formats", "store", "engine"]),
+    ("rejoin", &["record", "view", "checkers", "formats", "store", "engine"]),
     ("server", &["rejoin"]),
     ("cli", &["rejoin", "server"]),
 ];
@@ -80,7 +81,7 @@ fn headers(problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Every dialect folder is in the registry and has fixtures; every rule has a page, and every page a rule.
+/// Every dialect folder is in the registry and has fixtures and a checker; every rule has a page, and every page a rule.
 fn registered(problems: &mut Vec<String>) -> Result<()> {
     let registry = fs::read_to_string("crates/formats/src/wire/registry.rs")?;
     for entry in fs::read_dir("crates/formats/src/wire")? {
@@ -90,8 +91,11 @@ fn registered(problems: &mut Vec<String>) -> Result<()> {
             if !registry.contains(&format!("&{name}::")) {
                 problems.push(format!("crates/formats/src/wire/{name}: not in the registry"));
             }
-            if !Path::new("crates/formats/fixtures").join(name.replace('_', "-")).is_dir() {
+            if !Path::new("crates/checkers/fixtures").join(name.replace('_', "-")).is_dir() {
                 problems.push(format!("crates/formats/src/wire/{name}: has no fixtures"));
+            }
+            if !Path::new("crates/checkers/src").join(&name).is_dir() {
+                problems.push(format!("crates/formats/src/wire/{name}: has no checker"));
             }
         }
     }

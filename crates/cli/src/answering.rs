@@ -1,4 +1,5 @@
-//! Who answers: as the flags say, else as the conversation has it, else as the settings do, else whoever is there.
+//! Who answers: gathers flags, environment, settings and what the conversation recorded, has `engine::provider::decide` weigh them,
+//! and connects to the result. `addresses.rs` keeps the addresses that keys may follow a conversation to.
 
 use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
@@ -7,23 +8,26 @@ use rejoin::engine::{
     auth::{KeyFile, Keys},
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Received, Request,
-        choose::{self, OFFLINE},
+        choose::{self, OFFLINE, Reason},
+        decide::{Decision, Preference, Source, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{Addresses, HttpOptions, public},
-        offline::Offline,
-        registry::{Choice, Effort, connect},
+        offline::{self, Offline},
+        registry::{self, Choice, Effort, connect},
     },
 };
 
 use crate::{
-    args::Talk, commands::block_on, desk::Desk, failure::Failure, home::Home, output, settings::Settings,
+    addresses,
+    args::Talk,
+    commands::{block_on, providers},
+    desk::Desk,
+    failure::Failure,
+    home::Home,
+    output,
+    settings::{Origin, Settings},
 };
 
-/// The file with addresses that somebody here named, in the data folder.
-const ADDRESSES: &str = "addresses";
-/// How many of them are kept.
-const MOST_ADDRESSES: usize = 1_000;
-
-/// Who would answer, where nobody is asked: just the names. A conversation can be looked at without a key.
+/// Stands in for a provider where nothing is sent, so that a conversation can be looked at without a key.
 struct Nobody(Endpoint);
 
 impl Provider for Nobody {
@@ -36,54 +40,221 @@ impl Provider for Nobody {
     }
 }
 
-/// Who answers, and what is to be said about it.
+/// Who answers, and where each part of that came from.
 pub struct Answering {
     pub provider: Arc<dyn Provider>,
-    notice: Option<String>,
+    /// None where nobody is asked.
+    pub outcome: Option<Outcome>,
 }
 
 impl Answering {
-    /// Whoever answered last, by name only.
+    /// The provider that answered last, by name only.
     pub fn nobody(recorded: &Wanted) -> Self {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
         let (provider, model) = (name(&recorded.provider), name(&recorded.model));
-        Self { provider: Arc::new(Nobody(Endpoint { provider, model, ..Endpoint::default() })), notice: None }
-    }
-
-    /// Says what was chosen, where nobody asked for it.
-    pub fn say(&self) {
-        if let Some(notice) = &self.notice {
-            // It names providers and models, as a conversation or a server calls them.
-            output::talk(&format!("{} {}", output::paint("note:", output::NOTE), output::harmless(notice)));
+        Self {
+            provider: Arc::new(Nobody(Endpoint { provider, model, ..Endpoint::default() })),
+            outcome: None,
         }
     }
 }
 
-/// Chooses who answers.
+/// Who answers, in values and words: what a chat's first line and `doctor --self` show.
+#[derive(Debug)]
+pub struct Outcome {
+    pub provider: Part,
+    pub model: Part,
+    /// Where requests go; none for the built-in responder.
+    pub address: Option<Part>,
+    /// The sentence to use instead if nothing was found but the built-in responder.
+    instead: Option<String>,
+    /// Why the provider that is configured does not answer.
+    besides: Option<String>,
+}
+
+/// A value and where it came from, in words.
+#[derive(Debug)]
+pub struct Part {
+    pub value: String,
+    pub from: String,
+}
+
+impl Outcome {
+    fn new(decision: &Decision, reason: &Reason, endpoint: &Endpoint) -> Self {
+        let provider = match reason {
+            Reason::Configured => origin("provider", decision.provider.as_ref()),
+            Reason::Key { origin, .. } => format!("key in {origin}"),
+            Reason::Local { .. } => String::from("Ollama answers on this machine"),
+            Reason::Nothing => origin("provider", None),
+        };
+        let model = match reason {
+            Reason::Local { .. } if decision.model.is_none() => String::from("its first"),
+            _ => origin("model", decision.model.as_ref()),
+        };
+        let address = match reason {
+            Reason::Local { .. } if endpoint.base_url.is_some() => String::from("OLLAMA_HOST"),
+            _ => origin("base_url", decision.base_url.as_ref()),
+        };
+        let part = |value: &str, from| Part { value: value.to_owned(), from };
+        let model_name = if endpoint.model.is_empty() { "none named" } else { &endpoint.model };
+        Self {
+            provider: part(&endpoint.provider, provider),
+            model: part(model_name, model),
+            address: endpoint.url.as_deref().map(|url| part(url, address)),
+            instead: (*reason == Reason::Nothing).then(|| reason.to_string()),
+            besides: None,
+        }
+    }
+
+    /// Tells the user on stderr. `doing` comes before the provider's name, as in `continuing conv_… with`.
+    pub fn say(&self, doing: &str) {
+        // It names providers and models, as a conversation or a server calls them.
+        let line = output::harmless(&self.in_words(doing));
+        output::talk(&format!("{} {line}", output::paint("note:", output::NOTE)));
+    }
+
+    /// In one line.
+    pub fn in_words(&self, doing: &str) -> String {
+        if let Some(sentence) = &self.instead {
+            return sentence.clone();
+        }
+        let Self { provider, model, address, besides, .. } = self;
+        let mut line = format!("{doing} {} ({})", provider.value, provider.from);
+        if address.is_some() || model.value != offline::MODEL {
+            line += &format!(", model {} ({})", model.value, model.from);
+        }
+        if let Some(address) = address {
+            line += &format!(", at {} ({})", address.value, address.from);
+        }
+        if let Some(besides) = besides {
+            line += &format!("; {besides}");
+        }
+        line
+    }
+}
+
+/// The words for a source.
+fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
+    match sourced.map_or(Source::Default, |sourced| sourced.source) {
+        Source::Flag => format!("--{}", key.replace('_', "-")),
+        Source::Conversation => String::from("as before"),
+        Source::Environment => format!("REJOIN_{}", key.to_uppercase()),
+        Source::Settings => String::from("settings"),
+        Source::Default => String::from("default"),
+    }
+}
+
+/// Chooses who answers, and connects.
 pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
-    let settings = &desk.settings;
-    let asked = asked(desk, talk, recorded)?;
-    let keys = keys(&desk.home, settings);
-    let options = options(settings);
-    let (choice, notice) = if asked.provider.is_empty() {
-        let ollama = ollama();
-        let chosen = block_on(choose::choose(&asked, ollama.as_deref(), &keys, &options))?;
-        let notice = (chosen.reason != choose::Reason::Configured).then(|| chosen.reason.to_string());
-        (chosen.choice, notice)
-    } else {
-        let set = settings.value("provider");
-        let differs =
-            recorded.is_some() && talk.provider.is_none() && set.is_some_and(|set| set != asked.provider);
-        let notice = differs.then(|| {
-            format!(
-                "this conversation goes to {}; `--provider {}` changes that",
-                asked.provider,
-                set.unwrap_or_default()
-            )
-        });
-        (asked, notice)
+    let (decision, choice, reason) = chosen(desk, talk, recorded)?;
+    // The user named it, here or in the settings: the next turn may follow the conversation there.
+    if let Some(url) = choice.base_url.as_deref().filter(|_| choice.provider != OFFLINE) {
+        addresses::remember(&desk.home, &choice.provider, url);
+    }
+    let keys = keys(&desk.home, &desk.settings);
+    let provider = connected(&choice, &keys, &options(&desk.settings))?;
+    let mut outcome = Outcome::new(&decision, &reason, provider.endpoint());
+    outcome.besides = configured_otherwise(&decision, &desk.settings);
+    Ok(Answering { provider, outcome: Some(outcome) })
+}
+
+/// Who would answer, without connecting: also where a key is missing. `trouble` says what would keep it from answering.
+pub fn outlook(desk: &Desk, recorded: Option<&Wanted>) -> Result<(Outcome, Option<Failure>), Failure> {
+    let (decision, choice, reason) = chosen(desk, &Talk::default(), recorded)?;
+    let keys = keys(&desk.home, &desk.settings);
+    let (endpoint, trouble) = match connected(&choice, &keys, &options(&desk.settings)) {
+        Ok(provider) => (provider.endpoint().clone(), None),
+        Err(failure) => (own_endpoint(&choice), Some(failure)),
     };
-    Ok(Answering { provider: connected(&choice, &keys, &options)?, notice })
+    Ok((Outcome::new(&decision, &reason, &endpoint), trouble))
+}
+
+/// The names of a choice that cannot be connected to.
+fn own_endpoint(choice: &Choice) -> Endpoint {
+    let service = registry::find(&choice.provider).unwrap_or(registry::custom());
+    let url = choice.base_url.as_deref().unwrap_or(service.base_url);
+    Endpoint {
+        provider: choice.provider.clone(),
+        model: choice.model.clone().unwrap_or_else(|| service.default_model.to_owned()),
+        url: Some(public(url)).filter(|url| !url.is_empty()),
+        base_url: choice.base_url.as_deref().map(public),
+        ..Endpoint::default()
+    }
+}
+
+/// Decides who answers; where nothing says so, finds somebody.
+fn chosen(
+    desk: &Desk,
+    talk: &Talk,
+    recorded: Option<&Wanted>,
+) -> Result<(Decision, Choice, Reason), Failure> {
+    let settings = &desk.settings;
+    let decision = decide(&sources(desk, talk, recorded)).map_err(|untrusted| {
+        let error = ProviderError::from(untrusted);
+        Failure::Usage { what: output::harmless(&error.to_string()), hint: error.hint() }
+    })?;
+    let effort = match settings.value("effort") {
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        _ => None,
+    };
+    let max_tokens = settings.value("limits.answer_tokens").and_then(|value| value.parse().ok());
+    let asked = Choice { effort, max_tokens, ..decision.choice() };
+    if let Some(named) = &decision.provider
+        && asked.base_url.is_none()
+        && !providers::is_known(&named.value)
+    {
+        let from = match named.source {
+            Source::Conversation => String::from("this conversation"),
+            _ => origin("provider", Some(named)),
+        };
+        return Err(providers::unknown(&named.value, Some(&from)));
+    }
+    if !asked.provider.is_empty() {
+        return Ok((decision, asked, Reason::Configured));
+    }
+    let (keys, options) = (keys(&desk.home, settings), options(settings));
+    let found = block_on(choose::choose(&asked, ollama().as_deref(), &keys, &options))?;
+    Ok((decision, found.choice, found.reason))
+}
+
+/// What every source says.
+fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Sources {
+    let settings = &desk.settings;
+    let layer = |from: Origin| {
+        let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
+        Preference {
+            provider: value("provider"),
+            api: value("api"),
+            model: value("model"),
+            base_url: value("base_url"),
+        }
+    };
+    let mut trusted = addresses::known(&desk.home);
+    // Ollama's own variable names its address on this machine.
+    trusted.extend(
+        ollama().map(|url| TrustedAddress { provider: String::from("ollama"), base_url: public(&url) }),
+    );
+    Sources {
+        flags: Preference {
+            provider: talk.provider.clone(),
+            api: talk.api.map(|api| api.name().to_owned()),
+            model: talk.model.clone(),
+            base_url: talk.base_url.clone(),
+        },
+        conversation: recorded.map(Preference::from).unwrap_or_default(),
+        environment: layer(Origin::Environment),
+        settings: layer(Origin::File),
+        trusted,
+    }
+}
+
+/// What to tell a user whose settings name another provider than the one this conversation goes on with.
+fn configured_otherwise(decision: &Decision, settings: &Settings) -> Option<String> {
+    let chosen = decision.provider.as_ref().filter(|provider| provider.source == Source::Conversation)?;
+    let set = canonical(settings.value("provider")?);
+    (set != chosen.value).then(|| format!("`--provider {set}` switches to {set}, which is configured"))
 }
 
 /// Where Ollama says that it is.
@@ -98,90 +269,13 @@ fn ollama() -> Option<String> {
 /// The provider of a choice.
 pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<Arc<dyn Provider>, Failure> {
     if choice.provider == OFFLINE {
-        let model = choice.model.as_deref().unwrap_or(rejoin::engine::provider::offline::MODEL);
-        return Ok(Arc::new(Offline::new(model)));
+        return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
     }
     connect(choice, keys, options).map_err(|error| match error {
         // Nothing was sent: it is what was asked for that makes no sense.
         ProviderError::Other(what) => Failure::Usage { what, hint: None },
         error => Failure::Provider(Box::new(error)),
     })
-}
-
-/// What was asked for; no provider where nobody said which.
-fn asked(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Choice, Failure> {
-    let settings = &desk.settings;
-    let set = |name: &str| settings.value(name).map(str::to_owned);
-    let recorded = recorded.cloned().unwrap_or_default();
-    let provider = talk.provider.clone().or(recorded.provider.clone()).or_else(|| set("provider"));
-    let provider = provider.unwrap_or_default().trim().to_lowercase();
-    // What belongs to another provider means nothing here.
-    let as_recorded = recorded.provider.as_deref() == Some(provider.as_str());
-    let as_set = set("provider").is_none_or(|set| set == provider);
-    let from = |flag: Option<String>, recorded: Option<String>, name: &str| {
-        flag.or(recorded.filter(|_| as_recorded)).or_else(|| set(name).filter(|_| as_set && !as_recorded))
-    };
-    let base_url = match (&talk.base_url, recorded.base_url.clone().filter(|_| as_recorded)) {
-        (Some(given), _) => Some(given.clone()),
-        (None, Some(url)) => Some(trusted(url, desk)?),
-        (None, None) => set("base_url").filter(|_| as_set && !as_recorded),
-    };
-    if let Some(url) = &base_url {
-        remember(&desk.home, &public(url.trim()));
-    }
-    let api = talk.api.map(|api| api.name().to_owned());
-    let effort = match set("effort").as_deref() {
-        Some("low") => Some(Effort::Low),
-        Some("medium") => Some(Effort::Medium),
-        Some("high") => Some(Effort::High),
-        _ => None,
-    };
-    Ok(Choice {
-        api: from(api, recorded.api().map(str::to_owned), "api"),
-        model: from(talk.model.clone(), recorded.model.clone(), "model"),
-        base_url,
-        max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
-        effort,
-        provider,
-    })
-}
-
-/// An address that a conversation names. Keys go there: an address that nobody here chose is asked about.
-fn trusted(url: String, desk: &Desk) -> Result<String, Failure> {
-    // What is written down has no password and no question mark; what is set may have both.
-    let set = desk.settings.value("base_url").filter(|set| public(set.trim()) == url);
-    if let Some(set) = set {
-        return Ok(set.to_owned());
-    }
-    if remembered(&desk.home).contains(&url) {
-        return Ok(url);
-    }
-    Err(Failure::Usage {
-        what: format!("this conversation went to {}", output::harmless(&url)),
-        hint: Some(String::from(
-            "if your key may go there, say so: `--base-url` with that address; or `--provider`",
-        )),
-    })
-}
-
-/// The addresses that somebody here named. A conversation may come from elsewhere, this file does not.
-fn remembered(home: &Home) -> Vec<String> {
-    let text = std::fs::read_to_string(home.data.join(ADDRESSES)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
-/// Keeps an address in mind. If that does not work, it has to be named again.
-fn remember(home: &Home, url: &str) {
-    let mut known = remembered(home);
-    if known.iter().any(|other| other == url) || url.contains(char::is_control) {
-        return;
-    }
-    known.push(url.to_owned());
-    let from = known.len().saturating_sub(MOST_ADDRESSES);
-    let text = known[from..].join("\n") + "\n";
-    if let Err(why) = crate::home::replace(&home.data.join(ADDRESSES), text.as_bytes()) {
-        tracing::debug!("the address cannot be kept in mind: {why}");
-    }
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.

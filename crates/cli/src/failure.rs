@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 use rejoin::{
-    engine::{EngineError, provider::ProviderError, turn::TurnError},
+    engine::{EngineError, NamedConversation, provider::ProviderError, turn::TurnError},
     store::{Location, StoreError},
 };
 
@@ -71,6 +71,12 @@ pub enum Failure {
         /// Why.
         why: std::io::Error,
     },
+    /// A file is there, and was not to be overwritten.
+    #[error("{path} already exists")]
+    Exists {
+        /// The file.
+        path: String,
+    },
     /// Something that was given does not fit.
     #[error("{what}")]
     Usage {
@@ -87,6 +93,9 @@ pub enum Failure {
         /// Why.
         why: Box<StoreError>,
     },
+    /// A turn is done, and not all of it is stored.
+    #[error("{0}")]
+    NotSaved(String),
     /// A conversation cannot be read from its store.
     #[error("Failed to load conversation: {why} ({location})")]
     Load {
@@ -167,7 +176,8 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { hint, .. } => hint.clone(),
             Self::Many { .. } => Some(String::from("choose one with `--session N`")),
@@ -179,8 +189,14 @@ impl Failure {
             Self::Unwritable { .. } => {
                 Some(String::from("check that the folder exists and who may write there"))
             }
+            Self::Exists { .. } => {
+                Some(String::from("choose another name, or add `--force` to overwrite it"))
+            }
             Self::Usage { hint, .. } => hint.clone(),
             Self::Store { why, .. } | Self::Load { why, .. } => store_hint(why),
+            Self::NotSaved(_) => Some(String::from(
+                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether that can be written",
+            )),
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
             Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
@@ -199,11 +215,14 @@ impl Failure {
             | Self::NoSuch { .. }
             | Self::Usage { .. }
             | Self::Unasked { .. } => UNREADABLE,
+            Self::Engine(error) if matches!(**error, EngineError::Ambiguous { .. }) => UNREADABLE,
             Self::Refused { .. }
             | Self::TooLarge { .. }
             | Self::Unwritable { .. }
+            | Self::Exists { .. }
             | Self::Store { .. }
             | Self::Load { .. }
+            | Self::NotSaved(_)
             | Self::Engine(_)
             | Self::Damaged { .. }
             | Self::NotResumed { .. }
@@ -229,7 +248,7 @@ impl Failure {
             output::talk("Nothing was changed.");
         } else if let Self::NotResumed { what, then } = self {
             output::talk(&format!("{} {}", output::paint("✗", output::ERROR), output::harmless(what)));
-            output::talk(&format!("  {}", output::harmless(then)));
+            output::talk(&format!("  {}", output::harmless_lines(then)));
         } else if !matches!(self, Self::ClosedPipe) {
             // Names and words of others are in it, such as a model's.
             let (what, hint) = (self.to_string(), self.hint());
@@ -262,9 +281,12 @@ fn engine_hint(error: &EngineError) -> Option<String> {
     Some(match error {
         EngineError::Store(why) | EngineError::Load(why) => return store_hint(why),
         EngineError::Unknown(_) => String::from("Run: rejoin list"),
-        EngineError::Ambiguous { ids, .. } => {
-            let some: Vec<String> = ids.iter().take(5).map(ToString::to_string).collect();
-            format!("give more of it: {}", some.join(", "))
+        EngineError::Ambiguous { found, .. } => {
+            let line = |named: &NamedConversation| {
+                let title = named.title.as_deref().unwrap_or("(untitled)");
+                format!("\n  {}  {}", named.id, output::harmless(title))
+            };
+            format!("give the id of one of them:{}", found.iter().map(line).collect::<String>())
         }
         EngineError::NoActive => String::from(
             "`rejoin new` starts one; `rejoin list` shows those that are there, `@1` is the newest",

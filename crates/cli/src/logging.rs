@@ -26,5 +26,8 @@ pub fn start() {
 }
 
 fn warnings() -> Targets {
-    Targets::new().with_default(LevelFilter::WARN)
+    // Trouble with saving is told by the commands themselves, in plain words and once.
+    let told =
+        ["rejoin_engine::conversation", "rejoin_engine::draft"].map(|target| (target, LevelFilter::OFF));
+    Targets::new().with_default(LevelFilter::WARN).with_targets(told)
 }

@@ -4,15 +4,19 @@
 //! 2 usage or nothing readable, 130 interrupted, 255 a bug of ours. A closed pipe is quiet success.
 
 mod active;
+mod addresses;
 mod answering;
 mod args;
 mod beside;
 mod commands;
+mod completing;
 mod desk;
 mod failure;
 mod home;
 mod json;
 mod logging;
+mod meaning;
+mod outfile;
 mod output;
 mod pager;
 mod places;
@@ -22,17 +26,21 @@ mod subject;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 fn main() -> ExitCode {
+    completing::if_asked();
     if only_version() {
         // If nobody listens, nobody needs it.
         let _ = output::raw_data(concat!("rejoin ", env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
-    let arguments = match args::Arguments::try_parse() {
+    let mut command = args::Arguments::command();
+    let given = meaning::with_chat(&command, std::env::args_os().collect());
+    let parsed = command.try_get_matches_from_mut(&given);
+    let arguments = match parsed.and_then(|matches| args::Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &given),
     };
     output::set_colour(colour(&arguments));
     logging::start();
@@ -67,8 +75,11 @@ fn colour(arguments: &args::Arguments) -> args::Colour {
 }
 
 /// Help and version are no errors; anything else is wrong usage.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     let code = u8::from(error.use_stderr()) * failure::UNREADABLE;
+    if meaning::suggest(error, given) {
+        return ExitCode::from(code);
+    }
     // If nobody listens, nobody needs help.
     let _ = error.print();
     ExitCode::from(code)

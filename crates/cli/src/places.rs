@@ -11,7 +11,10 @@ use rejoin::{
     sessions::{self, Format},
 };
 
-use crate::{failure::Failure, source};
+use crate::{
+    failure::Failure,
+    source::{self, Effort, Unread},
+};
 
 /// An agent whose sessions are looked for.
 pub struct Agent {
@@ -118,56 +121,89 @@ pub struct Candidate {
 impl Candidate {
     /// Its conversations.
     pub fn read(&self, from: Option<&str>) -> Result<Vec<Session>, Failure> {
-        let name = self.path.to_string_lossy().into_owned();
-        let unreadable =
-            |why: &str| Err(Failure::Unreadable { name: name.clone(), why: why.to_owned(), hint: None });
+        self.try_read(from).map_err(|unread| unread.failure(&self.path, from))
+    }
+
+    /// Its conversations, or why there are none.
+    pub fn try_read(&self, from: Option<&str>) -> Result<Vec<Session>, Unread> {
         if self.path.is_dir() {
-            return unreadable("the folder may not be read");
+            return Err(Unread::Folder);
         }
         if self.path.extension().is_some_and(|kind| kind == "zst") {
-            return unreadable("it is compressed; unpack it with `zstd -d`");
+            return Err(Unread::Compressed);
         }
+        let in_passing = self.agent.is_none() && !self.named;
+        let effort = if in_passing { Effort::InPassing } else { Effort::Full };
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
-        let read = source::read(&self.path, from).or_else(|failure| {
+        let read = source::try_read(&self.path, from, effort).or_else(|unread| {
             let format = self.agent.and_then(Agent::reads);
-            format.map_or(Err(failure), |format| source::read(&self.path, Some(format.name)))
+            format.map_or(Err(unread), |format| source::try_read(&self.path, Some(format.name), effort))
         });
         read.map(|(_, sessions)| sessions)
     }
 }
 
-/// The sessions of agents, and what else was asked for; also the paths that are not there.
+/// Where to look, and what came of it.
+#[derive(Default)]
+pub struct Candidates {
+    /// Files to read.
+    pub files: Vec<Candidate>,
+    /// Paths that were given and do not exist.
+    pub missing: Vec<PathBuf>,
+    /// What lies in a folder and cannot be a session, with the reason.
+    pub passed_over: Vec<(PathBuf, &'static str)>,
+}
+
+/// The sessions of agents, and those files of the given paths that are called like sessions; also the paths that are not
+/// there.
 pub fn candidates(agents: &'static [Agent], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
+    let likely = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
+    let found = gather(agents, paths, likely);
+    (found.files, found.missing)
+}
+
+/// The sessions of agents, and every file of the given paths, whatever its name: its content decides.
+pub fn all_candidates(agents: &'static [Agent], paths: &[String]) -> Candidates {
+    gather(agents, paths, |_| true)
+}
+
+fn gather(agents: &'static [Agent], paths: &[String], likely: impl Fn(&Path) -> bool) -> Candidates {
     let mut seen = HashSet::new();
-    let mut all = Vec::new();
+    let mut found = Candidates::default();
     for agent in agents {
         for file in agent.folders().iter().flat_map(|folder| files(folder)) {
             if agent.owns(&file) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: Some(agent), named: false });
+                found.files.push(Candidate { path: file, agent: Some(agent), named: false });
             }
         }
     }
-    let mut missing = Vec::new();
     for path in paths.iter().map(PathBuf::from) {
         if !path.exists() {
-            missing.push(path);
+            found.missing.push(path);
             continue;
         }
-        let named = path.is_file();
-        for file in files(&path) {
-            let likely = file.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
-            if (named || likely || file.is_dir()) && seen.insert(file.clone()) {
-                all.push(Candidate { path: file, agent: None, named });
+        // What is named and is no folder is read, also a pipe or a device.
+        let named = !path.is_dir();
+        let (files, passed_over) = walk(&path);
+        found.passed_over.extend(passed_over);
+        for file in files {
+            if (named || likely(&file) || file.is_dir()) && seen.insert(file.clone()) {
+                found.files.push(Candidate { path: file, agent: None, named });
             }
         }
     }
-    (all, missing)
+    found
 }
 
 /// The files under a path, in order; a file is itself. Links to folders are not followed. A folder that cannot be read is
 /// given as it is, so that somebody says so.
 pub fn files(path: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    walk(path).0
+}
+
+/// The same, and what was passed over with the reason. Links to folders are not followed, so a loop of links has an end.
+fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
+    let (mut found, mut passed_over) = (Vec::new(), Vec::new());
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -177,17 +213,22 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
             continue;
         };
         for entry in entries.flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(kind) if kind.is_file() || (kind.is_symlink() && entry.path().is_file()) => {
-                    found.push(entry.path());
-                }
-                _ => {}
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
+            // A link is what it points to.
+            let target = if kind.is_symlink() { path.metadata().ok() } else { None };
+            match target {
+                _ if kind.is_dir() => folders.push(path),
+                _ if kind.is_file() => found.push(path),
+                None if kind.is_symlink() => passed_over.push((path, "broken link")),
+                Some(target) if target.is_file() => found.push(path),
+                Some(target) if target.is_dir() => passed_over.push((path, "link to a folder")),
+                _ => passed_over.push((path, "not a regular file")),
             }
         }
     }
     found.sort();
-    found
+    (found, passed_over)
 }
 
 /// The name that Claude Code gives the folder of a project: its path, with a dash for everything but letters and digits.

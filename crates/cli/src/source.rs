@@ -15,51 +15,141 @@ use rejoin::{
 
 use crate::{beside::Beside, failure::Failure};
 
-/// Reads the conversations of a file, or of standard input for `-`.
-pub fn read(place: impl AsRef<Path>, from: Option<&str>) -> Result<(Input, Vec<Session>), Failure> {
+/// What is said of an input that no conversation can be read from.
+pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
+    Unread::Format(error).failure(Path::new(path), from)
+}
+
+/// Reads a file or standard input, and the conversations in it if there are any.
+pub fn read_input(
+    place: impl AsRef<Path>,
+    from: Option<&str>,
+) -> Result<(Input, Result<Vec<Session>, ReadError>), Failure> {
     let place = place.as_ref();
+    look_at(place, from, Effort::Full).map_err(|unread| unread.failure(place, from))
+}
+
+/// How hard to look for a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Read all of it: a person asks about this very file.
+    Full,
+    /// Give up early on what does not begin like a session: it is one of many files in a folder.
+    InPassing,
+}
+
+/// Why a file gave no conversation.
+#[derive(Debug)]
+pub enum Unread {
+    /// The system did not let it be read.
+    Io(io::Error),
+    /// It holds no conversation that can be read.
+    Format(ReadError),
+    /// It is compressed.
+    Compressed,
+    /// It is a folder that may not be read.
+    Folder,
+}
+
+impl Unread {
+    /// A few words that group files by the same cause.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Io(why) if why.kind() == io::ErrorKind::PermissionDenied => "permission denied",
+            Self::Io(_) | Self::Format(ReadError::Io(_)) => "read error",
+            Self::Compressed => "compressed",
+            Self::Folder => "folder that may not be read",
+            Self::Format(ReadError::Input(InputError::Empty)) => "empty",
+            Self::Format(ReadError::Input(InputError::Binary { .. })) => "binary",
+            Self::Format(ReadError::Input(InputError::TooLarge { .. })) => "too large",
+            Self::Format(ReadError::NotJson { .. }) => "not JSON",
+            Self::Format(ReadError::Foreign { .. } | ReadError::MostlyUnread { .. }) => {
+                "in a format that is not read yet"
+            }
+            Self::Format(ReadError::NoConversation(_) | ReadError::UnknownFormat) => "no conversation in it",
+        }
+    }
+
+    /// The same as an error about one file, with what to do.
+    pub fn failure(&self, place: &Path, from: Option<&str>) -> Failure {
+        let path = place.to_string_lossy();
+        let name = if path == "-" { String::from("standard input") } else { path.into_owned() };
+        let (why, hint) = match self {
+            Self::Io(error) => (error.to_string(), io_hint(error)),
+            Self::Format(error) => (error.to_string(), hint(error, from)),
+            Self::Compressed => (String::from("it is compressed; unpack it with `zstd -d`"), None),
+            Self::Folder => (String::from("the folder may not be read"), None),
+        };
+        Failure::Unreadable { name, why, hint }
+    }
+}
+
+impl From<ReadError> for Unread {
+    fn from(error: ReadError) -> Self {
+        Self::Format(error)
+    }
+}
+
+/// Reads the conversations of a file, or says why there are none.
+pub fn try_read(place: &Path, from: Option<&str>, effort: Effort) -> Result<(Input, Vec<Session>), Unread> {
+    let (input, sessions) = look_at(place, from, effort)?;
+    Ok((input, sessions?))
+}
+
+/// Reads a text, and the conversations in it if there are any.
+fn look_at(
+    place: &Path,
+    from: Option<&str>,
+    effort: Effort,
+) -> Result<(Input, Result<Vec<Session>, ReadError>), Unread> {
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
-    let (name, source) = if path == "-" {
-        (String::from("standard input"), Box::new(io::stdin()) as Box<dyn io::Read>)
+    let source = if path == "-" {
+        Box::new(io::stdin()) as Box<dyn io::Read>
     } else {
-        (path.to_owned(), Box::new(file(place)?) as Box<dyn io::Read>)
+        Box::new(file(place).map_err(Unread::Io)?) as Box<dyn io::Read>
     };
-    let unreadable = |error: ReadError| {
-        let hint = hint(&error, from);
-        Failure::Unreadable { name: name.clone(), why: error.to_string(), hint }
-    };
-    let stopped =
-        |error: io::Error| Failure::Unreadable { name: name.clone(), why: error.to_string(), hint: None };
     let format = from.and_then(sessions::named);
     let beside = (path != "-").then(|| Beside::new(place));
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let mut bytes = Vec::new();
-    (&mut source).take(LOOK_AT).read_to_end(&mut bytes).map_err(stopped)?;
+    if effort == Effort::InPassing {
+        (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(Unread::Io)?;
+        if !begins_like_json(&bytes) && bytes.contains(&0) {
+            return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
+        }
+    }
+    let rest = LOOK_AT - bytes.len() as u64;
+    (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
     // The beginning tells whether it is a file of lines: such a file need not be one text to be read.
     let beginning = String::from_utf8_lossy(&bytes);
     let detected = format.or_else(|| sessions::detect(&beginning));
+    // A named format does not make a session of every text in a folder.
+    let unlikely = from.is_some() || detected.is_none();
+    if effort == Effort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
+        return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
+    }
     let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.lines);
     if lines.is_none() {
         // One byte more than the limit is enough to know that it is too much for one text.
         let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;
-        (&mut source).take(rest).read_to_end(&mut bytes).map_err(stopped)?;
+        (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
     }
     let nothing = || Input { name: path.to_owned(), text: "".into(), replaced_at: None, companions: None };
     if lines.is_some() || bytes.len() > limits::BODY_BYTES {
         let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
         let reading = detected.and_then(|format| format.read.as_ref());
-        let reading = reading.ok_or_else(|| unreadable(too_large))?;
+        let reading = reading.ok_or(too_large)?;
         let mut whole = io::Cursor::new(bytes).chain(source);
         let stream =
             Stream { name: path, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
-        let read = (reading.read_stream)(stream).map_err(unreadable)?;
-        return Ok((nothing(), read));
+        let read = reading.read_stream(stream)?;
+        return Ok((nothing(), Ok(read)));
     }
-    let mut input = Input::new(path, &bytes).map_err(|error| unreadable(error.into()))?;
+    let mut input = Input::new(path, &bytes).map_err(ReadError::from)?;
     drop(bytes);
     input.companions = beside.map(|beside| Arc::new(beside) as _);
-    let read = sessions::read(&input, format).map_err(unreadable)?;
+    let read = sessions::read(&input, format);
     Ok((input, read))
 }
 
@@ -68,6 +158,18 @@ const READ_AT_ONCE: usize = 256 * 1024;
 
 /// How much of an input tells its format.
 const LOOK_AT: u64 = 1024 * 1024;
+
+/// How much of a file in a folder tells that it is not text.
+const GLANCE_AT: u64 = 8 * 1024;
+
+/// Whether bytes begin as every format that can be read does, in any encoding that can be read.
+fn begins_like_json(bytes: &[u8]) -> bool {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return true;
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
+}
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     let read = FORMATS.iter().filter(|format| format.read.is_some());
@@ -78,7 +180,12 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::NoConversation(_) if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")
         }
-        ReadError::NoConversation(_) => format!("rejoin reads {formats}"),
+        ReadError::MostlyUnread { .. } if from.is_some() => {
+            format!("leave `--from` out, or try another of {formats}")
+        }
+        ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
+            format!("rejoin reads {formats}")
+        }
         ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),
@@ -89,21 +196,19 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     })
 }
 
-fn file(path: &Path) -> Result<File, Failure> {
-    let unreadable = |error: io::Error| {
-        let hint = match error.kind() {
-            io::ErrorKind::NotFound => Some(String::from("check the path; `-` reads standard input")),
-            io::ErrorKind::PermissionDenied => Some(String::from("check who may read it: `ls -l`")),
-            io::ErrorKind::IsADirectory => {
-                Some(String::from("give a file in it, or `rejoin doctor` the folder"))
-            }
-            _ => None,
-        };
-        Failure::Unreadable { name: path.display().to_string(), why: error.to_string(), hint }
-    };
-    let file = File::open(path).map_err(unreadable)?;
+fn io_hint(error: &io::Error) -> Option<String> {
+    Some(String::from(match error.kind() {
+        io::ErrorKind::NotFound => "check the path; `-` reads standard input",
+        io::ErrorKind::PermissionDenied => "check who may read it: `ls -l`",
+        io::ErrorKind::IsADirectory => "give a file in it, or `rejoin doctor` the folder",
+        _ => return None,
+    }))
+}
+
+fn file(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(unreadable(io::Error::from(io::ErrorKind::IsADirectory)));
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
     Ok(file)
 }

@@ -1,8 +1,17 @@
 //! What `check` and `convert` are about: a file, standard input, or a conversation of the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rejoin::{ConversationId, Finding, Input, Rule, Session, engine::Mode, record::Entry};
+use rejoin::{
+    ConversationId, Dialect, Finding, Input, Position, ReadError, Rule, Session, accounting,
+    engine::{EngineError, Mode},
+    record::{
+        Entry,
+        json::{Doc, Kind},
+    },
+    sessions,
+    store::Location,
+};
 
 use crate::{
     commands::{
@@ -11,6 +20,7 @@ use crate::{
     },
     desk::{self, Desk, Flags},
     failure::Failure,
+    outfile::Source,
     source,
 };
 
@@ -26,6 +36,22 @@ pub struct Subject {
     lines: Lines,
     /// The entries of a stored one.
     pub record: Option<Vec<Entry>>,
+    /// The dialect that was named as the format of the file, or that a request has whose text was not understood.
+    named: Option<Dialect>,
+    /// Why no conversation was read from a request.
+    pub unread: Option<ReadError>,
+    /// The store of a stored one.
+    store: Option<Location>,
+}
+
+/// The bytes of a request, or of a list of messages.
+pub struct Body<'s> {
+    /// The dialect that they are written in.
+    pub dialect: Dialect,
+    /// The bytes, as they would be sent.
+    pub bytes: &'s [u8],
+    /// Whether it is a whole request, with its settings.
+    pub whole: bool,
 }
 
 /// How to read it.
@@ -36,24 +62,43 @@ pub struct Reading<'r> {
     pub mode: Mode,
     /// Where the store is.
     pub flags: &'r Flags,
+    /// Whether a JSON object in a named dialect is wanted even if it holds no conversation.
+    pub bodies: bool,
 }
 
 impl Subject {
     /// Reads it: a path that is there is a file, anything else that could be one is a conversation of the store.
     pub fn read(given: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
         let file = given == "-" || reading.from.is_some() || Path::new(given).exists();
-        if file || !could_be_id(given) {
+        if file || looks_like_path(given) {
             return Self::of_file(given, reading);
         }
         match Self::of_store(given, reading) {
-            // Something that is no id by its looks: whoever wrote it meant a file, most likely.
-            Err(Failure::Engine(_)) if !is_surely_id(given) => Self::of_file(given, reading),
+            // No id by its looks, and no title: most likely a file was meant.
+            Err(Failure::Engine(error))
+                if !is_surely_id(given) && !matches!(*error, EngineError::Ambiguous { .. }) =>
+            {
+                Self::of_file(given, reading)
+            }
             read => read,
         }
     }
 
     fn of_file(path: &str, reading: &Reading<'_>) -> Result<Self, Failure> {
-        let (input, sessions) = source::read(path, reading.from)?;
+        let (input, sessions) = source::read_input(path, reading.from)?;
+        let mut named = reading.from.and_then(|from| from.parse().ok());
+        let mut unread = None;
+        let sessions = match sessions {
+            Ok(sessions) => sessions,
+            Err(error) => {
+                named = named.or_else(|| dialect_of_request(&input.text));
+                if !reading.bodies || named.is_none() || !is_object(&input.text) {
+                    return Err(source::unreadable(path, error, reading.from));
+                }
+                unread = Some(error);
+                Vec::new()
+            }
+        };
         if reading.mode == Mode::Strict {
             let findings = sessions.iter().flat_map(|session| &session.findings);
             if let Some(finding) = findings.into_iter().find(|finding| finding.rule == Rule::DamagedEntry) {
@@ -70,6 +115,9 @@ impl Subject {
             sessions,
             lines: Lines::default(),
             record: None,
+            named,
+            unread,
+            store: None,
         })
     }
 
@@ -78,13 +126,47 @@ impl Subject {
         let (store, id) = desk.find(given)?;
         let mut recorded = desk::read(&*store, id, reading.mode)?;
         let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+        let unread = accounting::report(&recorded.session);
+        recorded.session.findings.extend(unread);
         Ok(Self {
             name: id.to_string(),
             input: None,
             sessions: vec![recorded.session],
             lines,
             record: Some(recorded.entries),
+            named: None,
+            unread: None,
+            store: Some(desk.location.clone()),
         })
+    }
+
+    /// The bytes of the file, if they are one request or one list of messages rather than a session that a program stored.
+    pub fn body(&self) -> Option<Body<'_>> {
+        let input = self.input.as_ref().filter(|input| !input.text.is_empty())?;
+        let bytes = if input.replaced_at.is_some() { NOT_TEXT } else { input.text.as_bytes() };
+        match &self.sessions[..] {
+            [] => Some(Body { dialect: self.named?, bytes, whole: true }),
+            [session] => {
+                let own = session.context.dialect.filter(|dialect| dialect.name() == session.format)?;
+                let whole = session.context.whole_body;
+                let dialect = self.named.unwrap_or(own);
+                (whole || session.context.bare_list).then_some(Body { dialect, bytes, whole })
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives places of a session in a file their lines.
+    pub fn fill_lines<'p>(&self, session: &Session, places: impl Iterator<Item = &'p mut Position>) {
+        if let Some(input) = &self.input {
+            report::fill_lines(input, session, places);
+        }
+    }
+
+    /// What it was read from, and what must not be overwritten.
+    pub fn source(&self) -> Source {
+        let file = self.input.as_ref().map(|_| PathBuf::from(&self.name));
+        Source { file, store: self.store.clone() }
     }
 
     /// Gives findings of a session their lines.
@@ -96,13 +178,34 @@ impl Subject {
     }
 }
 
-/// Whether a text may be an id, the beginning of one, or `@`.
-fn could_be_id(given: &str) -> bool {
-    let letters = given.strip_prefix(ConversationId::PREFIX).unwrap_or(given);
-    is_surely_id(given)
-        || (!letters.is_empty()
-            && letters.len() <= 12
-            && letters.bytes().all(|letter| matches!(letter, b'a'..=b'z' | b'2'..=b'7')))
+/// Stands for bytes that are no text: no server reads them as JSON either.
+const NOT_TEXT: &[u8] = b"\xff";
+
+/// The dialect of a text that is a request by its fields, whatever its messages look like.
+fn dialect_of_request(text: &str) -> Option<Dialect> {
+    let doc = Doc::parse(text).ok()?;
+    let root = doc.root()?;
+    let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
+    let by_its_list = || match () {
+        () if list("contents") => Some(Dialect::Gemini),
+        // The others name their model.
+        () if root.given("model").is_none() => None,
+        () if list("input") => Some(Dialect::OpenAiResponses),
+        () if list("messages") => Some(Dialect::OpenAiChat),
+        () => None,
+    };
+    let detected = sessions::detect(text).and_then(|format| format.name.parse().ok());
+    detected.filter(|_| root.given("model").is_some()).or_else(by_its_list)
+}
+
+fn is_object(text: &str) -> bool {
+    Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
+}
+
+/// Whether a text is spelled like a path, so that the store need not be asked: a separator, or one word with an ending.
+fn looks_like_path(given: &str) -> bool {
+    let ending = Path::new(given).extension().is_some() && !given.contains(char::is_whitespace);
+    given.is_empty() || given.contains(std::path::is_separator) || ending
 }
 
 /// Whether a text is an id by its looks.
@@ -116,11 +219,11 @@ mod tests {
 
     #[test]
     fn files_and_ids_are_told_apart() {
-        for id in ["@", "@1", "conv_abc", "conv_abcdefghijkl", "abc", "conv_", "abcdefghijkl"] {
-            assert!(could_be_id(id), "{id}");
+        for id in ["@", "@1", "conv_abc", "abc", "A title", "Fix main.rs, please", "ABC"] {
+            assert!(!looks_like_path(id), "{id}");
         }
-        for file in ["a.json", "/abc", "./abc", "ABC", "abc1", "abcdefghijklm", "", "-"] {
-            assert!(!could_be_id(file), "{file}");
+        for file in ["a.json", "/abc", "./abc", "some folder/a file", ""] {
+            assert!(looks_like_path(file), "{file}");
         }
     }
 }

@@ -13,7 +13,11 @@ use std::{
 };
 
 use serde_json::Value;
-use support::{BROKEN, Home, Ran};
+use support::{
+    BROKEN, Home, Ran,
+    services::{PROVIDERS, with_keys},
+};
+use testkit::loopback::{Config, Fault, Loopback};
 
 fn offline(home: &Home, message: &str) -> Ran {
     home.run(&["chat", "--provider", "offline", message])
@@ -146,28 +150,58 @@ fn events_are_json() {
     assert_eq!((ended.len(), ended[0]["output"].as_str()), (2, Some("9")));
 }
 
-/// S3-11, S3-42, S3-67: a folder that cannot be written is a warning, and the reply is shown all the same.
+/// S3-11, S3-42, S3-67: a turn that cannot be stored shows its answer, says so once and fails.
 #[test]
-fn a_store_that_cannot_be_written_is_a_warning() {
-    let home = Home::new("jsonl");
-    offline(&home, "my name is Alice");
-    let folder = home.place().to_owned();
-    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    for path in files.iter().chain([&folder]) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
-    }
-    if fs::write(folder.join("probe"), "").is_ok() {
-        // Nothing is forbidden to root: a store that is not there and cannot be made will do.
+fn a_turn_that_cannot_be_stored_says_so_once() {
+    let not_stored = |ran: &Ran, answer: &str| {
+        assert_eq!((ran.code, ran.out.as_str()), (1, answer), "{}", ran.err);
+        assert_eq!(ran.err.matches("Failed to save turn: ").count(), 1, "{}", ran.err);
+        assert_eq!(ran.err.matches("error:").count() + ran.err.matches("warning:").count(), 1, "{}", ran.err);
+        assert!(ran.err.contains("hint: the answer is complete, but it is not in the store"), "{}", ran.err);
+    };
+    // A store that is not there and cannot be made.
+    for store in ["jsonl:/proc/nowhere/store", "sqlite:/proc/nowhere/store.db"] {
+        let home = Home::new("jsonl");
         let mut command = home.command(&["chat", "--provider", "offline", "2+2"]);
-        command.env("REJOIN_STORE", "jsonl:/proc/nowhere/store");
-        let ran = Ran::of(command.output().unwrap());
-        assert_eq!((ran.code, ran.out.as_str()), (0, "2+2 = 4\n"), "{}", ran.err);
-        assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
-        return;
+        let ran = Ran::of(command.env("REJOIN_STORE", store).output().unwrap());
+        not_stored(&ran, "2+2 = 4\n");
+        assert!(ran.err.contains("/proc/nowhere"), "{}", ran.err);
+        let mut command = home.command(&["chat", "--provider", "offline", "--json", "2+2"]);
+        let ran = Ran::of(command.env("REJOIN_STORE", store).output().unwrap());
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let events: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let not_saved: Vec<&Value> = events.iter().filter(|event| event["type"] == "not_saved").collect();
+        assert_eq!(not_saved.len(), 1, "{}", ran.out);
+        assert!(not_saved[0]["warning"].as_str().unwrap().starts_with("Failed to save turn: "));
+        assert_eq!(events.last().unwrap()["ending"], "done");
     }
-    let ran = home.run(&["chat", "What's my name?"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "Your name is Alice.\n"), "{}", ran.err);
-    assert!(ran.err.contains("Failed to save turn"), "{}", ran.err);
+    // One that was written before and cannot be any more.
+    Home::each(|home| {
+        offline(home, "my name is Alice");
+        let mut places = vec![home.place().to_owned()];
+        if home.is_jsonl() {
+            places.extend(fs::read_dir(home.place()).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            places.push(home.place().parent().unwrap().to_owned());
+        }
+        let set = |mode: u32| {
+            for place in &places {
+                let mode = if place.is_dir() { mode | 0o111 } else { mode };
+                fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        };
+        set(0o444);
+        // Nothing is forbidden to root; `trouble.rs` lets the disk fail instead.
+        let folder = if home.is_jsonl() { home.place() } else { home.place().parent().unwrap() };
+        let forbidden = fs::write(folder.join("probe"), "").is_err();
+        if forbidden {
+            for command in [&["chat", "What's my name?"][..], &["resume", "@", "What's my name?"]] {
+                not_stored(&home.run(command), "Your name is Alice.\n");
+            }
+        }
+        set(0o644);
+        assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
+    });
 }
 
 /// A second process is told who holds the conversation; reading works all the while.
@@ -216,4 +250,163 @@ fn a_device_without_end_is_no_message() {
     let ran = Ran::of(output);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("more than 32 MiB"), "{}", ran.err);
+}
+
+/// Runs a command with something on standard input, and gives what was said last.
+fn with_input(home: &Home, arguments: &[&str], input: Stdio) -> (Ran, String) {
+    let mut command = home.command(arguments);
+    let ran = Ran::of(command.stdin(input).output().unwrap());
+    assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    (ran, last_said(home))
+}
+
+/// What a person said last in the active conversation.
+fn last_said(home: &Home) -> String {
+    let messages = home.lines(&["history", "show", "--json"]);
+    let said = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+    said["content"].as_str().unwrap().to_owned()
+}
+
+/// A pipe that holds a text, and is closed behind it.
+fn pipe_with(text: &str) -> Stdio {
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(text.as_bytes()).unwrap();
+    read.into()
+}
+
+/// A message and what comes through a pipe or from a file are both sent, the message first. `resume` does the same.
+#[test]
+fn a_message_and_piped_text_are_both_sent() {
+    let home = Home::new("sqlite");
+    let chat = &["chat", "--provider", "offline", "Sum this up:"];
+    let (ran, said) = with_input(&home, chat, pipe_with("one\ntwo\n\n"));
+    assert_eq!(said, "Sum this up:\n\none\ntwo");
+    assert!(!ran.err.contains("standard input"), "{}", ran.err);
+    let file = home.file("notes.txt", "from a file\n");
+    let (_, said) = with_input(&home, chat, fs::File::open(&file).unwrap().into());
+    assert_eq!(said, "Sum this up:\n\nfrom a file");
+    let (_, said) = with_input(&home, &["resume", "@", "And this:"], pipe_with("three"));
+    assert_eq!(said, "And this:\n\nthree");
+    let (_, said) = with_input(&home, &["resume", "-s", "@", "And this, too:"], pipe_with("four"));
+    assert_eq!(said, "And this, too:\n\nfour");
+    // Nothing comes: the message alone.
+    for nothing in [pipe_with(""), pipe_with("\n"), Stdio::null()] {
+        let (ran, said) = with_input(&home, &["chat", "Only this"], nothing);
+        assert_eq!(said, "Only this");
+        assert!(!ran.err.contains("standard input"), "{}", ran.err);
+    }
+    let (_, said) = with_input(&home, &["chat", ""], pipe_with("only that"));
+    assert_eq!(said, "only that");
+    let mut command = home.command(&["chat", "what is this?"]);
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(b"caf\xe9").unwrap();
+    drop(write);
+    let ran = Ran::of(command.stdin(read).output().unwrap());
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+    assert!(ran.err.contains("not UTF-8"), "{}", ran.err);
+    assert_eq!(last_said(&home), "only that", "nothing was sent");
+}
+
+/// An open standard input on which nothing comes does not hold up `chat MESSAGE`.
+#[test]
+fn a_silent_input_is_not_waited_for() {
+    let home = Home::new("sqlite");
+    let began = Instant::now();
+    let (socket, _other_end) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (ran, said) = with_input(
+        &home,
+        &["chat", "--provider", "offline", "hello there"],
+        std::os::fd::OwnedFd::from(socket).into(),
+    );
+    assert_eq!(said, "hello there");
+    assert!(!ran.err.contains("standard input"), "a socket is not read: {}", ran.err);
+    let (read, _kept_open) = std::io::pipe().unwrap();
+    let (ran, said) = with_input(&home, &["chat", "hello again"], read.into());
+    assert_eq!(said, "hello again");
+    assert!(ran.err.contains("only the message is sent") && ran.err.contains("< FILE"), "{}", ran.err);
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// Through a pipe the words arrive as they are said, not at the end; those between tool calls as well, a blank line apart.
+#[test]
+fn answers_stream_through_pipes() {
+    let home = Home::new("sqlite");
+    let server = Loopback::start(Config::default());
+    // Chat Completions: each word is an event of its own.
+    let provider = &PROVIDERS[1];
+    let chat = |said: &str| {
+        let flags = provider.flags(&server);
+        let mut arguments = vec!["chat", said];
+        arguments.extend(flags.iter().map(String::as_str));
+        let mut command = home.command(&arguments);
+        with_keys(&mut command, &server);
+        command.env("REJOIN_LIMITS_SILENCE_SECONDS", "30");
+        command
+    };
+    let ran = Ran::of(chat("tools:1 steps:1").output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("Round 1: let me look.\n\nAfter 1 rounds I saw 1 results:\n1. "),
+        "{:?}",
+        ran.out
+    );
+    assert!(ran.out.ends_with('\n') && !ran.out.ends_with("\n\n"), "{:?}", ran.out);
+    // The provider stands still in the middle of its answer: what came before is there.
+    server.fault(Fault::Stall { after: 8000, time: None });
+    let mut child =
+        chat("words:2000").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = String::new();
+    while !seen.contains("word3 ") {
+        let mut piece = [0; 256];
+        let count = std::io::Read::read(&mut out, &mut piece).unwrap();
+        assert!(count > 0, "it ended: {seen:?}");
+        seen.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // An answer that breaks off ends its line.
+    server.fault(Fault::CutAfter(8000));
+    let mut command = chat("words:2000");
+    let ran = Ran::of(command.env("REJOIN_LIMITS_RETRIES", "0").output().unwrap());
+    assert_ne!(ran.code, 255);
+    assert!(ran.out.is_empty() || (ran.out.ends_with('\n') && !ran.out.ends_with("\n\n")), "{:?}", ran.out);
+}
+
+/// `resume` names the calls that it is about and shows the last exchange. Without a terminal it says which commands decide.
+#[test]
+fn resume_names_calls_and_shows_the_last_exchange() {
+    Home::each(|home| {
+        let id = home.import("broken.json", BROKEN);
+        let ran = home.run(&["resume", &id]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        for words in [
+            "  Last exchange:\n    you:   still there?\n",
+            "  Calls without a result:\n    stat {}\n",
+            &format!("leave them out: rejoin resume {id} --on-broken drop \"your message\""),
+        ] {
+            assert!(ran.err.contains(words), "{words}\n{}", ran.err);
+        }
+        assert!(!ran.err.contains("[k]"), "nobody can answer: {}", ran.err);
+        assert!(!ran.err.contains("run them again"), "rejoin has no such tool: {}", ran.err);
+        // What is offered works.
+        let dropped =
+            home.run(&["resume", &id, "--on-broken", "drop", "--provider", "offline", "what is 1+1?"]);
+        assert_eq!((dropped.code, dropped.out.as_str()), (0, "1+1 = 2\n"), "{}", dropped.err);
+        assert!(!dropped.err.contains("Last exchange"), "{}", dropped.err);
+        let ran = home.run(&["resume", &id]);
+        for words in ["    you:   what is 1+1?\n", "    model: 1+1 = 2\n"] {
+            assert!(ran.err.contains(words), "{words}\n{}", ran.err);
+        }
+        assert!(!ran.err.contains("Calls without a result"), "{}", ran.err);
+        let other = home.import("other.json", &BROKEN.replace("List the files", "Show the files"));
+        // A tool that rejoin has can be run again.
+        let own =
+            home.import("own.json", &BROKEN.replace("\"stat\"", "\"list_dir\"").replace("List", "Count"));
+        let ran = home.run(&["resume", &own]);
+        let again = format!("    run them again: rejoin resume {own} --on-broken rerun\n");
+        assert!(ran.err.contains(&again), "{}", ran.err);
+        let json: Value = serde_json::from_str(&home.out(&["resume", &other, "--json"])).unwrap();
+        assert_eq!(json["calls"], serde_json::json!([{"name": "stat", "arguments": "{}"}]));
+    });
 }

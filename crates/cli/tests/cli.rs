@@ -11,7 +11,8 @@ use std::{
 
 use serde_json::Value;
 
-const SOUND: &str = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}"#;
+const SOUND: &str =
+    r#"{"model":"gpt-x","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}"#;
 const BROKEN: &str = r#"{"model":"gpt-x","messages":[
   {"role":"user","content":"list"},
   {"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls","arguments":"{}"}}]},
@@ -72,11 +73,12 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
-fn check_says_sound_and_exits_0() {
+fn check_of_a_body_that_is_accepted_exits_0() {
     let home = Home::new();
     let output = rejoin(&["check", &home.file("a.json", SOUND)]);
     assert_eq!(code(&output), 0);
-    assert!(out(&output).ends_with("sound: 2 messages, 0 calls, 0 results.\n"), "{}", out(&output));
+    let accepted = "accepted: OpenAI would accept this request: 2 messages, 0 calls, 0 results.\n";
+    assert!(out(&output).ends_with(accepted), "{}", out(&output));
     assert_eq!(err(&output), "");
 }
 
@@ -87,16 +89,18 @@ fn check_names_place_answer_and_action_and_ends_with_counts() {
     assert_eq!(code(&output), 1);
     let text = out(&output);
     for part in [
-        "error at message 1, block 0 (line 3): a tool call has no result (call_1, tool ls) [unanswered-call]",
-        "OpenAI would answer 400: An assistant message with 'tool_calls' must be followed by tool messages",
-        "did not have response messages: call_1",
+        "error at message 1 (line 3): An assistant message with 'tool_calls' must be followed by tool messages",
+        "did not have response messages: call_1 [OAC-01]",
+        "error at message 3 (line 5): Invalid parameter: messages with role 'tool' must be a response to",
+        "note at message 1, block 0 (line 3): a tool call has no result (call_1, tool ls) [unanswered-call]",
         "rejoin: a result is added that says none was recorded",
-        "error at message 3, block 0 (line 5): a tool result has no call (call_7) [orphan-result]",
-        "broken: 4 messages, 1 call, 1 result: 2 errors.",
+        "note at message 3, block 0 (line 5): a tool result has no call (call_7) [orphan-result]",
+        "refused: OpenAI would answer 400: 2 errors. `rejoin convert ",
+        " --to openai-chat` writes a request that is accepted, and no text is lost.",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(text.trim_end().lines().last().unwrap().contains("broken: "));
+    assert!(text.trim_end().lines().last().unwrap().contains("refused: "));
 }
 
 #[test]
@@ -106,7 +110,10 @@ fn check_json_has_exactly_its_fields() {
     assert_eq!(code(&output), 1);
     let report: Value = serde_json::from_str(&out(&output)).unwrap();
     let keys: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
-    assert_eq!(keys, ["id", "format", "messages", "calls", "results", "findings", "sound"]);
+    let expected = "id path format kind messages calls results for accepted findings sound";
+    assert_eq!(keys.join(" "), expected);
+    assert_eq!((&report["kind"], &report["for"]), (&"request".into(), &"openai-chat".into()));
+    assert_eq!(report["accepted"], false);
     assert!(report["id"].as_str().unwrap().starts_with("conv_"));
     assert_eq!(report["format"], "openai-chat");
     assert_eq!(
@@ -116,23 +123,35 @@ fn check_json_has_exactly_its_fields() {
     assert_eq!(report["sound"], false);
     let finding = &report["findings"][0];
     let keys: Vec<_> = finding.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys, ["rule", "severity", "at", "path", "message", "action"]);
+    assert_eq!((&finding["rule"], &finding["severity"]), (&"OAC-01".into(), &"error".into()));
+    assert_eq!(finding["at"], serde_json::json!({"message":1,"block":null,"line":3}));
+    let finding = &report["findings"][2];
+    let keys: Vec<_> = finding.as_object().unwrap().keys().cloned().collect();
     assert_eq!(keys, ["rule", "severity", "at", "message", "action"]);
-    assert_eq!(finding["rule"], "unanswered-call");
-    assert_eq!(finding["severity"], "error");
+    assert_eq!((&finding["rule"], &finding["severity"]), (&"unanswered-call".into(), &"note".into()));
     assert_eq!(finding["at"], serde_json::json!({"message":1,"block":0,"line":3}));
     assert_eq!(finding["action"], "synthesized");
 }
 
+/// A history whose text was not read is never called sound: the finding names the field, or the file is refused by name.
 #[test]
-fn check_for_a_dialect_adds_notes_and_stays_sound() {
+fn check_never_says_sound_of_text_that_was_not_read() {
     let home = Home::new();
-    let file = home.file("a.json", SOUND);
-    let output = rejoin(&["check", "--for", "anthropic", "--json", &file]);
-    assert_eq!(code(&output), 0);
-    let report: Value = serde_json::from_str(&out(&output)).unwrap();
-    assert_eq!(report["findings"][0]["rule"], "role-order");
-    assert_eq!(report["findings"][0]["severity"], "note");
-    assert_eq!(report["sound"], true);
+    let unread = r#"[{"role":"user","content":"list the files in this folder"},
+        {"role":"assistant","content":"There is one file here.","note":"the second file is hidden"}]"#;
+    let output = rejoin(&["check", &home.file("unread.json", unread)]);
+    assert_eq!(code(&output), 1);
+    let text = out(&output);
+    let warning = "warning at message 1 (line 2): text of the source was not understood and is not part of the \
+                   conversation: field `note` [unread-text]";
+    assert!(text.contains(warning) && !text.contains("sound:"), "{text}");
+    let cursor = "{\"role\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"list the files in this folder\"}]}}\n";
+    let output = rejoin(&["check", &home.file("cursor.jsonl", cursor)]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    let words =
+        "it looks like a Cursor transcript (`role` and `message.content`), which rejoin does not read yet";
+    assert!(err(&output).contains(words), "{}", err(&output));
 }
 
 #[test]
@@ -233,7 +252,8 @@ fn invalid_utf8_is_replaced_and_said() {
     let output = rejoin(&["check", "--json", &file]);
     assert_eq!(code(&output), 1);
     let report: Value = serde_json::from_str(&out(&output)).unwrap();
-    assert_eq!(report["findings"][0]["rule"], "invalid-utf8");
+    let rules: Vec<_> = report["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
+    assert_eq!(rules, ["OAC-schema", "invalid-utf8"]);
     let output = rejoin(&["convert", &file, "--to", "openai-chat"]);
     assert!(out(&output).contains("caf\u{fffd} ok"));
 }
@@ -268,7 +288,7 @@ fn convert_in_the_same_dialect_keeps_the_other_fields() {
     let body = r#"{"model":"gpt-x","temperature":0.70,"messages":[{"role":"user","content":"hi"}],"x_unknown":{"a":[1]}}"#;
     let output = piped(&["convert", "-", "--from", "openai-chat", "--to", "openai-chat"], body);
     assert_eq!(out(&output).trim_end(), body);
-    assert_eq!(err(&output), "");
+    assert_eq!(err(&output), "warning: OpenAI would refuse this request: Unknown parameter: 'x_unknown'.\n");
 }
 
 #[test]
@@ -391,7 +411,7 @@ fn a_closed_pipe_is_quiet_success() {
     let home = Home::new();
     let long = format!(r#"[{{"role":"user","content":"{}"}}]"#, "word ".repeat(400_000));
     let file = home.file("long.json", long);
-    let mut child = command(&["convert", &file, "--to", "anthropic"])
+    let mut child = command(&["convert", &file, "--to", "anthropic", "--model", "m", "--max-tokens", "9"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -471,16 +491,18 @@ fn doctor_finds_every_session_and_changes_nothing() {
     let told = doctor(&home, &[]);
     assert_eq!(code(&told), 1, "{}", err(&told));
     let text = out(&told);
-    for words in ["Codex", "Claude Code", "unanswered-call", "2 of 4 could not be resumed", "rejoin convert"]
-    {
+    for words in ["Codex", "Claude Code", "1 of 4 cannot be resumed: 1 unreadable", "rejoin check PATH"] {
         assert!(text.contains(words), "{words}\n{text}");
     }
     let json: Value = serde_json::from_str(&out(&doctor(&home, &["--json"]))).unwrap();
     assert_eq!((&json["sessions"], &json["broken"], &json["unreadable"]), (&4.into(), &1.into(), &1.into()));
     let broken: Vec<_> =
         json["found"].as_array().unwrap().iter().filter(|found| found["resumable"] == false).collect();
-    assert_eq!(broken.len(), 2);
-    assert!(broken.iter().any(|found| found["problems"]["unanswered-call"] == 1));
+    assert_eq!(broken.len(), 1);
+    // Codex answers its unanswered calls itself.
+    let mended = |found: &&Value| found["problems"]["unanswered-call"] == 1;
+    let mended = json["found"].as_array().unwrap().iter().find(mended).unwrap();
+    assert_eq!((&mended["resumable"], &mended["state"]), (&true.into(), &"mended_by_its_agent".into()));
     assert_eq!(snapshot(home.folder.path()), before);
     // A folder of one's own is looked at too.
     let more = Home::new();

@@ -8,6 +8,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 use support::{Home, SOUND, has};
+use testkit::faults::{Fault, Kind, Shim};
 
 fn told(home: &Home) -> Value {
     serde_json::from_str(&home.out(&["doctor", "--self", "--json"])).unwrap()
@@ -112,4 +113,46 @@ fn a_store_that_cannot_be_written_is_named() {
             has(about["store"]["unwritable"].as_str().unwrap(), &[&folder.display().to_string()]);
         }
     });
+}
+
+/// Whether the store can be written is found out by writing: a full disk is noticed, whatever the permissions say.
+#[test]
+fn a_full_disk_is_noticed() {
+    let shim = match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        Ok(shim) => shim,
+        Err(why) => {
+            println!("not tested here: {why}");
+            return;
+        }
+    };
+    for kind in support::STORES {
+        let mut home = Home::new(kind);
+        let place = home.path("store");
+        fs::create_dir_all(&place).unwrap();
+        fs::create_dir_all(home.path("notes")).unwrap();
+        let name = if *kind == "sqlite" { "chats.db" } else { "chats" };
+        home.store = format!("{kind}:{}", place.join(name).display());
+        for there in [false, true] {
+            if there {
+                home.import("a.json", SOUND);
+            }
+            // A log that the full disk left is no part of the record; the next one to open the store takes it away.
+            let record = || {
+                let mut files = files(&place);
+                files.retain(|(name, _)| !name.contains("-wal") && !name.contains("-shm"));
+                files
+            };
+            let before = record();
+            for at in 1..3 {
+                let fault = Fault { kind: Kind::Full, at, under: place.clone(), notes: home.path("notes") };
+                let mut command = home.command(&["doctor", "--self", "--json"]);
+                shim.put_into(&mut command, &fault);
+                let ran = support::Ran::of(command.output().unwrap());
+                let about: Value = serde_json::from_str(&ran.out).unwrap();
+                assert_eq!(about["store"]["writable"], false, "{kind}, {there}, {at}: {about}");
+                assert!(record() == before, "{kind}, {there}, {at}: a trace is left");
+            }
+            assert_eq!(told(&home)["store"]["writable"], true);
+        }
+    }
 }

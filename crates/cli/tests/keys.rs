@@ -180,3 +180,122 @@ fn models_are_listed() {
     assert_eq!(none.code, 1);
     has(&none.err, &["has no model `none`", "rejoin models list"]);
 }
+
+/// `config set` refuses what rejoin would not understand later, says what it takes, and writes nothing.
+#[test]
+fn config_set_refuses_what_it_does_not_know() {
+    let home = Home::new("sqlite");
+    for (key, value, says) in [
+        ("provider", "opnai", &["no provider is called `opnai`", "did you mean `openai`?", "anthropic"][..]),
+        ("provider", "mylocal", &["no provider is called `mylocal`", "config set base_url"]),
+        ("base_url", "localhost:8080", &["http://", "https://"]),
+        ("base_url", "ftp://localhost", &["http://", "https://"]),
+        ("addresses.claude", "there", &["http://"]),
+        ("api", "rest", &["chat, responses"]),
+        ("effort", "huge", &["low, medium, high"]),
+        ("on_broken", "mend", &["keep, drop, refuse"]),
+        ("color", "pink", &["auto, always, never"]),
+        ("auth", "magic", &["any, key, chatgpt, claude"]),
+        ("keyring", "maybe", &["`true` or `false`"]),
+        ("limits.requests", "0", &["a whole number", "from 1"]),
+        ("limits.retries", "-1", &["a whole number", "from 0"]),
+        ("max_tokens", "1e4", &["a whole number"]),
+        ("prune_threshold", "80", &["above 0 and up to 1"]),
+        ("url", "http://localhost", &["there is no setting `url`", "did you mean `base_url`?"]),
+        ("colour", "never", &["did you mean `color`?"]),
+    ] {
+        let ran = home.run(&["config", "set", key, value]);
+        assert_eq!(ran.code, 2, "{key} = {value}: {}", ran.err);
+        has(&ran.err, says);
+        assert!(!home.path("home/config.toml").exists(), "{key} = {value} was written");
+    }
+    // An address makes any name a provider, and a name is kept as rejoin spells it.
+    home.out(&["config", "set", "base_url", "http://localhost:8080/v1"]);
+    home.out(&["config", "set", "provider", "MyLocal"]);
+    assert_eq!(home.out(&["config", "get", "provider"]), "mylocal\n");
+    home.out(&["config", "set", "provider", "Claude"]);
+    assert_eq!(home.out(&["config", "get", "provider"]), "anthropic\n");
+    // What was set before goes on to apply, and that is said.
+    let ran = home.run(&["config", "set", "provider", "openai"]);
+    has(&ran.err, &["base_url", "http://localhost:8080/v1", "rejoin set-provider openai"]);
+    // Of several settings that are set together, all are set or none.
+    let wrong = home.run(&["set-provider", "gemini", "--base-url", "nowhere"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert_eq!(home.out(&["config", "get", "provider"]), "openai\n");
+}
+
+/// A value that does not fit is told with the variable, the line or the flag that it stands in.
+#[test]
+fn a_wrong_value_is_told_with_where_it_stands() {
+    let home = Home::new("sqlite");
+    let run = |arguments: &[&str], variable: (&str, &str)| {
+        let mut command = home.command(arguments);
+        Ran::of(command.env(variable.0, variable.1).output().unwrap())
+    };
+    for (variable, value, says) in [
+        ("REJOIN_BASE_URL", "localhost:8080", "http://"),
+        ("REJOIN_API", "rest", "chat, responses"),
+        ("REJOIN_LIMITS_REQUESTS", "0", "from 1"),
+        ("REJOIN_PROVIDER", "opnai", "did you mean `openai`?"),
+    ] {
+        let ran = run(&["chat", "hello"], (variable, value));
+        assert_eq!(ran.code, 2, "{variable}: {}", ran.err);
+        has(&ran.err, &[variable, says]);
+    }
+    let flag = home.run(&["chat", "hello", "--provider", "opnai"]);
+    assert_eq!(flag.code, 2);
+    has(&flag.err, &["--provider", "`opnai`", "did you mean `openai`?"]);
+    home.file("home/config.toml", "provider = \"opnai\"\n");
+    let file = home.run(&["chat", "hello"]);
+    assert_eq!(file.code, 2);
+    has(&file.err, &["settings", "`opnai`", "did you mean `openai`?"]);
+    // With an address, any name will do; then it is a matter of whether somebody answers there.
+    let ran = run(
+        &["chat", "hello", "--base-url", "http://127.0.0.1:1", "--model", "m"],
+        ("REJOIN_PROVIDER", "mine"),
+    );
+    assert_eq!(ran.code, 1, "{}", ran.err);
+}
+
+/// What rejoin's own table knows of a model can be read without a key, and is told as such.
+#[test]
+fn models_info_needs_no_key_for_what_is_known() {
+    let home = Home::new("sqlite");
+    let info = |arguments: &[&str]| {
+        let mut command = home.command(&[&["models", "info"][..], arguments].concat());
+        Ran::of(command.env("OLLAMA_HOST", "http://127.0.0.1:1").output().unwrap())
+    };
+    for arguments in [&["claude-opus-4-5"][..], &["claude-opus-4-5", "--provider", "anthropic"]] {
+        let ran = info(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+        has(
+            &ran.out,
+            &["claude-opus-4-5", "Window: 200000 tokens", "Longest answer: 64000 tokens", "built-in table"],
+        );
+        let ran = info(&[arguments, &["--json"]].concat());
+        let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((&told["window"], &told["max_output"]), (&200_000.into(), &64_000.into()));
+        assert_eq!(
+            (&told["provider"], &told["from_table"]),
+            (&serde_json::Value::Null, &serde_json::json!(["window", "max_output"]))
+        );
+    }
+    let asked = info(&["claude-opus-4-5", "--provider", "anthropic"]);
+    has(&asked.out, &["no key for anthropic"]);
+    // Of a model that the table does not know, the reason is told why nobody could be asked.
+    let unknown = info(&["no-such-model", "--provider", "anthropic"]);
+    assert_eq!(unknown.code, 1);
+    has(&unknown.err, &["no key for anthropic"]);
+    let unknown = info(&["no-such-model"]);
+    assert_eq!(unknown.code, 1, "{}", unknown.out);
+    // What a provider tells itself is not marked; what it does not tell is.
+    let server = Loopback::start(Config { models: vec![String::from("gpt-4.1")], ..Config::default() });
+    let base = server.base(Service::OpenAi);
+    let mut command =
+        home.command(&["models", "info", "gpt-4.1", "--json", "--provider", "openai", "--base-url", &base]);
+    with_keys(&mut command, &server);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["provider"], &told["from_table"][0]), (&"openai".into(), &"window".into()));
+}

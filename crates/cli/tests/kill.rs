@@ -43,6 +43,8 @@ struct Seen {
     answered: Vec<String>,
     /// Calls whose result was told.
     ended: Vec<String>,
+    /// What was shown of an answer that was not acknowledged.
+    shown: String,
     /// Whether a request left: what was said before it is stored.
     asked: bool,
     /// Whether it came to its end before it was killed.
@@ -63,7 +65,11 @@ fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
             match event["type"].as_str().unwrap_or_default() {
                 "started" => seen.conversation = Some(text("conversation")),
                 "asking" => seen.asked = true,
-                "answered" => seen.answered.push(text("entry")),
+                "text" => seen.shown.push_str(&text("text")),
+                "answered" => {
+                    seen.answered.push(text("entry"));
+                    seen.shown.clear();
+                }
                 "call_ended" => seen.ended.push(text("id")),
                 "ended" => seen.finished = true,
                 _ => {}
@@ -84,6 +90,8 @@ fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
 struct Record {
     ids: HashSet<String>,
     messages: usize,
+    /// The text of each message of the model.
+    said: Vec<String>,
     /// For each call, how often it was set running, and how many results it has.
     running: HashMap<(String, u64), usize>,
     results: HashMap<String, usize>,
@@ -92,8 +100,13 @@ struct Record {
 impl Record {
     fn of(home: &Home, id: &str) -> Self {
         let text = home.out(&["history", "export", id, "--to", "jsonl"]);
-        let mut record =
-            Self { ids: HashSet::new(), messages: 0, running: HashMap::new(), results: HashMap::new() };
+        let mut record = Self {
+            ids: HashSet::new(),
+            messages: 0,
+            said: said_by_model(home, id),
+            running: HashMap::new(),
+            results: HashMap::new(),
+        };
         for line in text.lines() {
             let entry: Value = serde_json::from_str(line).unwrap();
             record.ids.insert(entry["id"].as_str().unwrap().to_owned());
@@ -115,6 +128,13 @@ impl Record {
         }
         record
     }
+}
+
+/// The text of each message of the model, as people and programs see it.
+fn said_by_model(home: &Home, id: &str) -> Vec<String> {
+    let messages = home.lines(&["history", "show", id, "--json"]).into_iter();
+    let by_model = messages.filter(|message| message["role"] == "assistant");
+    by_model.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The calls that a message of a tool answers.
@@ -141,6 +161,9 @@ fn command(
     command
 }
 
+/// How many kills hit an answer of which something was shown.
+static CUT: AtomicUsize = AtomicUsize::new(0);
+
 /// One run: a turn is killed, perhaps twice or three times, and goes on.
 fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed());
@@ -154,7 +177,14 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut known: Option<Record> = None;
     let mut interrupted = false;
     for round in 0..=dice.roll(3) {
-        let said = format!("tools:{} steps:{} think round {round}", 1 + dice.roll(4), 1 + dice.roll(3));
+        // Every other one is an answer of many words, to be cut in the middle.
+        let talkative =
+            if dice.roll(2) == 0 { format!("words:{}", 40 + dice.roll(80)) } else { String::new() };
+        let (tools, steps) = (1 + dice.roll(4), 1 + dice.roll(3));
+        let said = match talkative.as_str() {
+            "" => format!("tools:{tools} steps:{steps} think round {round}"),
+            words => format!("{words} think round {round}"),
+        };
         let mut arguments = vec!["chat", "--json", said.as_str()];
         let rerun = dice.roll(4) == 0;
         if let Some(id) = &id {
@@ -187,7 +217,15 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
                 return fail(format!("the result of {call} was acknowledged and is missing"));
             }
         }
+        let shown = seen.shown.trim();
+        CUT.fetch_add(usize::from(!shown.is_empty()), Ordering::Relaxed);
+        if !record.said.iter().any(|said| said.trim().starts_with(shown)) && !shown.is_empty() {
+            return fail(format!("{shown:?} was shown and is missing"));
+        }
         if let Some(known) = &known {
+            if known.said.iter().any(|said| !record.said.contains(said)) {
+                return fail(String::from("words of the model that were there are gone"));
+            }
             if !known.ids.is_subset(&record.ids) {
                 return fail(String::from("an entry that was there is gone"));
             }
@@ -234,8 +272,8 @@ fn seed() -> u64 {
 }
 
 /// S2-38, S2-39, S2-34: killed at random moments in turns of several tools, on every provider and both stores. `resume` goes on,
-/// the provider sees nothing unsound, nothing that was acknowledged is missing, no call that completed runs again, and the
-/// store verifies.
+/// the provider sees nothing unsound, nothing that was acknowledged or shown is missing, no call that completed runs again, and
+/// the store verifies.
 #[test]
 fn killed_at_any_moment() {
     let runs = number("REJOIN_KILLS", 50);
@@ -265,7 +303,221 @@ fn killed_at_any_moment() {
         }
     });
     let problems = problems.into_inner().unwrap();
+    let cut = CUT.load(Ordering::Relaxed);
     println!("{runs} runs, {} of them killed in the middle of a turn", hit.load(Ordering::Relaxed));
+    println!("{cut} answers were cut after some of their words were shown");
     assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
     assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
+    assert!(runs < 50 || cut > 0, "some kills hit an answer");
+}
+
+/// A turn that is killed while the model speaks, after it has shown a few words.
+struct Cut {
+    id: String,
+    /// What was shown of the answer.
+    text: String,
+}
+
+/// Runs a turn whose answer comes slowly, and kills it when enough of the answer was shown.
+fn cut_in_the_middle(home: &Home, server: &Loopback, arguments: &[&str], enough: usize) -> Cut {
+    server.always(Fault::Slow(Duration::from_millis(15)));
+    let mut command = command(home, server, Some(&PROVIDERS[2]), arguments);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut cut = Cut { id: String::new(), text: String::new() };
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        match event["type"].as_str().unwrap() {
+            "started" => event["conversation"].as_str().unwrap().clone_into(&mut cut.id),
+            "text" => cut.text.push_str(event["text"].as_str().unwrap()),
+            "answered" => panic!("the answer came to its end before the kill"),
+            _ => {}
+        }
+        if cut.text.len() >= enough {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    server.clear_faults();
+    cut
+}
+
+/// The drafts that lie beside a store.
+fn drafts(home: &Home) -> Vec<std::path::PathBuf> {
+    let folder = if home.is_jsonl() {
+        home.place().join("drafts")
+    } else {
+        std::path::PathBuf::from(format!("{}.drafts", home.place().display()))
+    };
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    files.map(|file| file.unwrap().path()).collect()
+}
+
+/// How often a text occurs in another.
+fn times(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+/// Words that were on the screen when the process was killed are shown as interrupted by every reader, change no file until
+/// somebody writes, are recorded once by the next writer, and are part of the next request.
+#[test]
+fn words_that_were_shown_survive_a_kill() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
+        let shown = cut.text.trim();
+        assert_eq!(drafts(home).len(), 1, "{}", home.store);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(&drafts(home)[0]).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        // Readers show it, and change nothing.
+        let before = std::fs::read(&drafts(home)[0]).unwrap();
+        let people = home.out(&["history", "show", &cut.id]);
+        assert!(people.contains("[interrupted: "), "{people}");
+        let said = home.lines(&["history", "show", &cut.id, "--json"]);
+        let last = said.last().unwrap();
+        assert_eq!((last["role"].as_str(), &last["interrupted"]), (Some("assistant"), &Value::Bool(true)));
+        assert!(last["content"].as_str().unwrap().starts_with(shown), "{last}");
+        for arguments in [
+            &["history", "export", &cut.id, "--to", "markdown"][..],
+            &["history", "export", &cut.id, "--to", "jsonl"],
+            &["convert", &cut.id, "--to", "openai-chat"],
+            &["history", "show", &cut.id, "--view", "--json"],
+        ] {
+            assert_eq!(times(&home.out(arguments), shown), 1, "{arguments:?}");
+        }
+        let listed = &home.lines(&["list", "--json"])[0];
+        assert_eq!((listed["state"].as_str(), listed["messages"].as_u64()), (Some("interrupted"), Some(2)));
+        assert_eq!(std::fs::read(&drafts(home)[0]).unwrap(), before);
+        assert_eq!(home.run(&["verify"]).code, 0);
+        // The next writer records it, and shows where the conversation was.
+        let resumed = home.run(&["resume", &cut.id]);
+        let beginning: String = shown.chars().take(20).collect();
+        support::has(&resumed.err, &["State: interrupted, 2 messages", "Last exchange", &beginning]);
+        let ran = command(home, &server, None, &["resume", &cut.id, "and now the end"]).output().unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(drafts(home).len(), 0);
+        let record = home.out(&["history", "export", &cut.id, "--to", "jsonl"]);
+        assert_eq!(times(&record, shown), 1, "{record}");
+        assert!(record.contains(last["entry"].as_str().unwrap()), "under the id that readers gave it");
+        let body = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
+        assert_eq!(times(&body, shown), 1, "the next request has it: {body}");
+        assert!(server.violations().is_empty(), "{:?}", server.violations());
+        assert_eq!(home.run(&["verify"]).code, 0);
+        server.forget();
+    });
+}
+
+/// A kill between the append of the whole answer and the removal of its draft leaves both. The draft is dropped.
+#[test]
+fn a_draft_whose_answer_is_recorded_adds_nothing() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
+        let draft = drafts(home).remove(0);
+        let bytes = std::fs::read(&draft).unwrap();
+        home.out(&["history", "rename", &cut.id, "a title"]);
+        assert!(!draft.exists(), "whoever writes takes it in");
+        let record = home.out(&["history", "export", &cut.id, "--to", "jsonl"]);
+        std::fs::write(&draft, bytes).unwrap();
+        assert_eq!(home.out(&["history", "export", &cut.id, "--to", "jsonl"]), record);
+        home.out(&["resume", &cut.id]);
+        assert_eq!(home.out(&["history", "export", &cut.id, "--to", "jsonl"]), record);
+        assert!(!draft.exists());
+        server.forget();
+    });
+}
+
+/// Wherever the draft was cut, a whole prefix of what was written is kept; one that cannot be read at all is copied aside.
+#[test]
+fn a_torn_draft_is_used_as_far_as_it_goes() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
+        let draft = drafts(home).remove(0);
+        let bytes = std::fs::read(&draft).unwrap();
+        for missing in [1, 2, 3, 4, 5, 20] {
+            std::fs::write(&draft, &bytes[..bytes.len() - missing]).unwrap();
+            let last = home.lines(&["history", "show", &cut.id, "--json"]).pop().unwrap();
+            let kept = last["content"].as_str().unwrap();
+            assert!(kept.len() + 20 >= 60 && cut.text.starts_with(&kept[..40]), "{missing}: {kept}");
+        }
+        // A piece with half a character at its end.
+        let mut torn = bytes.clone();
+        torn.extend_from_slice("{\"text\":\"and caf\u{e9}".as_bytes());
+        torn.pop();
+        std::fs::write(&draft, &torn).unwrap();
+        let last = home.lines(&["history", "show", &cut.id, "--json"]).pop().unwrap();
+        assert!(last["content"].as_str().unwrap().ends_with("and caf"), "{last}");
+        std::fs::write(&draft, b"no draft at all").unwrap();
+        assert_eq!(home.lines(&["history", "show", &cut.id, "--json"]).len(), 1);
+        home.out(&["resume", &cut.id]);
+        assert!(!draft.exists());
+        let aside = if home.is_jsonl() {
+            home.place().join("aside")
+        } else {
+            std::path::PathBuf::from(format!("{}.aside", home.place().display()))
+        };
+        let kept = std::fs::read_dir(aside).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        assert!(kept.into_iter().any(|bytes| bytes == b"no draft at all"));
+        server.forget();
+    });
+}
+
+/// Deleting a conversation deletes its draft; erasing the message that it became leaves no copy of it.
+#[test]
+fn deleting_and_erasing_reach_drafts() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
+        home.out(&["history", "erase", &cut.id, "-m", "1", "--yes"]);
+        assert_eq!(drafts(home).len(), 0);
+        assert!(!home.out(&["history", "export", &cut.id, "--to", "jsonl"]).contains(cut.text.trim()));
+        let cut = cut_in_the_middle(home, &server, &["chat", "--new", "--json", "hello words:400"], 60);
+        assert_eq!(drafts(home).len(), 1);
+        home.out(&["history", "delete", &cut.id, "--yes"]);
+        assert_eq!(drafts(home).len(), 0);
+        server.forget();
+    });
+}
+
+/// While the answer is still being written, readers show the record alone, and the draft is its writer's.
+#[test]
+fn a_draft_in_writing_is_its_writers() {
+    let server = Loopback::start(Config::default());
+    server.always(Fault::Slow(Duration::from_millis(15)));
+    Home::each(|home| {
+        let mut command = command(home, &server, Some(&PROVIDERS[2]), &["chat", "--json", "hello words:300"]);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while !lines.next().unwrap().unwrap().contains("\"text\"") {}
+        assert_eq!(drafts(home).len(), 1);
+        assert_eq!(home.lines(&["history", "show", "@", "--json"]).len(), 1);
+        assert_eq!(home.lines(&["list", "--json"])[0]["state"], "waiting");
+        lines.for_each(drop);
+        assert!(child.wait().unwrap().success());
+        assert_eq!(drafts(home).len(), 0);
+        assert_eq!(home.lines(&["history", "show", "@", "--json"]).len(), 2);
+    });
+}
+
+/// A draft that cannot be written keeps nobody from the answer.
+#[test]
+fn an_answer_without_a_draft_is_an_answer() {
+    let server = Loopback::start(Config::default());
+    Home::each(|home| {
+        let folder = if home.is_jsonl() { "chats/drafts" } else { "chats.db.drafts" };
+        home.file(folder, "a file where the folder should be");
+        let ran = Ran::of(
+            command(home, &server, Some(&PROVIDERS[2]), &["chat", "hello words:30"]).output().unwrap(),
+        );
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(!ran.out.is_empty());
+        assert_eq!(home.lines(&["history", "show", "@", "--json"]).len(), 2);
+    });
 }

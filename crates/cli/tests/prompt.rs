@@ -7,11 +7,19 @@ mod support;
 use std::time::Duration;
 
 use expectrl::{ControlCode, Eof, Expect as _, session::OsSession};
-use support::{BROKEN, Home};
+use support::{
+    BROKEN, Home,
+    services::{PROVIDERS, with_keys},
+};
+use testkit::loopback::{Config, Fault, Loopback};
 
 fn on_terminal(home: &Home, arguments: &[&str]) -> OsSession {
     let mut command = home.command(arguments);
     command.env("NO_COLOR", "1").env("TERM", "xterm");
+    spawn(command)
+}
+
+fn spawn(command: std::process::Command) -> OsSession {
     let mut session = OsSession::spawn(command).unwrap();
     session.set_expect_timeout(Some(Duration::from_secs(20)));
     session
@@ -27,7 +35,7 @@ fn lines_are_turns() {
     session.expect("remember that your name is Alice").unwrap();
     session.expect("›").unwrap();
     session.send_line("/help").unwrap();
-    session.expect("Ctrl-C stops a turn").unwrap();
+    session.expect("Ctrl-C stops a turn or clears the line").unwrap();
     session.expect("›").unwrap();
     session.send_line("/nosuch").unwrap();
     session.expect("There is no command /nosuch").unwrap();
@@ -41,14 +49,17 @@ fn lines_are_turns() {
     assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("/help"));
 }
 
-/// S2-48: on a terminal, `resume` asks what is to become of calls without a result.
+/// S2-48: on a terminal, `resume` shows the last exchange, names the calls without a result, and asks what to do about them.
 #[test]
 fn resume_asks_about_calls_without_a_result() {
     for (answer, noted) in [("k", "shown to the model as interrupted"), ("l", "left out")] {
         let home = Home::new("sqlite");
         let id = home.import("broken.json", BROKEN);
         let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
-        session.expect("[k]eep as interrupted, [l]eave out, [r]un again?").unwrap();
+        session.expect("you:   still there?").unwrap();
+        session.expect("1 call without a result:").unwrap();
+        session.expect("  stat {}").unwrap();
+        session.expect("[k]eep as interrupted, [l]eave out? [k]").unwrap();
         session.send_line(answer).unwrap();
         session.expect("›").unwrap();
         session.send_line("go on").unwrap();
@@ -60,17 +71,159 @@ fn resume_asks_about_calls_without_a_result() {
     }
 }
 
-/// Ctrl-C at the prompt asks whether that was meant; twice leaves.
+/// Ctrl-C leaves only when it is pressed twice within two seconds on an empty line. On any other line it clears the line.
 #[test]
-fn control_c_at_the_prompt_leaves() {
+fn control_c_leaves_when_pressed_twice_on_an_empty_line() {
     let home = Home::new("sqlite");
     let mut session = on_terminal(&home, &["--color", "never", "chat", "--provider", "offline"]);
     session.expect("›").unwrap();
     session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Ctrl-C again leaves").unwrap();
+    session.expect("Press Ctrl-C again to leave").unwrap();
+    session.expect("›").unwrap();
+    // Too late.
+    std::thread::sleep(Duration::from_millis(2200));
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("Press Ctrl-C again to leave").unwrap();
+    session.expect("›").unwrap();
+    // A line that is not empty is cleared, and counts for nothing.
+    session.send("my name is Bob").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("›").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("Press Ctrl-C again to leave").unwrap();
+    session.expect("›").unwrap();
+    // So does one that was sent.
+    session.send_line("my name is Alice").unwrap();
+    session.expect("remember that your name is Alice").unwrap();
+    session.expect("›").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("Press Ctrl-C again to leave").unwrap();
     session.expect("›").unwrap();
     session.send(ControlCode::EndOfText).unwrap();
     session.expect(Eof).unwrap();
+    let status = session.get_process().wait().unwrap();
+    assert!(format!("{status:?}").contains("130"), "{status:?}");
+    let said = home.lines(&["history", "show", "@", "--json"]);
+    assert_eq!(said[0]["content"], "my name is Alice", "what was cleared was not said");
+}
+
+/// While a turn runs, Ctrl-C stops the turn, and the prompt is there again.
+#[test]
+fn control_c_stops_a_turn() {
+    let server = Loopback::start(Config::default());
+    server.always(Fault::Slow(Duration::from_millis(20)));
+    let home = Home::new("sqlite");
+    let provider = &PROVIDERS[2];
+    let flags = provider.flags(&server);
+    let mut arguments = vec!["--color", "never", "chat"];
+    arguments.extend(flags.iter().map(String::as_str));
+    let mut command = home.command(&arguments);
+    with_keys(&mut command, &server);
+    let mut session = spawn(command);
+    session.expect("›").unwrap();
+    session.send_line("hello words:500").unwrap();
+    session.expect("word").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("stopped; what was said is recorded").unwrap();
+    session.expect("›").unwrap();
+    session.send_line("/exit").unwrap();
+    session.expect(Eof).unwrap();
+    let said = home.lines(&["history", "show", "@", "--json"]);
+    assert_eq!(said[1]["interrupted"], true, "{said:?}");
+}
+
+/// A prompt that waits for a line keeps nobody from writing; two prompts take turns, and each shows what the other added.
+#[test]
+fn two_prompts_take_turns_in_one_conversation() {
+    Home::each(|home| {
+        home.out(&["chat", "--provider", "offline", "my name is Alice"]);
+        let mut one = on_terminal(home, &["--color", "never", "chat"]);
+        one.expect("›").unwrap();
+        let mut two = on_terminal(home, &["--color", "never", "resume"]);
+        two.expect("›").unwrap();
+        one.send_line("my dog is called Rex").unwrap();
+        one.expect("›").unwrap();
+        two.send_line("What's my name?").unwrap();
+        two.expect("Added by another process in the meantime").unwrap();
+        two.expect("my dog is called Rex").unwrap();
+        two.expect("Your name is Alice.").unwrap();
+        two.expect("›").unwrap();
+        // A command in between, while both wait.
+        home.out(&["chat", "my cat is called Tom"]);
+        one.send_line("What's my name?").unwrap();
+        one.expect("Added by another process in the meantime").unwrap();
+        one.expect("What's my name?").unwrap();
+        one.expect("my cat is called Tom").unwrap();
+        one.expect("Your name is Alice.").unwrap();
+        one.expect("›").unwrap();
+        two.send_line("2+2").unwrap();
+        two.expect("my cat is called Tom").unwrap();
+        two.expect("2+2 = 4").unwrap();
+        two.expect("›").unwrap();
+        for session in [&mut one, &mut two] {
+            session.send(ControlCode::EndOfTransmission).unwrap();
+            session.expect(Eof).unwrap();
+        }
+        let said = home.lines(&["history", "show", "@", "--json"]);
+        let by_person: Vec<&str> = said
+            .iter()
+            .filter(|one| one["role"] == "user")
+            .map(|one| one["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            by_person,
+            [
+                "my name is Alice",
+                "my dog is called Rex",
+                "What's my name?",
+                "my cat is called Tom",
+                "What's my name?",
+                "2+2"
+            ]
+        );
+        assert_eq!(home.run(&["verify"]).code, 0);
+        assert_eq!(home.lines(&["list", "--json"]).len(), 1);
+    });
+}
+
+/// Whoever says something while another process is answering waits for it, and may give up.
+#[test]
+fn a_prompt_waits_for_another_answer() {
+    let home = Home::new("sqlite");
+    home.out(&["chat", "--provider", "offline", "my name is Alice"]);
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().parse().unwrap();
+    let mut session = on_terminal(&home, &["--color", "never", "chat"]);
+    session.expect("›").unwrap();
+    let store = home.open();
+    let holder = rejoin::store::Holder::this("a test", rejoin::engine::Clock::now(&rejoin::SystemClock));
+    let lock = store.lock(id, &holder).unwrap();
+    session.send_line("2+2").unwrap();
+    session.expect("Waiting for process").unwrap();
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect("Nothing was sent").unwrap();
+    session.expect("›").unwrap();
+    session.send_line("3+3").unwrap();
+    session.expect("Waiting for process").unwrap();
+    drop(lock);
+    session.expect("3+3 = 6").unwrap();
+    session.expect("›").unwrap();
+    session.send_line("/exit").unwrap();
+    session.expect(Eof).unwrap();
+}
+
+/// A conversation that was deleted while the prompt waited is not brought back.
+#[test]
+fn a_conversation_that_was_deleted_stays_deleted() {
+    let home = Home::new("jsonl");
+    home.out(&["chat", "--provider", "offline", "my name is Alice"]);
+    let mut session = on_terminal(&home, &["--color", "never", "chat"]);
+    session.expect("›").unwrap();
+    home.out(&["history", "delete", "@", "--yes"]);
+    session.send_line("What's my name?").unwrap();
+    session.expect("Conversation not found").unwrap();
+    session.expect(Eof).unwrap();
+    assert_eq!(home.lines(&["list", "--json"]).len(), 0);
 }
 
 /// Whoever gives up while a key is asked for sees again what is typed.

@@ -149,7 +149,8 @@ fn an_address_may_lack_the_version() {
 /// A conversation that says that it went there; its id.
 fn went_to(home: &Home, target: &str) -> String {
     let store: Arc<dyn Store> = home.open().into();
-    let mut conversation = Conversation::create(store, Arc::new(SystemClock), &New::default(), "test");
+    let mut conversation =
+        Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "test");
     let context = Context { system: None, tools: None, target: Some(Raw::new(target)) };
     conversation.append(&Content::Context(context));
     conversation.id().to_string()

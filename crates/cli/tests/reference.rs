@@ -139,7 +139,7 @@ One line says what, a `hint:` what to do. The texts in this table are fixed; `�
 | `Failed to load conversation: …` | the store is there and cannot be read: the reason, and where the store is | 1 |
 | `Conversation … is damaged at line …: …` (`row …` in a database) | something is not as it was saved, and `--strict` was asked for | 1 |
 | `Conversation … has no turns` | nothing was said in it, and `--strict` was asked for | 1 |
-| `` `…` is the beginning of … conversations `` | give more of the id | 1 |
+| `` `…` could mean several conversations `` | the ids that begin like that, or the conversations with such a title, are listed | 2 |
 | `there is no active conversation here` | `@`, in a folder where `rejoin new` was never run | 1 |
 | `another process is writing to the conversation: process …` | its process, command and since when; reading works | 1 |
 | `the store … cannot be used: …` | it cannot be opened, or only be read | 1 |

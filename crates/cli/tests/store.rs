@@ -162,8 +162,7 @@ fn the_spellings_that_people_know() {
         let raw = home.out(&["history", "show", "-i", &id, "-r", "-n", "1"]);
         assert_eq!(home.out(&["history", "show", "--id", &id, "--raw", "--limit", "1"]), raw);
         for wrong in [
-            &["history", "show"][..],
-            &["history", "show", &id, "--id", &id],
+            &["history", "show", &id, "--id", &id][..],
             &["history", "show", &id, "--limit", "many"],
             &["history", "delete"],
         ] {
@@ -482,7 +481,7 @@ fn check_and_convert_take_ids() {
         assert_eq!(ran.code, 1);
         let report: Value = serde_json::from_str(&ran.out).unwrap();
         let keys: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(keys, ["id", "format", "messages", "calls", "results", "findings", "sound"]);
+        assert_eq!(keys.join(" "), "id path format kind messages calls results for accepted findings sound");
         assert_eq!((&report["id"], &report["sound"]), (&id.as_str().into(), &false.into()));
         let places: Vec<_> =
             report["findings"].as_array().unwrap().iter().map(|f| &f["at"]["message"]).collect();
@@ -518,4 +517,171 @@ fn a_file_is_checked_without_a_store() {
     let ran = run(&["list"]);
     assert_eq!(ran.code, 2);
     has(&ran.err, &["config.toml, line 1: ", "hint: "]);
+}
+
+/// Changes the stored form of one entry so that it cannot be read any more.
+fn ruin(home: &Home, id: &str, seq: usize) {
+    if home.is_jsonl() {
+        let file = home.place().join(format!("{id}.jsonl"));
+        let text = fs::read_to_string(&file).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[seq] = lines[seq].replace(':', ";");
+        fs::write(&file, lines.join("\n") + "\n").unwrap();
+    } else {
+        let store = rusqlite::Connection::open(home.place()).unwrap();
+        let query = "UPDATE entry SET hash = zeroblob(32) WHERE seq = ?1 AND conversation = \
+                     (SELECT key FROM conversation WHERE id = ?2)";
+        assert_eq!(store.execute(query, (seq as i64, id)).unwrap(), 1);
+    }
+}
+
+/// A damaged conversation is listed as damaged, whatever part of it is struck; never as new, and never as untitled.
+#[test]
+fn a_damaged_conversation_is_listed_as_damaged() {
+    Home::each(|home| {
+        let listed = |id: &str| {
+            let all = home.lines(&["list", "--json"]);
+            let one = all.into_iter().find(|one| one["id"] == id).unwrap();
+            one["state"].as_str().unwrap().to_owned()
+        };
+        let sound = home.import("sound.json", SOUND);
+        let entries = home.out(&["history", "export", &sound, "--to", "jsonl"]).lines().count();
+        // Known before it was damaged, and damaged before it was ever listed.
+        for known in [true, false] {
+            for seq in 0..entries {
+                let name = format!("{known}-{seq}.json");
+                let id = home.import(&name, &SOUND.replace("files", &format!("files {known} {seq}")));
+                if known {
+                    assert_eq!(listed(&id), "ready");
+                }
+                ruin(home, &id, seq);
+                if !known {
+                    let index = if home.is_jsonl() { "chats/.index" } else { "chats.db-index" };
+                    let _ = fs::remove_file(home.path(index));
+                }
+                // Of a database, what was read before is looked at again only at its beginning; whoever reads it finds the rest.
+                let first = home.lines(&["history", "show", &id, "--json"]).len();
+                let what = format!("{known}, entry {seq}, {first} messages, {}", home.store);
+                assert_eq!(listed(&id), "damaged", "{what}");
+                let people = home.out(&["history", "list"]);
+                let line = people.lines().find(|line| line.contains(&id)).unwrap();
+                assert!(line.ends_with("[damaged]") && !line.contains("untitled"), "{what}: {line}");
+                home.out(&["history", "delete", &id, "--yes"]);
+            }
+        }
+        // The beginning is looked at each time.
+        for seq in [0, 1] {
+            let id = home.import(&format!("{seq}.json"), &SOUND.replace("files", &format!("things {seq}")));
+            assert_eq!(listed(&id), "ready");
+            ruin(home, &id, seq);
+            assert_eq!(listed(&id), "damaged", "{seq}, {}", home.store);
+        }
+        assert_eq!(listed(&sound), "ready");
+        assert_eq!(home.lines(&["list", "--json", "--state", "ready"]).len(), 1);
+        assert_eq!(home.lines(&["list", "--json", "--state", "damaged"]).len(), 2);
+    });
+}
+
+/// A file of which nothing can be read is damaged as well; one that was never acknowledged, too.
+#[test]
+fn a_file_without_entries_is_listed_as_damaged() {
+    let home = Home::new("jsonl");
+    let id = home.import("sound.json", SOUND);
+    for content in ["", "nonsense\n", "{\"v\":\"1.0\",\"id"] {
+        fs::write(home.place().join(format!("{id}.jsonl")), content).unwrap();
+        let listed = home.lines(&["list", "--json"]);
+        assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&id.as_str().into(), &"damaged".into()));
+        let people = home.out(&["list"]);
+        assert!(people.contains("(title unreadable) [damaged]"), "{people}");
+    }
+}
+
+/// Titles name conversations wherever ids do: the whole title, its beginning, a part of it, in any case. What fits several is
+/// refused with their ids.
+#[test]
+fn titles_name_conversations() {
+    Home::each(|home| {
+        let new = |title: &str| home.out(&["new", "--title", title]).trim_end().to_owned();
+        let (parser, lexer, exact) = (new("Fix the parser"), new("Fix the lexer"), new("Fix the"));
+        for (given, wanted) in [
+            ("Fix the parser", &parser),
+            ("fix  the PARSER", &parser),
+            ("Fix the l", &lexer),
+            ("lexer", &lexer),
+            ("fix the", &exact),
+            (&lexer[..9], &lexer),
+            (&lexer[5..10], &lexer),
+        ] {
+            has(&home.out(&["history", "show", given]), &[&format!("ID: {wanted}\n")]);
+            let resumed = home.out(&["resume", given]);
+            has(&resumed, &[&format!("Resumed conversation: {wanted}\n")]);
+        }
+        home.out(&["history", "rename", "parser", "Fix the parser for good"]);
+        has(&home.out(&["convert", "for good", "--to", "jsonl"]), &[&parser]);
+        assert_eq!(home.run(&["check", "for good"]).code, 0);
+        assert_eq!(home.run(&["verify", "lexer"]).code, 0);
+        home.out(&["chat", "--provider", "offline", "--session", "lexer", "hello there"]);
+        for command in
+            [vec!["resume", "the"], vec!["history", "show", "the"], vec!["convert", "the", "--to", "md"]]
+        {
+            let ran = home.run(&command);
+            assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{command:?}: {}", ran.err);
+            has(
+                &ran.err,
+                &["`the` could mean several conversations", &parser, &lexer, &exact, "Fix the lexer"],
+            );
+        }
+        // Too short to be a part of a title.
+        assert_eq!(home.run(&["history", "show", "er"]).code, 1);
+        let ran = home.run(&["resume", "go on, please"]);
+        assert_eq!(ran.code, 1);
+        has(&ran.err, &["not found", "rejoin chat 'go on, please'"]);
+        // Nothing is destroyed by a part of a title.
+        let ran = home.run(&["history", "delete", "lexer", "--yes"]);
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        has(&ran.err, &["only a part of the title", &lexer]);
+        home.out(&["history", "delete", "fix the lexer", "--yes"]);
+        assert_eq!(home.run(&["history", "show", &lexer]).code, 1);
+    });
+}
+
+/// A list shows the conversations of a folder, of an agent or in a state, also to programs.
+#[test]
+fn lists_are_filtered() {
+    Home::each(|home| {
+        let ids = |arguments: &[&str]| -> Vec<String> {
+            let mut all = vec!["list", "--json"];
+            all.extend(arguments);
+            home.lines(&all).iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let sound = home.import("sound.json", SOUND);
+        let broken = home.import("broken.json", BROKEN);
+        home.out(&["chat", "--provider", "offline", "hello there"]);
+        let mine = ids(&["--agent", "rejoin"]);
+        assert_eq!(mine.len(), 1);
+        assert_eq!(ids(&["--agent", "openai-chat"]).len(), 2);
+        assert_eq!(ids(&["--agent", "codex"]), [""; 0]);
+        assert_eq!(ids(&["--state", "interrupted"]), [broken.as_str()]);
+        let mut ready = ids(&["--state", "ready"]);
+        ready.sort();
+        let mut wanted = vec![mine[0].clone(), sound.clone()];
+        wanted.sort();
+        assert_eq!(ready, wanted);
+        assert_eq!(ids(&["--folder", "."]), mine);
+        assert_eq!(ids(&["--folder", ".."]), mine, "folders in it count");
+        assert_eq!(ids(&["--folder", &home.path("here").display().to_string()]), mine);
+        assert_eq!(ids(&["--folder", &home.path("her").display().to_string()]), [""; 0]);
+        assert_eq!(ids(&["--folder", ".", "--state", "interrupted"]), [""; 0]);
+        assert_eq!(ids(&["--agent", "openai-chat", "--limit", "1"]).len(), 1);
+        let text = home.out(&["list", "--agent", "openai-chat"]);
+        has(&text, &[&sound, &broken, "Total: 2 conversation(s)"]);
+        has(&home.out(&["history", "list", "--agent", "codex"]), &["No saved conversation fits"]);
+        assert_eq!(home.run(&["list", "--state", "sleepy"]).code, 2);
+        let ran = home.run(&["list", "--agent", "openai-chat", "--limit", "1"]);
+        has(&ran.out, &["The newest 1 of 2 are shown"]);
+        // A damaged conversation is in no other state.
+        ruin(home, &sound, 0);
+        assert_eq!(ids(&["--state", "damaged"]), [sound.as_str()]);
+        assert_eq!(ids(&["--state", "ready"]), mine);
+    });
 }

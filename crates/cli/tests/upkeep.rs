@@ -10,6 +10,20 @@ use rejoin::store::{Holder, Location};
 use serde_json::Value;
 use support::{BROKEN, Home, Ran, SOUND, bare, has};
 
+/// What was not read of an imported file is not forgotten: the stored conversation is not sound either.
+#[test]
+fn an_imported_conversation_with_unread_text_is_not_sound() {
+    Home::each(|home| {
+        let unread =
+            r#"[{"role":"user","content":"list the files in this folder","note":"one of them is hidden"}]"#;
+        let file = home.file("unread.json", unread);
+        home.run(&["import", &file]);
+        let checked = home.run(&["check", "@1"]);
+        assert_eq!(checked.code, 1, "{}", checked.out);
+        has(&checked.out, &["field `note` [unread-text]"]);
+    });
+}
+
 /// Importing twice adds nothing; a file that grew adds only what is new.
 #[test]
 fn importing_again_adds_only_what_is_new() {
@@ -47,7 +61,8 @@ fn what_cannot_be_read_does_not_stop_an_import() {
         let folder = home.path("folder").display().to_string();
         let ran = home.run(&["import", "--json", &bad, &good, &folder, "/no/such/file"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        assert_eq!(ran.out.lines().count(), 2);
+        assert_eq!(ran.out.matches("\"id\":").count(), 2);
+        has(&ran.out, &["\"skipped\":3"]);
         assert_eq!(ran.err.matches("error: cannot read").count(), 2, "{}", ran.err);
         assert_eq!(home.run(&["import", &bad]).code, 2);
         assert_eq!(home.run(&["import", "/no/such/file"]).code, 2);
@@ -67,7 +82,7 @@ fn everything_on_the_machine_is_imported() {
         };
         let ran = command(&["import", "--all", "--json"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        assert_eq!(ran.out.lines().count(), 1);
+        assert_eq!(ran.out.matches("\"id\":").count(), 1);
         has(
             &ran.err,
             &[
@@ -237,7 +252,7 @@ fn damage_is_found_and_everything_else_is_read() {
         // Whatever is damaged, every provider gets something that it takes.
         for dialect in rejoin::Dialect::all() {
             let body = home.out(&["convert", &id, "--to", dialect.name()]);
-            assert_eq!(dialect.wire().check(body.as_bytes()), [], "{dialect}");
+            assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{dialect}");
         }
         // A fork has what can be read, and is whole: it can be copied, and what is damaged cannot.
         let fork = home.out(&["history", "fork", &id]);
@@ -395,11 +410,20 @@ fn what_was_said_is_found() {
         let sound = home.import("sound.json", SOUND);
         let broken = home.import("broken.json", BROKEN);
         let hits = home.out(&["history", "search", "files"]);
-        has(&hits, &[&sound, &broken, "How many *files*?", "List the *files*, please", "    USER  "]);
+        has(&hits, &[&sound, &broken, "How many *files*?", "List the *files*, please", "    [0] USER  "]);
         let hits = home.lines(&["history", "search", "files", "--json", "--session", &broken]);
         assert_eq!(hits.len(), 1);
         assert_eq!((&hits[0]["conversation"], &hits[0]["role"]), (&broken.as_str().into(), &"user".into()));
         assert_eq!(hits[0]["hits"], serde_json::json!(["files"]));
+        // The number is the one that `show`, `fork` and `erase` take.
+        let hits = home.lines(&["history", "search", "still", "--json"]);
+        assert_eq!(hits[0]["message"], 3);
+        has(&home.out(&["history", "show", &broken]), &["\n[3] USER\n"]);
+        home.out(&["history", "erase", &broken, "-m", "3", "--yes"]);
+        assert_eq!(home.lines(&["history", "search", "still", "--json"]).len(), 0);
+        home.out(&["history", "rename", &broken, "A better name"]);
+        let hits = home.lines(&["history", "search", "better", "--json"]);
+        assert_eq!((&hits[0]["role"], hits[0]["message"].is_null()), (&"title".into(), true));
         assert_eq!(home.lines(&["history", "search", "files", "--json", "--limit", "1"]).len(), 1);
         let ran = home.run(&["history", "search", "unheard", "of"]);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""));
@@ -482,12 +506,14 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
     assert_eq!(run(&["config", "set", "store", &home.store], &[]).code, 0);
     let text = fs::read_to_string(home.path("home/config.toml")).unwrap();
     assert_eq!(text, format!("# mine\nmodel = \"file\" # this one\nstore = \"{}\"\n", home.store));
-    run(&["new"], &[]);
-    run(&["new"], &[("REJOIN_MODEL", "variable")]);
-    run(&["new", "--model", "flag"], &[("REJOIN_MODEL", "variable")]);
-    let models: Vec<Value> =
-        home.lines(&["list", "--json"]).iter().map(|item| item["model"].clone()).collect();
-    assert_eq!(models, ["flag", "variable", "file"]);
+    for (flags, variables, model) in [
+        (vec![], vec![], "file"),
+        (vec![], vec![("REJOIN_MODEL", "variable")], "variable"),
+        (vec!["--model", "flag"], vec![("REJOIN_MODEL", "variable")], "flag"),
+    ] {
+        let arguments = [&["chat", "--new", "--provider", "offline", "hello"][..], &flags].concat();
+        has(&run(&arguments, &variables).err, &[&format!("there is no model `{model}`")]);
+    }
     assert!(home.store.parse::<Location>().is_ok() && home.place().is_dir());
     let list = run(&["config", "list", "--json"], &[("REJOIN_AUDIT_FULL_ARGUMENTS", "on")]).out;
     let find = |key: &str| {
@@ -580,10 +606,18 @@ fn marks_that_steer_a_terminal_are_never_printed() {
 fn what_is_passed_over_is_said() {
     Home::each(|home| {
         home.file("folder/one.json", SOUND);
+        let folder = home.path("folder").display().to_string();
+        let ran = home.run(&["import", &folder]);
+        has(&ran.err, &["1 conversation read: 1 new, 0 grown, 0 as before.\n"]);
+        assert_eq!(home.lines(&["import", &folder, "--json"]).len(), 1, "nothing was skipped");
         home.file("folder/notes.txt", "no session");
         home.file("folder/other.json", "{\"no\":\"conversation\"}");
-        let ran = home.run(&["import", &home.path("folder").display().to_string()]);
-        has(&ran.err, &["1 other file is no session (name it to see why)."]);
+        let ran = home.run(&["import", &folder]);
+        has(&ran.err, &["2 files skipped:\n  1 no conversation in it: ", "  1 not JSON: ", "notes.txt"]);
+        let lines = home.lines(&["import", &folder, "--json"]);
+        let skipped =
+            serde_json::json!({"skipped": 2, "reasons": {"no conversation in it": 1, "not JSON": 1}});
+        assert_eq!(lines.last().unwrap(), &skipped);
         home.out(&["new", "--title", &"long ".repeat(1000)]);
         assert!(home.out(&["list"]).lines().all(|line| line.chars().count() < 120));
     });
@@ -617,5 +651,172 @@ fn a_name_that_is_no_text_is_a_name() {
         fs::write(folder.join(std::ffi::OsStr::from_bytes(b"chat\xff.json")), SOUND).unwrap();
         let ran = home.run(&["import", "--json", &folder.display().to_string()]);
         assert_eq!((ran.code, ran.out.lines().count()), (0, 1), "{}", ran.err);
+    });
+}
+
+/// Every regular file of a folder is tried by its content, whatever it is called. What is none is skipped and counted by the
+/// reason; a loop of links, a broken link or a pipe stops nothing.
+#[test]
+fn a_folder_is_imported_by_content() {
+    Home::each(|home| {
+        home.file("folder/a.traj", SOUND);
+        home.file("folder/deep/er/session", BROKEN);
+        home.file("folder/picture.json.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+        home.file("folder/nothing", "");
+        home.file("folder/log.txt", "12:00 started\n".repeat(1000));
+        home.file("folder/old.jsonl.zst", b"\x28\xb5\x2f\xfd");
+        home.file("folder/package.json", r#"{"name":"x","version":"1"}"#);
+        let utf16: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(SOUND.replace("Two.", "Three.").encode_utf16().flat_map(u16::to_le_bytes))
+            .collect();
+        home.file("folder/windows.traj", utf16);
+        let folder = home.path("folder");
+        std::os::unix::fs::symlink(&folder, folder.join("deep/loop")).unwrap();
+        std::os::unix::fs::symlink("nowhere", folder.join("broken")).unwrap();
+        std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+        let folder = folder.display().to_string();
+        let lines = home.lines(&["import", &folder, "--json"]);
+        let paths: Vec<&str> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
+        assert_eq!(paths.len(), 3, "{paths:?}");
+        assert!(paths.iter().any(|path| path.ends_with("a.traj")), "{paths:?}");
+        let wanted = serde_json::json!({"skipped": 8, "reasons": {
+            "binary": 1, "broken link": 1, "compressed": 1, "empty": 1, "link to a folder": 1,
+            "no conversation in it": 1, "not JSON": 1, "not a regular file": 1}});
+        assert_eq!(lines.last().unwrap(), &wanted);
+        let again = home.run(&["import", &folder]);
+        assert_eq!(again.code, 0);
+        has(
+            &again.err,
+            &["3 conversations read: 0 new, 0 grown, 3 as before.\n8 files skipped:\n  1 binary: "],
+        );
+        // A format that is named does not turn every text into a damaged session.
+        let forced = home.lines(&["import", &folder, "--from", "codex", "--json"]);
+        assert!(
+            forced.iter().all(|line| line["path"].as_str().is_none_or(|path| !path.ends_with("log.txt")))
+        );
+        // What `check` reads, `import` takes, and the other way round.
+        for path in paths {
+            assert_ne!(home.run(&["check", path]).code, 2, "{path}");
+        }
+        assert_eq!(home.run(&["check", &format!("{folder}/log.txt")]).code, 2);
+    });
+}
+
+/// `-o` writes a file whose ending chooses the format, whole or not at all. What exists is kept unless `--force` is given, and
+/// what is being read is never overwritten.
+#[test]
+fn results_are_written_to_files() {
+    Home::each(|home| {
+        let source = home.file("chat.json", SOUND);
+        let id = home.import("chat.json", SOUND);
+        let at = |name: &str| home.path(name).display().to_string();
+        let read = |name: &str| fs::read_to_string(home.path(name)).unwrap();
+        // Endings.
+        let markdown = home.out(&["history", "export", &id, "--to", "md"]);
+        assert_eq!(markdown, home.out(&["history", "export", &id, "--to", "markdown"]));
+        for name in ["a.md", "a.Markdown"] {
+            let ran = home.run(&["history", "export", &id, "-o", &at(name)]);
+            assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+            has(&ran.err, &[&format!("5 messages written to {}", at(name))]);
+            assert_eq!(read(name), markdown);
+        }
+        home.out(&["convert", &source, "-o", &at("b.md")]);
+        has(&read("b.md"), &["How many files?"]);
+        home.out(&["history", "export", &id, "-o", &at("c.jsonl")]);
+        assert_eq!(read("c.jsonl"), home.out(&["history", "export", &id]));
+        home.out(&["convert", &source, "--to", "anthropic", "--output", &at("d.json")]);
+        assert_eq!(read("d.json"), home.out(&["convert", &source, "--to", "anthropic"]));
+        assert!(home.out(&["convert", &source, "--to", "codex", "-o", "-"]).lines().count() > 1);
+        for wrong in [
+            vec!["history", "export", &id, "-o", "x.json"],
+            vec!["convert", &source, "-o", "x.json"],
+            vec!["convert", &source, "-o", "x.jsonl"],
+            vec!["convert", &source, "-o", "x"],
+            vec!["convert", &source],
+            vec!["convert", &source, "--to", "anthropic", "--force"],
+            vec!["convert", &source, "--to", "codex", "--install", "-o", "x.jsonl"],
+        ] {
+            let ran = home.run(&wrong);
+            assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{wrong:?}: {}", ran.err);
+            assert!(ran.err.contains("--to") || ran.err.contains("--output"), "{wrong:?}: {}", ran.err);
+        }
+        assert!(!home.path("here/x.json").exists() && !home.path("here/x.jsonl").exists());
+        // What exists is kept.
+        for arguments in [["history", "export", &id, "-o"], ["convert", &source, "--to=markdown", "-o"]] {
+            fs::write(home.path("kept.md"), "mine").unwrap();
+            let mut arguments = arguments.to_vec();
+            let kept = at("kept.md");
+            arguments.push(&kept);
+            let ran = home.run(&arguments);
+            assert_eq!(ran.code, 1, "{}", ran.err);
+            has(&ran.err, &["already exists\nhint: ", "--force"]);
+            assert_eq!(read("kept.md"), "mine");
+            arguments.push("--force");
+            home.out(&arguments);
+            has(&read("kept.md"), &["How many files?"]);
+        }
+        // What is read is never overwritten, by whatever name.
+        std::os::unix::fs::symlink(&source, home.path("link.md")).unwrap();
+        let own =
+            if home.is_jsonl() { home.place().join(format!("{id}.jsonl")) } else { home.place().to_owned() };
+        let before = fs::read(&own).unwrap();
+        for arguments in [
+            vec!["convert", &source, "--to", "anthropic", "--force", "-o", &source],
+            vec!["convert", &source, "--force", "-o", &at("link.md")],
+            vec!["history", "export", &id, "--force", "-o", &own.display().to_string()],
+            vec!["convert", &id, "--to", "jsonl", "--force", "-o", &own.display().to_string()],
+        ] {
+            let ran = home.run(&arguments);
+            assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
+            has(&ran.err, &["is never overwritten"]);
+        }
+        assert_eq!(fs::read_to_string(&source).unwrap(), SOUND);
+        assert_eq!(fs::read(&own).unwrap(), before);
+        // Nothing is left behind where it cannot be written, and no folder is made.
+        let ran = home.run(&["history", "export", &id, "-o", &at("no/such/folder.md")]);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        assert!(!home.path("no").exists());
+        let names = fs::read_dir(home.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with(".rejoin-")));
+        assert_eq!(
+            home.out(&["convert", &source, "--to", "md", "-o", "/dev/stdout"]),
+            markdown_of(home, &source)
+        );
+    });
+}
+
+fn markdown_of(home: &Home, source: &str) -> String {
+    home.out(&["convert", source, "--to", "markdown"])
+}
+
+/// A fork becomes the active conversation and the newest, and lists say where it is from.
+#[test]
+fn a_fork_is_active_and_marked() {
+    Home::each(|home| {
+        let id = home.import("sound.json", SOUND);
+        home.import("broken.json", BROKEN);
+        home.out(&["resume", &id]);
+        let ran = home.run(&["history", "fork", "@", "--at", "3"]);
+        let fork = ran.out.trim_end();
+        has(&ran.err, &[&format!("Back to the original: rejoin resume {id}")]);
+        has(&home.out(&["history", "show"]), &[&format!("ID: {fork}\n"), "Messages: 4 total"]);
+        has(&home.out(&["history", "show", "@1"]), &[&format!("ID: {fork}\n")]);
+        has(&home.out(&["list"]), &[&format!("    Fork of: {id}\n"), &format!("* {fork}")]);
+        let listed = home.lines(&["list", "--json"]);
+        assert_eq!((&listed[0]["id"], &listed[0]["forked_from"]), (&fork.into(), &id.as_str().into()));
+        assert!(listed[1..].iter().all(|other| other["forked_from"].is_null()));
+        // A fork of the fork comes from the fork, also in another store.
+        let second = home.out(&["history", "fork", fork]).trim_end().to_owned();
+        let other = format!("jsonl:{}", home.path("other").display());
+        home.out(&["copy", "--all", "--to", &other]);
+        for store in [&home.store, &other] {
+            let listed = home.lines(&["list", "--json", "--store", store]);
+            assert_eq!(
+                (&listed[0]["id"], &listed[0]["forked_from"]),
+                (&second.as_str().into(), &fork.into())
+            );
+        }
+        assert_eq!(home.run(&["verify"]).code, 0);
     });
 }

@@ -3,8 +3,11 @@
 //! Thin: the loop is [`Worker`]'s. Without a store it keeps its conversation in memory; with one, everything is stored as it
 //! happens.
 
+mod builder;
+
 use std::sync::Arc;
 
+pub use builder::{AgentBuilder, NewConversation};
 use rejoin_record::Message;
 use rejoin_store::{Store, memory::Memory};
 
@@ -33,6 +36,13 @@ pub struct Window {
     pub prune_threshold: f64,
 }
 
+impl Default for Window {
+    /// What fits into the window of most models, with room for an answer.
+    fn default() -> Self {
+        Self { max_tokens: 100_000, min_retain_turns: 2, prune_threshold: 0.8 }
+    }
+}
+
 /// An agent.
 ///
 /// ```
@@ -40,8 +50,8 @@ pub struct Window {
 /// use std::sync::Arc;
 /// use rejoin_engine::{Agent, provider::offline::Offline, tools::Tools};
 ///
-/// let mut agent = Agent::new_from_shared_provider(Arc::new(Offline::default()), 8_000, 2, 0.8);
-/// let turned = agent.execute("What is 6 * 7?", &Tools::builtin(".")).await?;
+/// let mut agent = Agent::builder(Arc::new(Offline::default())).tools(Tools::builtin(".")).build();
+/// let turned = agent.ask("What is 6 * 7?").await?;
 /// assert_eq!(turned.response, "6 * 7 = 42");
 /// // What was asked, the call, its result, the answer: the new messages of this turn.
 /// assert_eq!(turned.messages.len(), 4);
@@ -59,6 +69,30 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Begins to make an agent. Only the provider is required.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use rejoin_engine::{Agent, open_store, provider::offline::Offline, tools::Tools, turn::Limits};
+    /// use rejoin_store::Access;
+    ///
+    /// let mut agent = Agent::builder(Arc::new(Offline::default()))
+    ///     .store(open_store(&"memory:".parse()?, Access::Write)?.into())
+    ///     .title("Sums")
+    ///     .system("Be brief.")
+    ///     .tools(Tools::builtin("."))
+    ///     .limits(Limits { requests: 10, ..Limits::default() })
+    ///     .build();
+    /// assert_eq!(agent.ask("What is 6 * 7?").await?.response, "6 * 7 = 42");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn builder(provider: Arc<dyn Provider>) -> AgentBuilder {
+        AgentBuilder::new(provider)
+    }
+
     /// An agent with a new conversation, in memory.
     #[must_use]
     pub fn new_from_shared_provider(
@@ -68,7 +102,7 @@ impl Agent {
         prune_threshold: f64,
     ) -> Self {
         let new = New { title: None, ..of(&*provider) };
-        let conversation = Conversation::create(memory(), Arc::new(SystemClock), &new, COMMAND);
+        let conversation = Conversation::create_with_clock(memory(), Arc::new(SystemClock), &new, COMMAND);
         Self::resume(conversation, provider, Window { max_tokens, min_retain_turns, prune_threshold })
     }
 
@@ -112,6 +146,28 @@ impl Agent {
         self.worker.conversation_mut().attach(store, COMMAND)
     }
 
+    /// One turn with the agent's own tools: those of [`AgentBuilder::tools`], or of the last [`Agent::execute`].
+    ///
+    /// # Errors
+    /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
+    pub async fn ask(&mut self, prompt: impl Into<Input>) -> Result<Turned, TurnError> {
+        self.ask_with(prompt, &mut |_| {}).await
+    }
+
+    /// The same, and tells what happens while it happens.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn ask_with(
+        &mut self,
+        prompt: impl Into<Input>,
+        sink: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Turned, TurnError> {
+        let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
+        self.stop.reset();
+        turned
+    }
+
     /// One turn: asks, runs the tools that are asked for, asks again with their results, until the model asks for nothing
     /// more. Comes back with the model's last words and the messages that are new.
     ///
@@ -135,9 +191,7 @@ impl Agent {
             *self.worker.tools_mut() = tools.clone();
             self.tools = tools.clone();
         }
-        let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
-        self.stop.reset();
-        turned
+        self.ask_with(prompt, sink).await
     }
 
     /// What stops a turn from elsewhere. It is made ready again when the turn is over.

@@ -3,6 +3,9 @@
 //! An append is durable when it returns, or says that it is not and why. What is not durable is kept, and tried again before
 //! anything newer is stored, so the store never has a hole.
 
+mod drafts;
+mod sharing;
+
 use std::{
     collections::HashMap,
     ops::ControlFlow,
@@ -12,13 +15,14 @@ use std::{
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
     Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text,
-    content::RawItem, entry::SaltedBody,
+    chain::Stamp, content::RawItem, entry::SaltedBody,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
 use rejoin_view::{Finding, History, OnBroken, Policy, Repaired, repair};
 
+use self::drafts::Drafted;
 use crate::{
-    clock::{Clock, conversation_id, stamp},
+    clock::{Clock, SystemClock, conversation_id, stamp},
     error::EngineError,
     reading::{self, Numbering},
     writer::New,
@@ -98,6 +102,8 @@ pub struct Conversation {
     /// What the next entry follows.
     head: Option<(EntryId, Hash)>,
     saved: Saved,
+    /// The draft of an answer whose message is not known to be stored yet.
+    draft: Option<Drafted>,
     session: OnceLock<Session>,
     /// How many messages of the session were said since it was read, and not read from their entries.
     said: usize,
@@ -118,9 +124,24 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
+    /// Begins a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
+    /// whoever waits for the conversation's lock.
+    #[must_use]
+    pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
+        Self::create_with_clock(store, Arc::new(SystemClock), new, command)
+    }
+
+    /// Opens a conversation to go on with it: [`Conversation::open_with_clock`] with the system's clock.
+    ///
+    /// # Errors
+    /// If it is not there, cannot be read at all, or another process writes to it.
+    pub fn open(store: Arc<dyn Store>, id: ConversationId, command: &str) -> Result<Self, EngineError> {
+        Self::open_with_clock(store, Arc::new(SystemClock), id, command)
+    }
+
     /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
     #[must_use]
-    pub fn create(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
+    pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::create_as(conversation_id(&*clock), store, clock, new, command)
     }
 
@@ -169,6 +190,7 @@ impl Conversation {
             stored: 0,
             after: None,
             saved: Saved::Durable,
+            draft: None,
             session: OnceLock::new(),
             said: 0,
             findings: OnceLock::new(),
@@ -181,7 +203,7 @@ impl Conversation {
     ///
     /// # Errors
     /// If it is not there, cannot be read at all, or another process writes to it.
-    pub fn open(
+    pub fn open_with_clock(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         id: ConversationId,
@@ -229,7 +251,7 @@ impl Conversation {
             }
         }
         let mut entries = recorded.entries;
-        let mut stored = entries.len();
+        let mut stored = entries.len() - recorded.drafted;
         if after.is_none() && entries.is_empty() {
             // Nothing at all is there, not even a header: it begins anew.
             entries = New::default().entries(id, &*clock);
@@ -239,7 +261,8 @@ impl Conversation {
         let after = after.or(newest.filter(|_| stored > 0));
         // Where nothing can be read, the store still knows what comes last.
         let head = newest.or(after).map(|tail| (tail.id, tail.hash));
-        Ok(Self {
+        let locked = lock.is_some();
+        let mut conversation = Self {
             id,
             clock,
             numbering: Numbering::of(store.location()),
@@ -250,10 +273,15 @@ impl Conversation {
             stored,
             after,
             saved: Saved::Durable,
+            draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
             said: 0,
-        })
+        };
+        if locked {
+            conversation.keep_left_draft();
+        }
+        Ok(conversation)
     }
 
     /// Gives the conversation a store: one for it that had none, or another one. Everything in it is stored there.
@@ -421,6 +449,11 @@ impl Conversation {
     /// If somebody else appended to the conversation in between (which the lock prevents for those who take it), theirs
     /// stays, and this one goes on behind its own head: that is a branch, and nobody's word is lost.
     pub fn append(&mut self, content: &Content) -> Appended {
+        let stamp = stamp(&*self.clock, None);
+        self.append_as(content, stamp)
+    }
+
+    fn append_as(&mut self, content: &Content, stamp: Stamp) -> Appended {
         let raw;
         let (kind, content) = match content {
             // A header stands first and nowhere else; content without a kind of its own is kept as it is.
@@ -431,7 +464,6 @@ impl Conversation {
             }
             content => (kind_of(content), content),
         };
-        let stamp = stamp(&*self.clock, None);
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
@@ -468,7 +500,10 @@ impl Conversation {
     /// Stores what is in memory only, if there is something and it can be.
     pub fn save(&mut self) -> Saved {
         self.saved = match self.try_save() {
-            Ok(()) => Saved::Durable,
+            Ok(()) => {
+                self.remove_draft();
+                Saved::Durable
+            }
             Err(why) => {
                 let saved = Saved::not(why);
                 // Once: whoever goes on without a disk knows it by now.
@@ -486,10 +521,11 @@ impl Conversation {
             return Ok(());
         }
         let Some(home) = &mut self.home else {
-            return Err(StoreError::ReadOnly(String::from("there is none yet")));
+            return Err(StoreError::ReadOnly(String::from("the conversation has none yet")));
         };
         let Some(command) = &home.command else {
-            return Err(StoreError::ReadOnly(String::from("the conversation was opened to be read")));
+            let why = home.store.read_only().unwrap_or("the conversation was opened to be read");
+            return Err(StoreError::ReadOnly(why.to_owned()));
         };
         if home.lock.is_none() {
             home.lock = Some(home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now()))?);

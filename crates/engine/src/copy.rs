@@ -10,6 +10,7 @@ use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, l
 use rejoin_store::{Item, Lock, Place, Store, StoreError};
 
 use crate::{
+    draft,
     error::EngineError,
     writer::{Copied, Imported, Writer, weight},
 };
@@ -24,7 +25,7 @@ impl Writer<'_> {
         let _lock = self.lock(id)?;
         let mut copy = Copying::begin(self.store, id)?;
         let mut stopped = None;
-        other.read(id, 0, &mut |item| match copy.take(item) {
+        draft::read(other, id, &mut |item| match copy.take(item) {
             Ok(()) => ControlFlow::Continue(()),
             Err(why) => {
                 stopped = Some(why);

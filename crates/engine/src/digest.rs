@@ -29,6 +29,7 @@ pub fn digest(entry: &Entry) -> Digest {
             let title = meta.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
             digest.words = title.clone().and_then(|title| words("title", title));
             digest.title = title.map(Title::Given);
+            digest.forked_from = meta.scope.as_ref().and_then(|scope| forked_from(scope.as_str()));
         }
         Content::Context(context) => (digest.provider, digest.model) = target(&context),
         Content::Command(command) => {
@@ -121,6 +122,13 @@ fn text_of(message: &Message) -> String {
     }
     lines.retain(|line| !line.trim().is_empty());
     lines.join("\n")
+}
+
+/// The conversation that a note of a fork names.
+fn forked_from(scope: &str) -> Option<String> {
+    let doc = Doc::parse(scope).ok()?;
+    let from = doc.root()?.given("forked_from")?.given("conversation")?.as_str()?.into_owned();
+    Some(from)
 }
 
 /// Provider and model that requests go to from here on: as the engine writes them, or as a body that was imported had them.

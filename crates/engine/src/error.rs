@@ -3,6 +3,8 @@
 use rejoin_record::ConversationId;
 use rejoin_store::{Place, StoreError};
 
+use crate::resolve::NamedConversation;
+
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -15,13 +17,13 @@ pub enum EngineError {
     /// Nothing goes by that name.
     #[error("Conversation not found: id={0}")]
     Unknown(String),
-    /// Several conversations begin with that.
-    #[error("`{given}` is the beginning of {} conversations", .ids.len())]
+    /// Several conversations have an id that begins like that, or such a title.
+    #[error("`{given}` could mean several conversations")]
     Ambiguous {
-        /// What was given.
+        /// The text that was given.
         given: String,
-        /// Some that begin with it.
-        ids: Vec<ConversationId>,
+        /// Conversations that it fits, the first ten at most.
+        found: Vec<NamedConversation>,
     },
     /// There is no active conversation here.
     #[error("there is no active conversation here")]

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod conversation;
 mod copy;
 mod digest;
+mod draft;
 mod error;
 mod import;
 #[cfg(feature = "agent")]
@@ -39,11 +40,12 @@ pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
 pub use conversation::{Appended, Conversation, Saved};
 pub use digest::digest;
+pub use draft::{list, summary};
 pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
-pub use resolve::resolve;
+pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
 pub use state::SessionState;
 pub use storage::SqliteStorage;
@@ -55,6 +57,9 @@ pub use writer::{Copied, Imported, New, Writer};
 #[cfg(feature = "agent")]
 pub use rejoin_formats::context;
 use rejoin_store::{Access, Location, Options, Store, StoreError};
+/// JSON values, as tools get their arguments.
+#[cfg(feature = "agent")]
+pub use serde_json;
 
 /// Opens a store of rejoin's conversations.
 ///

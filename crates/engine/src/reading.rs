@@ -11,7 +11,7 @@ use rejoin_record::{ConversationId, Entry, Kind, Text};
 use rejoin_store::{Damage, Item, Location, Place, Store, StoreError};
 use rejoin_view::{Finding, Rule};
 
-use crate::error::EngineError;
+use crate::{draft, error::EngineError};
 
 /// What becomes of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,8 +28,10 @@ pub enum Mode {
 pub struct Recorded {
     /// Its id.
     pub id: ConversationId,
-    /// Every entry that can be read, in the order of appending.
+    /// Every entry that can be read, in the order of appending. Those of a draft stand last.
     pub entries: Vec<Entry>,
+    /// How many of the entries come from the draft of an answer that was cut by a kill: the next writer stores them.
+    pub drafted: usize,
     /// What cannot.
     pub damage: Vec<Damage>,
     /// The messages that lead to the head, with what was found while reading.
@@ -43,11 +45,11 @@ pub struct Recorded {
 /// acknowledged: it is no damage, and reported all the same.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
     let mut stored = Stored::default();
-    let read = store.read(id, 0, &mut |item| {
+    let read = draft::read(store, id, &mut |item| {
         stored.add(item);
         ControlFlow::Continue(())
     });
-    read.map_err(|error| match error {
+    let drafted = read.map_err(|error| match error {
         StoreError::NotFound(_) => EngineError::Store(error),
         error => EngineError::Load(error),
     })?;
@@ -65,7 +67,7 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     let mut entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
     // It is held for as long as the conversation is.
     entries.shrink_to_fit();
-    Ok(Recorded { id, entries, damage, session })
+    Ok(Recorded { id, entries, drafted, damage, session })
 }
 
 /// Entries with their places, and damage, as a store hands them out.

@@ -1,18 +1,66 @@
-//! From what a person types to a conversation: an id, the beginning of one, `@` for the active one, `@1` for the newest.
+//! From what a person types to a conversation: an id, the beginning of one, a title, `@` for the active one, `@1` for the
+//! newest.
+//!
+//! Ids come first. A title is compared without regard to case: the whole of it, then its beginning, then any part of it.
+//! Whatever fits several conversations is refused with their names; the caller lets a person choose.
 
 use rejoin_record::ConversationId;
-use rejoin_store::{Query, Store};
+use rejoin_store::{Query, Store, Summary};
 
 use crate::error::EngineError;
 
-/// How many of the conversations that a beginning fits are named.
+/// How many of the conversations that fit are named in an error.
 const NAMED: usize = 10;
 
-/// The conversation that is meant.
+/// How many conversations are looked at in one step.
+const AT_A_TIME: usize = 5000;
+
+/// The shortest text that counts as a part of a title. Shorter ones fit almost everything.
+const PART: usize = 3;
+
+/// A conversation, with the title that tells it from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedConversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+}
+
+/// Finds the conversation that a person means, by id, title, `@` or `@N`.
 ///
 /// # Errors
-/// If there is none, or several.
+/// [`EngineError::Unknown`] if nothing fits, [`EngineError::Ambiguous`] if several conversations do.
 pub fn resolve(
+    store: &dyn Store,
+    given: &str,
+    active: Option<ConversationId>,
+) -> Result<ConversationId, EngineError> {
+    let by_id = resolve_id(store, given, active);
+    if is_id(given) {
+        return by_id;
+    }
+    match by_id {
+        // An id may begin like a word; a conversation that is called exactly that must not be shadowed by it.
+        Ok(id) => {
+            let mut found = titled(store, given, Fit::Whole)?;
+            found.retain(|named| named.id != id);
+            if found.is_empty() {
+                return Ok(id);
+            }
+            found.insert(0, NamedConversation { id, title: title_of(store, id) });
+            Err(EngineError::Ambiguous { given: given.trim().to_owned(), found })
+        }
+        Err(EngineError::Unknown(_)) => by_title(store, given),
+        Err(other) => Err(other),
+    }
+}
+
+/// Finds a conversation by its id, the beginning of one, `@` or `@N`. Programs use this one: a title is for people.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_id(
     store: &dyn Store,
     given: &str,
     active: Option<ConversationId>,
@@ -34,6 +82,87 @@ pub fn resolve(
     match &store.ids(given, NAMED)?[..] {
         [] => Err(unknown()),
         [id] => Ok(*id),
-        several => Err(EngineError::Ambiguous { given: given.to_owned(), ids: several.to_vec() }),
+        several => {
+            let named = |id: &ConversationId| NamedConversation { id: *id, title: title_of(store, *id) };
+            let found = several.iter().map(named).collect();
+            Err(EngineError::Ambiguous { given: given.to_owned(), found })
+        }
     }
+}
+
+/// Whether a text names a conversation exactly: by an id, `@`, or its whole title, not by a part of the title. What
+/// destroys something without a question asks for that.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn names_exactly(store: &dyn Store, given: &str, id: ConversationId) -> Result<bool, EngineError> {
+    if is_id(given) || matches!(resolve_id(store, given, None), Ok(found) if found == id) {
+        return Ok(true);
+    }
+    Ok(titled(store, given, Fit::Whole)?.iter().any(|named| named.id == id))
+}
+
+/// Whether a text can be nothing but an id or `@`.
+fn is_id(given: &str) -> bool {
+    let given = given.trim();
+    given.starts_with(ConversationId::PREFIX) || given.starts_with('@')
+}
+
+fn title_of(store: &dyn Store, id: ConversationId) -> Option<String> {
+    store.summary(id).ok().and_then(|summary| summary.title)
+}
+
+fn by_title(store: &dyn Store, given: &str) -> Result<ConversationId, EngineError> {
+    for fit in [Fit::Whole, Fit::Beginning, Fit::Part] {
+        match &titled(store, given, fit)?[..] {
+            [] => {}
+            [only] => return Ok(only.id),
+            several => {
+                let found = several.to_vec();
+                return Err(EngineError::Ambiguous { given: given.trim().to_owned(), found });
+            }
+        }
+    }
+    Err(EngineError::Unknown(given.to_owned()))
+}
+
+/// How a text has to fit a title.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Whole,
+    Beginning,
+    Part,
+}
+
+/// The conversations whose title fits, newest first; at most as many as an error names.
+fn titled(store: &dyn Store, given: &str, fit: Fit) -> Result<Vec<NamedConversation>, EngineError> {
+    let wanted = folded(given);
+    let mut found = Vec::new();
+    if wanted.is_empty() || (fit != Fit::Whole && wanted.chars().count() < PART) {
+        return Ok(found);
+    }
+    let fits = |summary: &Summary| {
+        let title = folded(summary.title.as_deref().unwrap_or_default());
+        match fit {
+            Fit::Whole => title == wanted,
+            Fit::Beginning => title.starts_with(&wanted),
+            Fit::Part => title.contains(&wanted),
+        }
+    };
+    let mut after = None;
+    loop {
+        let page = store.list(&Query { limit: Some(AT_A_TIME), after })?;
+        let fitting = page.conversations.iter().filter(|summary| fits(summary));
+        let named = |summary: &Summary| NamedConversation { id: summary.id, title: summary.title.clone() };
+        found.extend(fitting.map(named).take(NAMED - found.len()));
+        after = page.next;
+        if after.is_none() || found.len() == NAMED {
+            return Ok(found);
+        }
+    }
+}
+
+/// A title as it is compared: in lower case, with single spaces.
+fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

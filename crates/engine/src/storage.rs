@@ -133,7 +133,7 @@ impl SqliteStorage {
     /// If the store cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
         let mut listed = Vec::new();
-        for summary in self.store.list(&Query::default())?.conversations {
+        for summary in crate::list(&*self.store, &Query::default())?.conversations {
             listed.push(Listed {
                 id: self.own_id(summary.id)?,
                 title: summary.title.unwrap_or_default(),

@@ -4,7 +4,8 @@ use rejoin_record::{Content, Kind, Role, Text, content, json::Doc};
 
 use crate::conversation::Conversation;
 
-/// Who is to answer, as far as a conversation says. What it does not say is the program's choice.
+/// Who is to answer, as far as a conversation says: what its last turn recorded. A conversation without a turn says nothing, so
+/// that settings made after `rejoin new` count. How this is weighed against flags and settings is in `provider/decide.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The provider.
@@ -23,8 +24,9 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// As the newest context has it that a model answered in, else the newest, else the header: a name that was mistyped once
-    /// and that nobody answered to does not stick.
+    /// Reads it from the newest context that a model answered in, else from the newest context. The header, which is written
+    /// before anything is said, counts only if there is an answer and no context. So a name that was mistyped once, and that no
+    /// model answered to, does not stick.
     #[must_use]
     pub fn of(conversation: &Conversation) -> Self {
         let mut header = Self::default();
@@ -54,15 +56,21 @@ impl Wanted {
                 _ => {}
             }
         }
-        Self { directory: header.directory.clone(), ..found.or(newest).unwrap_or(header) }
+        let directory = header.directory.take();
+        let recorded = found.or(newest).or(answered.then_some(header)).unwrap_or_default();
+        Self { directory, ..recorded }
     }
 
     fn in_context(context: &content::Context) -> Option<Self> {
         let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
         let root = doc.root()?;
         let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
+        let provider = match root.get("provider")? {
+            none if none.is_null() => None,
+            named => Some(named.as_str()?.into_owned()),
+        };
         Some(Self {
-            provider: Some(field("provider")?),
+            provider,
             dialect: field("dialect"),
             model: field("model"),
             base_url: field("base_url"),

@@ -7,7 +7,7 @@ use std::{collections::HashMap, ops::ControlFlow};
 
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Tail, Text, Tree,
-    content::{Erased, Meta, Metadata},
+    content::{self, Erased, Meta, Metadata},
     entry::SaltedBody,
     json::write,
 };
@@ -15,6 +15,7 @@ use rejoin_store::{Holder, Item, Lock, Store, StoreError};
 
 use crate::{
     clock::{Clock, conversation_id, stamp},
+    draft,
     error::EngineError,
 };
 
@@ -64,14 +65,25 @@ pub struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    /// Begins a conversation.
+    /// Begins a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
+    /// recorded as a context, because the header alone decides nothing (see `Wanted`).
     ///
     /// # Errors
     /// If the store cannot be written.
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
         let id = conversation_id(self.clock);
         let _lock = self.lock(id)?;
-        self.store.append(id, None, &new.entries(id, self.clock))?;
+        let mut entries = new.entries(id, self.clock);
+        if let Some(target) = new.target() {
+            let context = content::Context { system: None, tools: None, target: Some(target) };
+            let last = entries.last().map(Tail::of);
+            entries.push(Chain::at(last).append(
+                Kind::Context,
+                &Content::Context(context),
+                stamp(self.clock, None),
+            ));
+        }
+        self.store.append(id, None, &entries)?;
         Ok(id)
     }
 
@@ -152,9 +164,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The right to write to a conversation.
+    /// The right to write to a conversation. An answer that was cut by a kill is recorded before anything else.
     pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
-        self.store.lock(id, &Holder::this(self.command, self.clock.now()))
+        let lock = self.store.lock(id, &Holder::this(self.command, self.clock.now()))?;
+        draft::absorb(self.store, id);
+        Ok(lock)
     }
 
     fn tail(&self, id: ConversationId) -> Result<Tail, EngineError> {
@@ -181,12 +195,30 @@ impl New {
         }
         entries
     }
+
+    /// The target of requests, as far as it is named. A provider that is not is `null`: that tells it from the target of an
+    /// imported body.
+    fn target(&self) -> Option<Raw> {
+        self.provider.as_ref().or(self.model.as_ref())?;
+        let mut target = String::from("{");
+        write::key(&mut target, "provider");
+        match &self.provider {
+            Some(provider) => write::string(&mut target, provider),
+            None => target.push_str("null"),
+        }
+        if let Some(model) = &self.model {
+            write::key(&mut target, "model");
+            write::string(&mut target, model);
+        }
+        target.push('}');
+        Some(Raw::new(target))
+    }
 }
 
 /// Every entry of a conversation that can be read.
 pub(crate) fn readable(store: &dyn Store, id: ConversationId) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::new();
-    store.read(id, 0, &mut |item| {
+    draft::read(store, id, &mut |item| {
         if let Item::Entry(entry) = item {
             entries.push(entry);
         }

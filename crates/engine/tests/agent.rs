@@ -15,9 +15,10 @@ use rejoin_engine::{
     agent::Window,
     provider::{
         Fault, Provider, ProviderError,
+        offline::Offline,
         scripted::{MockProvider, ScriptedProvider, Step},
     },
-    tools::Tools,
+    tools::{FunctionTool, Tools},
     turn::{Ending, Event, OnBroken, TurnError},
 };
 use rejoin_formats::{Dialect, wire::stream::Stop};
@@ -113,7 +114,7 @@ fn an_unanswered_call_is_not_sent() {
             assert_eq!(run(agent.execute("Continue", &tools)).unwrap().response, "OK.");
             assert_paired(&provider.last_messages());
             let body = provider.last_body().unwrap();
-            assert_eq!(Dialect::Anthropic.wire().check(body.as_bytes()), [], "{body}");
+            assert_eq!(testkit::refusals(Dialect::Anthropic, body.as_bytes()), [], "{body}");
         }
     }
 }
@@ -278,7 +279,7 @@ fn a_failed_turn_is_kept() {
     assert_eq!(error.code(), "CUT");
     let id = agent.conversation().id();
     drop(agent);
-    let conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(roles(conversation.messages()), ["user", "assistant", "tool", "tool"]);
     assert_eq!(conversation.state(), SessionState::Interrupted);
     let window = Window { max_tokens: 8_000, min_retain_turns: 2, prune_threshold: 0.8 };
@@ -305,7 +306,7 @@ fn every_turn_is_saved_as_it_happens() {
             Step::calls(vec![call("a", r#"{"n":1}"#)]),
             Step::says("Done."),
         ]));
-        let conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+        let conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
         let id = conversation.id();
         let window = Window { max_tokens: 1, min_retain_turns: 1, prune_threshold: 1.0 };
         let mut agent = Agent::resume(conversation, provider, window);
@@ -341,7 +342,10 @@ fn every_turn_is_saved_as_it_happens() {
         ];
         assert_eq!(*counted.lock().unwrap(), expected, "stored before it is told");
         drop(agent);
-        assert_eq!(Conversation::open(store.clone(), clock(), id, "test").unwrap().messages().len(), 4);
+        assert_eq!(
+            Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap().messages().len(),
+            4
+        );
         assert_verifies(&*store, id);
     }
 }
@@ -392,7 +396,12 @@ fn tools_of_a_turn() {
 fn a_hanging_provider_meets_its_limit() {
     let provider = Arc::new(ScriptedProvider::new([Step::says("so far").then_hangs(), Step::says("on")]));
     let mut worker = rejoin_engine::turn::Worker::new(
-        Conversation::create(Arc::new(Memory::new(rejoin_engine::digest)), clock(), &New::default(), "test"),
+        Conversation::create_with_clock(
+            Arc::new(Memory::new(rejoin_engine::digest)),
+            clock(),
+            &New::default(),
+            "test",
+        ),
         provider.clone(),
         Tools::default(),
         rejoin_engine::turn::Settings {
@@ -424,4 +433,49 @@ fn a_conversation_knows_its_size() {
     assert!((agent.filled() - 0.35).abs() < 1e-9);
     run(agent.execute("go on", &Tools::default())).unwrap();
     assert!(agent.conversation().token_count() > 7);
+}
+
+/// An agent needs a provider and nothing else; everything else can be named, and holds.
+#[test]
+fn an_agent_is_built_step_by_step() {
+    let mut plain = Agent::builder(Arc::new(Offline::default())).build();
+    assert_eq!(run(plain.ask("my name is Alice")).unwrap().messages.len(), 2);
+    assert_eq!(run(plain.ask("What did I tell you my name was?")).unwrap().response, "Your name is Alice.");
+
+    let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
+    let provider = Arc::new(ScriptedProvider::new([
+        Step::calls(vec![ToolCall::new("call_1", "weather", r#"{"city":"Rome","days":2}"#)]),
+        Step::says("Sunny."),
+    ]));
+    let weather =
+        FunctionTool::new("weather", "", serde_json::json!({"type": "object"}), |arguments| async move {
+            Ok(format!("{} for {} days", arguments.string("city")?, arguments["days"]))
+        });
+    let mut agent = Agent::builder(provider.clone())
+        .store(store.clone())
+        .title("Weather")
+        .directory("/work")
+        .system("Be brief.")
+        .history([Message::user("Hello."), Message::tool("gone", "an orphan")])
+        .tools(Tools::default().with(weather))
+        .window(Window { max_tokens: 1_000, ..Window::default() })
+        .build();
+    let turned = run(agent.ask("And in Rome?")).unwrap();
+    assert_eq!(turned.response, "Sunny.");
+    let result = turned.messages.iter().find_map(|message| message.tool_results().next().cloned()).unwrap();
+    assert_eq!(result.content[0].as_text().unwrap().as_str(), "Rome for 2 days");
+    let request = &provider.requests()[0];
+    assert_eq!(request.context.instructions.as_deref(), Some("Be brief."));
+    assert_eq!(request.messages().len(), 2, "the orphan is not sent");
+    assert_eq!(agent.window().max_tokens, 1_000);
+    let id = agent.conversation().id();
+    let summary = store.summary(id).unwrap();
+    assert_eq!((summary.title.as_deref(), summary.directory.as_deref()), (Some("Weather"), Some("/work")));
+    drop(agent);
+
+    // Another process goes on with it.
+    let conversation = Conversation::open(store, id, "test").unwrap();
+    let mut agent = Agent::builder(Arc::new(Offline::default())).conversation(conversation).build();
+    assert_eq!(agent.messages().len(), 6);
+    run(agent.ask("Hello again")).unwrap();
 }

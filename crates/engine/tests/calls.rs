@@ -17,7 +17,7 @@ const KEY: CallKey = CallKey([7; 32]);
 
 fn conversation() -> Conversation {
     let store = Arc::new(Memory::new(rejoin_engine::digest));
-    Conversation::create(store, clock(), &New::default(), "test")
+    Conversation::create_with_clock(store, clock(), &New::default(), "test")
 }
 
 fn audit(conversation: &Conversation) -> Vec<CallRecord> {
@@ -100,7 +100,8 @@ fn completed_stays_completed() {
 fn branches_do_not_answer_each_other() {
     let store = Arc::new(Memory::new(rejoin_engine::digest));
     let clock = clock();
-    let mut conversation = Conversation::create(store.clone(), clock.clone(), &New::default(), "test");
+    let mut conversation =
+        Conversation::create_with_clock(store.clone(), clock.clone(), &New::default(), "test");
     let start = conversation.say(Message::user("go")).entry;
     let first = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
     let id = conversation.id();
@@ -116,7 +117,7 @@ fn branches_do_not_answer_each_other() {
         stamp(),
     );
     store.append(id, tail, &[back]).unwrap();
-    let mut conversation = Conversation::open(store.clone(), clock, id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock, id, "test").unwrap();
     conversation.say(Message::tool("c1", "orphan here"));
     let second =
         conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;

@@ -6,36 +6,36 @@ mod support;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use rejoin_engine::{Conversation, Mode, New, Saved, read};
+use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, digest, read};
 use rejoin_formats::{ConvertError, Dialect};
 use rejoin_record::{
     Chain, Content, ConversationId, Kind, Message, Text, ToolCall,
     content::{CallAt, Compacted, Metadata, Turn, TurnState},
 };
-use rejoin_store::{State, Store, memory::Memory};
+use rejoin_store::{State, Store, StoreError, memory::Memory};
 use rejoin_view::{OnBroken, Policy, Rule};
-use support::{Fragile, assert_verifies, clock, lines, stored};
+use support::{Fragile, assert_verifies, clock, lines, stored, writer};
 
 fn memory() -> Arc<Memory> {
     Arc::new(Memory::new(rejoin_engine::digest))
 }
 
 fn create(store: &Arc<Fragile>) -> Conversation {
-    Conversation::create(store.clone(), clock(), &New::default(), "rejoin chat")
+    Conversation::create_with_clock(store.clone(), clock(), &New::default(), "rejoin chat")
 }
 
 /// S3-13: what was said is there when it is opened again, as often as one likes.
 #[test]
 fn what_is_said_is_stored_and_comes_back() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     let id = conversation.id();
     let appended = conversation.say(Message::user("my name is Alice"));
     assert_eq!(appended.saved, Saved::Durable);
     assert_eq!(stored(&*store, id).last().unwrap(), &appended.entry);
     for round in 0..3 {
         drop(conversation);
-        conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+        conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         assert_eq!(conversation.messages().len(), 1 + round);
         assert_eq!(lines(conversation.session())[0], "user: my name is Alice");
         conversation.say(Message::assistant(format!("answer {round}")));
@@ -80,7 +80,7 @@ fn a_store_that_cannot_be_written_from_the_beginning() {
     let id = conversation.id();
     drop(conversation);
     store.full.store(true, Ordering::Relaxed);
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(lines(conversation.session()), ["user: one"]);
     assert!(conversation.say(Message::assistant("two")).saved.warning().is_some());
     store.full.store(false, Ordering::Relaxed);
@@ -169,7 +169,7 @@ fn two_writers_make_a_branch() {
 #[test]
 fn an_orphan_is_stored_and_not_sent() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("go"));
     conversation.say(Message::tool("gone", "left over"));
     conversation.say(Message::assistant("hello"));
@@ -180,10 +180,10 @@ fn an_orphan_is_stored_and_not_sent() {
     for to in Dialect::all() {
         let request = conversation.request(to, None, OnBroken::Drop).unwrap();
         assert!(!request.body.contains("left over"), "{to}");
-        assert_eq!(to.wire().check(request.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, request.body.as_bytes()), []);
         let kept = conversation.request(to, None, OnBroken::Keep).unwrap();
         assert!(kept.body.contains("left over"), "as labelled text");
-        assert_eq!(to.wire().check(kept.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, kept.body.as_bytes()), []);
     }
     let refused = conversation.request(Dialect::Anthropic, None, OnBroken::Refuse).unwrap_err();
     assert!(matches!(refused, ConvertError::Refused(_)));
@@ -194,7 +194,7 @@ fn an_orphan_is_stored_and_not_sent() {
 #[test]
 fn other_entries_change_what_is_seen() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let asked = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
     assert_eq!(store.summary(conversation.id()).unwrap().state, State::Interrupted);
@@ -226,14 +226,62 @@ fn other_entries_change_what_is_seen() {
 #[test]
 fn only_read() {
     let store = memory();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let id = conversation.id();
     let mut looking = Conversation::open_read_only(store.clone(), clock(), id).unwrap();
     let appended = looking.say(Message::user("two"));
     assert!(appended.saved.warning().unwrap().contains("opened to be read"));
     assert_eq!(stored(&*store, id).len(), 2);
-    assert_eq!(Conversation::open(store.clone(), clock(), id, "test").unwrap_err().code(), "LOCKED");
+    assert_eq!(
+        Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap_err().code(),
+        "LOCKED"
+    );
     drop(conversation);
-    assert!(Conversation::open(store, clock(), id, "test").is_ok());
+    assert!(Conversation::open_with_clock(store, clock(), id, "test").is_ok());
+}
+
+/// Two that talk in one conversation in turn, each giving back the lock in between, see all that the other said.
+#[test]
+fn two_take_turns_in_one_conversation() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+    let mut one = Conversation::create_with_clock(Arc::clone(&store), clock(), &New::default(), "one");
+    let id = one.id();
+    one.say(Message::user("one"));
+    assert!(Conversation::open_with_clock(Arc::clone(&store), clock(), id, "two").is_err(), "it is locked");
+    let mut two = Conversation::open_released(Arc::clone(&store), clock(), id, "two").unwrap();
+    assert!(matches!(two.reclaim(), Err(EngineError::Store(StoreError::Locked(_)))));
+    one.release();
+    for round in 0..3 {
+        for (speaker, name) in [(&mut two, "two"), (&mut one, "one")] {
+            let added = speaker.reclaim().unwrap();
+            assert_eq!(added.len(), usize::from(round > 0 || name == "one"), "{name}, {round}");
+            assert!(speaker.reclaim().unwrap().is_empty(), "nothing is added while the lock is held");
+            assert!(speaker.say(Message::user(format!("{name} {round}"))).saved.is_durable());
+            speaker.release();
+        }
+    }
+    two.reclaim().unwrap();
+    let said: Vec<String> = two.messages().iter().filter_map(|message| message.content()).collect();
+    assert_eq!(said, ["one", "two 0", "one 0", "two 1", "one 1", "two 2", "one 2"]);
+    assert_verifies(&*store, id);
+}
+
+/// What another process erased is not said to a model any more; a conversation that was deleted is not brought back.
+#[test]
+fn what_others_erase_or_delete_is_gone_here_too() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+    let mut one = Conversation::create_with_clock(Arc::clone(&store), clock(), &New::default(), "one");
+    let secret = one.say(Message::user("a secret")).entry.id();
+    one.say(Message::assistant("I see."));
+    one.release();
+    writer(&*store, &*clock()).erase(one.id(), &[secret], None).unwrap();
+    assert_eq!(one.reclaim().unwrap().len(), 1);
+    let said: Vec<String> = one.messages().iter().filter_map(|message| message.content()).collect();
+    assert_eq!(said, ["I see."]);
+    assert!(one.say(Message::user("go on")).saved.is_durable());
+    one.release();
+    store.delete(one.id()).unwrap();
+    assert!(matches!(one.reclaim(), Err(EngineError::Store(StoreError::NotFound(_)))));
+    assert!(store.tail(one.id()).unwrap().is_none());
 }

@@ -84,7 +84,7 @@ fn targets_name_the_model() {
 #[test]
 fn the_state_follows_what_happens() {
     let store = Arc::new(Memory::new(digest));
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     let id = conversation.id();
     let state = || store.summary(id).unwrap().state;
     assert_eq!(state(), State::New);
@@ -111,7 +111,7 @@ fn the_state_follows_what_happens() {
 #[test]
 fn everything_that_was_said_is_found() {
     let store = Arc::new(Memory::new(digest));
-    let mut conversation = Conversation::create(
+    let mut conversation = Conversation::create_with_clock(
         store.clone(),
         clock(),
         &New { title: Some("Zebra".into()), ..New::default() },

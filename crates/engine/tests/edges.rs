@@ -33,7 +33,7 @@ use talk::{assert_paired, call, echo, run};
 
 fn begin() -> (Arc<Memory>, Conversation) {
     let store = Arc::new(Memory::new(rejoin_engine::digest));
-    let conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     (store, conversation)
 }
 

@@ -117,7 +117,7 @@ fn can_be_sent(store: &dyn Store, id: ConversationId, policies: &[OnBroken]) -> 
     for dialect in Dialect::all() {
         for &policy in policies {
             let body = convert(&recorded.session, dialect, None, policy).map_err(|why| why.to_string())?.body;
-            let violations = dialect.wire().check(body.as_bytes());
+            let violations = testkit::refusals(dialect, body.as_bytes());
             if !violations.is_empty() {
                 return Err(format!("{dialect} {policy:?} refuses it: {violations:?}"));
             }
@@ -194,7 +194,7 @@ fn goes_on(place: &Place) {
         return;
     }
     let mut conversation =
-        Conversation::open(store.clone(), Arc::new(SystemClock), id(), "rejoin chat").unwrap();
+        Conversation::open_with_clock(store.clone(), Arc::new(SystemClock), id(), "rejoin chat").unwrap();
     let before = conversation.messages().len();
     assert_eq!(conversation.say(Message::user("Where were we?")).saved, Saved::Durable);
     drop(conversation);
@@ -221,7 +221,7 @@ fn talk(job: &Job) {
     let store = open_store(&job.store, Access::Write);
     let begun_in_memory = store.is_err();
     let mut conversation = match store {
-        Ok(store) => Conversation::create(Arc::from(store), clock, &New::default(), "rejoin chat"),
+        Ok(store) => Conversation::create_with_clock(Arc::from(store), clock, &New::default(), "rejoin chat"),
         Err(_) => Conversation::in_memory(clock, &New::default()),
     };
     say(format_args!("told {}", conversation.id()));
@@ -339,7 +339,8 @@ fn in_a_read_only_folder(job: &Job) {
     let (Location::Sqlite(path) | Location::Jsonl(path)) = &job.store else { return };
     let folder = if path.is_dir() { path.as_path() } else { path.parent().unwrap() };
     let clock = || Arc::new(SystemClock);
-    let mut conversation = Conversation::create(opened(&job.store), clock(), &New::default(), "rejoin chat");
+    let mut conversation =
+        Conversation::create_with_clock(opened(&job.store), clock(), &New::default(), "rejoin chat");
     let id = conversation.id();
     assert_eq!(conversation.say(Message::user("one")).saved, Saved::Durable);
     drop(conversation);
@@ -349,7 +350,8 @@ fn in_a_read_only_folder(job: &Job) {
             let context = format!("{} {of_files:?} {opened_before}", job.store);
             let said = read_all(&*opened(&job.store), id).unwrap();
             let before = texts(&said).len();
-            let open = || Conversation::open(opened(&job.store), clock(), id, "rejoin chat").unwrap();
+            let open =
+                || Conversation::open_with_clock(opened(&job.store), clock(), id, "rejoin chat").unwrap();
             let early = opened_before.then(open);
             rights(folder, 0o500, of_files);
             // Whoever reads is not disturbed.
@@ -433,8 +435,12 @@ fn a_store_that_is_taken_away_ends_nothing() {
             let place = Place::new(quick_folder(), kind);
             let (here, away) = (place.under(), place.folder.path().join("away"));
             let clock = Arc::new(SystemClock);
-            let mut conversation =
-                Conversation::create(opened(&place.location()), clock, &New::default(), "rejoin chat");
+            let mut conversation = Conversation::create_with_clock(
+                opened(&place.location()),
+                clock,
+                &New::default(),
+                "rejoin chat",
+            );
             let id = conversation.id();
             assert_eq!(conversation.say(Message::user("one")).saved, Saved::Durable, "{context}");
 

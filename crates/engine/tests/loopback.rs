@@ -14,10 +14,12 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, New, SystemClock,
+    Conversation, ConversationManager, ManagerError, Mode, New, SystemClock,
     auth::{Keys, SecretString},
     provider::{
         Doing, Provider, ProviderError,
+        choose::connector,
+        decide::{Preference, Sources, TrustedAddress},
         http::{Addresses, HttpOptions},
         registry::{Choice, Effort, connect},
     },
@@ -26,7 +28,7 @@ use rejoin_engine::{
 };
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, ToolCall};
-use rejoin_store::memory::Memory;
+use rejoin_store::{Store, memory::Memory};
 use serde_json::{Value, value::RawValue};
 use support::assert_verifies;
 use testkit::loopback::{Config, Fault, Loopback, Service};
@@ -109,7 +111,8 @@ fn memory() -> Arc<Memory> {
 }
 
 fn worker(store: &Arc<Memory>, provider: Arc<dyn Provider>, tools: Tools, settings: Settings) -> Worker {
-    let conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
+    let conversation =
+        Conversation::create_with_clock(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
     Worker::new(conversation, provider, tools, settings)
 }
 
@@ -285,7 +288,7 @@ fn some_of_three_tools() {
         let ran = quick_ran.load(Ordering::Relaxed);
         for on_broken in [OnBroken::Drop, OnBroken::Keep] {
             let conversation =
-                Conversation::open(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
+                Conversation::open_with_clock(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
             let settings = Settings { on_broken, ..Settings::default() };
             let mut third = Worker::new(conversation, reach(&server, which), tools.clone(), settings);
             let turned = run(third.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
@@ -444,4 +447,42 @@ fn half_a_call_is_kept_when_somebody_stops() {
         }
     }
     assert!(kept > 0, "calls that had begun are kept: {kept}");
+}
+
+/// A manager weighs a program's own sources against what a conversation recorded, as the command line does: settings count after a
+/// conversation was only begun, the environment goes before them, and a recorded address is followed only where it is trusted.
+#[test]
+fn a_manager_decides_who_answers_as_the_command_line_does() {
+    let (one, two) = (Loopback::start(Config::default()), Loopback::start(Config::default()));
+    let (first, second) = (one.base(Service::OpenAi), two.base(Service::OpenAi));
+    let at = |base_url: Option<&str>| Preference {
+        provider: Some(String::from("openai")),
+        model: Some(String::from("gpt-4.1")),
+        base_url: base_url.map(str::to_owned),
+        api: None,
+    };
+    let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
+    let manager = |sources: Sources| {
+        let keys = Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
+        ConversationManager::new(store.clone(), connector(sources, keys, HttpOptions::default()))
+    };
+    let set = |base_url: Option<&str>| Sources { settings: at(base_url), ..Sources::default() };
+    // Begun with one address and before anything was said; then another one is set.
+    let conversation = manager(set(Some(&first))).new_conversation(New::default()).unwrap();
+    let id = conversation.id().to_string();
+    drop(conversation);
+    let say = |sources: Sources| {
+        let conversation = manager(sources).resume_conversation(&id, Mode::Recover)?;
+        run(conversation.process_message("hello")).unwrap();
+        Ok::<_, ManagerError>((one.requests().len(), two.requests().len()))
+    };
+    assert_eq!(say(set(Some(&second))).unwrap(), (0, 1));
+    let both = Sources {
+        environment: Preference { base_url: Some(first.clone()), ..Preference::default() },
+        ..set(Some(&second))
+    };
+    assert_eq!(say(both).unwrap(), (1, 1));
+    assert_eq!(say(set(None)).unwrap_err().code(), "UNTRUSTED_ADDRESS");
+    let trusted = vec![TrustedAddress { provider: String::from("openai"), base_url: first.clone() }];
+    assert_eq!(say(Sources { trusted, ..set(None) }).unwrap(), (2, 1));
 }

@@ -7,7 +7,7 @@ mod support;
 use std::sync::{Arc, atomic::Ordering};
 
 use proptest::{prelude::*, test_runner::Config};
-use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, read, resolve};
+use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, names_exactly, read, resolve, resolve_id};
 use rejoin_formats::{Dialect, Input, convert, sessions, sessions::jsonl};
 use rejoin_record::{
     Block, BlockKind, Chain, Content, ConversationId, Form, Kind, Message, Origin, Raw, Reasoning, Role,
@@ -20,7 +20,7 @@ use support::{Counting, Fragile, clock, lines, stored, writer};
 /// A conversation with these messages, in a store that can be damaged.
 fn with(messages: &[Message]) -> (Arc<Fragile>, ConversationId) {
     let store = Fragile::new();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     for message in messages {
         assert_eq!(conversation.say(message.clone()).saved.warning(), None);
     }
@@ -79,7 +79,7 @@ fn a_damaged_last_message() {
     let finding = &recorded.session.findings[0];
     assert_eq!((finding.rule, finding.is_problem()), (Rule::DamagedEntry, true));
     assert_eq!(finding.subject.as_deref(), Some("row 3"));
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(conversation.findings().len(), 1);
     assert_eq!(conversation.say(Message::user("four")).saved.warning(), None);
     drop(conversation);
@@ -93,14 +93,14 @@ fn everything_is_damaged() {
     let (store, id) = with(&talk());
     let before = stored(&store.inner, id);
     (0..4).for_each(|seq| store.damage(seq));
-    let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert!(conversation.messages().is_empty());
     assert_eq!(conversation.session().id, id, "also without a header");
     assert_eq!(conversation.damage().len(), 4);
     assert_eq!(conversation.say(Message::user("are you there?")).saved.warning(), None);
     for to in Dialect::all() {
         let body = conversation.request(to, None, OnBroken::Keep).unwrap().body;
-        assert_eq!(to.wire().check(body.as_bytes()), [], "{to}");
+        assert_eq!(testkit::refusals(to, body.as_bytes()), [], "{to}");
     }
     assert_eq!(stored(&store.inner, id)[..before.len()], before);
 }
@@ -120,7 +120,7 @@ fn beginnings() {
         assert_eq!(recorded.session.findings, []);
         for to in Dialect::all() {
             let body = convert(&recorded.session, to, None, OnBroken::Keep).unwrap().body;
-            assert_eq!(to.wire().check(body.as_bytes()), [], "{to}");
+            assert_eq!(testkit::refusals(to, body.as_bytes()), [], "{to}");
         }
         if read_back == 2 {
             assert_eq!(*recorded.session.messages[1], thinking, "the thinking is kept");
@@ -176,7 +176,7 @@ fn not_there_and_not_readable() {
         broken.to_string(),
         "Failed to load conversation: reading entries: database disk image is malformed"
     );
-    assert!(Conversation::open(store.clone(), clock(), id, "test").is_err());
+    assert!(Conversation::open_with_clock(store.clone(), clock(), id, "test").is_err());
     store.unreadable.store(false, Ordering::Relaxed);
     assert_eq!(read(&*store, id, Mode::Recover).unwrap().session.messages.len(), 3);
 }
@@ -270,7 +270,56 @@ fn conversations_by_what_people_type() {
         assert_eq!(error.to_string(), format!("Conversation not found: id={unknown}"));
     }
     match find("conv_").unwrap_err() {
-        EngineError::Ambiguous { ids: found, .. } => assert_eq!(found.len(), 3),
+        EngineError::Ambiguous { found, .. } => assert_eq!(found.len(), 3),
+        other => panic!("{other}"),
+    }
+}
+
+/// A title is found whole, by its beginning or by a part, in this order; programs that ask by id never get one.
+#[test]
+fn conversations_by_title() {
+    let store = Memory::new(rejoin_engine::digest);
+    let clock = Counting;
+    let create = |title: &str| {
+        let new = New { title: Some(title.to_owned()), ..New::default() };
+        writer(&store, &clock).create(&new).unwrap()
+    };
+    let (plan, planet, explanation) = (create("Plan"), create("Planet X"), create("An explanation"));
+    let find = |given: &str| resolve(&store, given, None);
+    for (given, wanted) in [
+        ("plan", plan),
+        (" PLAN ", plan),
+        ("plane", planet),
+        ("planet  x", planet),
+        ("expl", explanation),
+        ("an expl", explanation),
+    ] {
+        assert_eq!(find(given).unwrap(), wanted, "{given}");
+    }
+    match find("pla").unwrap_err() {
+        EngineError::Ambiguous { given, found } => {
+            assert_eq!(given, "pla");
+            // What begins like that comes before what only holds it.
+            let titles: Vec<_> = found.iter().map(|named| named.title.as_deref().unwrap()).collect();
+            assert_eq!(titles, ["Planet X", "Plan"]);
+        }
+        other => panic!("{other}"),
+    }
+    for unknown in ["pl", "planets", "conv_plan", "x y z"] {
+        assert!(matches!(find(unknown), Err(EngineError::Unknown(_))), "{unknown}");
+    }
+    assert!(matches!(resolve_id(&store, "plan", None), Err(EngineError::Unknown(_))));
+    for (given, exact) in [("Plan", true), ("plane", false), ("@1", true), (&planet.to_string()[5..], true)] {
+        let id = find(given).unwrap();
+        assert_eq!(names_exactly(&store, given, id).unwrap(), exact, "{given}");
+    }
+    // A title that an id happens to begin with is not passed over.
+    let letters = &plan.to_string()[5..10];
+    let twin = create(letters);
+    match find(letters).unwrap_err() {
+        EngineError::Ambiguous { found, .. } => {
+            assert_eq!(found.iter().map(|named| named.id).collect::<Vec<_>>(), [plan, twin]);
+        }
         other => panic!("{other}"),
     }
 }
@@ -312,7 +361,7 @@ proptest! {
         turns in proptest::collection::vec(0..12usize, 0..3),
     ) {
         let store = Fragile::new();
-        let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+        let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
         for (number, (kind, id)) in said.iter().enumerate() {
             conversation.say(message(*kind, *id));
             if turns.contains(&number) {
@@ -329,13 +378,13 @@ proptest! {
         let recorded = read(&*store, id, Mode::Recover).unwrap();
         prop_assert_eq!(recorded.session.messages.len(), left.count(), "a damaged entry costs itself and nothing else");
         prop_assert_eq!(recorded.session.id, id);
-        let mut conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+        let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         prop_assert_eq!(conversation.say(Message::user("go on")).saved, Saved::Durable);
         for session in [&recorded.session, conversation.session()] {
             for to in Dialect::all() {
                 for policy in [OnBroken::Keep, OnBroken::Drop] {
                     let body = convert(session, to, None, policy).unwrap().body;
-                    let violations = to.wire().check(body.as_bytes());
+                    let violations = testkit::refusals(to, body.as_bytes());
                     prop_assert!(violations.is_empty(), "{to} {policy:?}\n{body}\n{violations:#?}");
                 }
             }

@@ -26,7 +26,7 @@ fn store() -> Arc<Memory> {
 }
 
 fn begin(store: &Arc<Memory>) -> Conversation {
-    Conversation::create(store.clone(), clock(), &New::default(), "test")
+    Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test")
 }
 
 /// A conversation with a person's word and a message that calls tools, and the entry of that message.
@@ -60,7 +60,7 @@ fn a_tool_message_under_its_parent() {
     assert_eq!(appended.entry.envelope().parent, Some(parent));
     let id = conversation.id();
     drop(conversation);
-    let conversation = Conversation::open(store, clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
     let message = conversation.messages().last().unwrap();
     assert_eq!((message.role.clone(), message.tool_call_id().unwrap().as_str()), (Role::Tool, "a"));
     assert_eq!(message.tool_name().unwrap().as_str(), "echo");
@@ -180,7 +180,7 @@ fn a_result_of_another_branch() {
     assert_eq!(conversation.messages(), before);
     let id = conversation.id();
     drop(conversation);
-    let conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(conversation.messages(), before, "and it is read the same");
     assert_verifies(&*store, id);
 }
@@ -406,11 +406,11 @@ fn a_follow_up_carries_the_calls_before_it() {
         // The conversation is read again, as after a restart.
         let id = worker.conversation().id();
         drop(worker);
-        let conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+        let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         let mut worker = Worker::new(conversation, first.clone(), echo().1, Settings::default());
         run(worker.turn("what was it?".into(), &mut |_| {}, &Stop::new())).unwrap();
         let body = first.last_body().unwrap();
-        assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+        assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
         let json: serde_json::Value = serde_json::from_str(&body).unwrap();
         let messages = json["messages"].as_array().unwrap();
         let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
@@ -451,7 +451,7 @@ fn a_follow_up_after_a_kill() {
     conversation.add_tool_message(parent, "a", "1").unwrap();
     let id = conversation.id();
     drop(conversation);
-    let conversation = Conversation::open(store.clone(), clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(conversation.state(), SessionState::WaitingForTools);
     let provider = Arc::new(ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic));
     let (tool, tools) = echo();
@@ -480,7 +480,7 @@ fn what_was_read_is_not_read_again() {
     conversation.add_tool_message(parent, "a", "4").unwrap();
     let id = conversation.id();
     drop(conversation);
-    let conversation = Conversation::open(store, clock(), id, "test").unwrap();
+    let conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
     let read: Vec<Arc<Message>> = conversation.messages().to_vec();
     let provider = Arc::new(ScriptedProvider::new([Step::says("done")]).speaking(Dialect::Anthropic));
     let mut worker = Worker::new(conversation, provider.clone(), echo().1, Settings::default());
@@ -497,14 +497,14 @@ fn what_was_read_is_not_read_again() {
 #[test]
 fn findings_outlive_appends() {
     let store = support::Fragile::new();
-    let mut conversation = Conversation::create(store.clone(), clock(), &New::default(), "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     for text in ["one", "two", "three"] {
         conversation.say(Message::user(text));
     }
     let id = conversation.id();
     drop(conversation);
     store.damaged.lock().unwrap().insert(2, false);
-    let mut conversation = Conversation::open(store, clock(), id, "test").unwrap();
+    let mut conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
     let before = conversation.findings().to_vec();
     assert!(!before.is_empty());
     conversation.append(&Content::Turn(Turn { state: TurnState::Started, call: None }));

@@ -15,7 +15,7 @@ fn memory() -> Arc<Memory> {
 }
 
 fn talk(store: &Arc<Memory>, new: &New) -> ConversationId {
-    let mut conversation = Conversation::create(store.clone(), clock(), new, "test");
+    let mut conversation = Conversation::create_with_clock(store.clone(), clock(), new, "test");
     for message in [Message::user("one"), Message::assistant("two"), Message::user("three")] {
         assert_eq!(conversation.say(message).saved.warning(), None);
     }
@@ -92,10 +92,18 @@ fn a_fork_has_what_leads_to_a_message() {
         note.unwrap().as_str(),
         format!(r#"{{"forked_from":{{"conversation":"{id}","entry":"{}"}}}}"#, second.id())
     );
+    // A fork is as new as the fork, and lists say where it is from: a fork of it is from the fork.
+    let summary = store.summary(fork).unwrap();
+    assert_eq!(summary.forked_from, Some(id.to_string()));
+    assert!(summary.updated > store.summary(id).unwrap().updated);
+    let again = writer(&*store, &clock).fork(fork, None).unwrap();
+    assert_eq!(store.summary(again).unwrap().forked_from, Some(fork.to_string()));
+    assert_eq!(store.summary(id).unwrap().forked_from, None);
     // The whole of it, and each goes on by itself.
     let whole = writer(&*store, &clock).fork(id, None).unwrap();
     assert_eq!(read(&*store, whole, Mode::Strict).unwrap().session.messages.len(), 3);
-    let mut conversation = Conversation::open(store.clone(), support::clock(), fork, "test").unwrap();
+    let mut conversation =
+        Conversation::open_with_clock(store.clone(), support::clock(), fork, "test").unwrap();
     conversation.say(Message::user("another way"));
     assert_eq!(stored(&*store, id), entries);
     let strange = writer(&*store, &clock).fork(id, Some(forked[0].id())).unwrap_err();
@@ -120,7 +128,8 @@ fn a_fork_keeps_what_surrounds_it() {
 #[test]
 fn a_fork_leaves_behind_what_cannot_be_read() {
     let (store, clock) = (Fragile::new(), Counting);
-    let mut conversation = Conversation::create(store.clone(), support::clock(), &New::default(), "test");
+    let mut conversation =
+        Conversation::create_with_clock(store.clone(), support::clock(), &New::default(), "test");
     for said in ["one", "two", "three"] {
         conversation.say(Message::user(said));
     }
@@ -168,7 +177,8 @@ fn a_copy_has_the_same_hashes_and_grows() {
     assert_eq!((copied.added, copied.total), (4, 4));
     assert_eq!(stored(&*here, id), stored(&*there, id));
     assert_eq!(writer(&*here, &clock).copy_from(&*there, id).unwrap().added, 0);
-    let mut conversation = Conversation::open(there.clone(), support::clock(), id, "test").unwrap();
+    let mut conversation =
+        Conversation::open_with_clock(there.clone(), support::clock(), id, "test").unwrap();
     conversation.say(Message::assistant("four"));
     drop(conversation);
     // What was erased there goes here too.
@@ -230,7 +240,8 @@ fn our_own_files_are_taken_in_as_they_are() {
 #[test]
 fn damage_is_not_copied() {
     let (there, clock) = (Fragile::new(), Counting);
-    let mut conversation = Conversation::create(there.clone(), support::clock(), &New::default(), "test");
+    let mut conversation =
+        Conversation::create_with_clock(there.clone(), support::clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let id = conversation.id();
     drop(conversation);
@@ -252,7 +263,7 @@ fn one_writer_at_a_time() {
         writer.rename(id, "x").unwrap_err(),
         writer.erase(id, &[], None).unwrap_err(),
         writer.copy_from(&*other, id).unwrap_err(),
-        Conversation::open(store.clone(), support::clock(), id, "test").unwrap_err(),
+        Conversation::open_with_clock(store.clone(), support::clock(), id, "test").unwrap_err(),
     ];
     for error in refused {
         assert_eq!(error.code(), "LOCKED");

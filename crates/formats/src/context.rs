@@ -27,6 +27,8 @@ pub struct Context {
     pub dialect: Option<Dialect>,
     /// Whether there was a whole body, or just the list.
     pub whole_body: bool,
+    /// Whether the source was one list of messages with nothing around it.
+    pub bare_list: bool,
     /// The other fields, in order.
     pub fields: Vec<Field>,
     /// How many of them stood before the messages.
@@ -171,11 +173,25 @@ impl Context {
         Some(Self {
             dialect: root.get("dialect").and_then(Value::as_str).and_then(|name| name.parse().ok()),
             whole_body: root.get("whole_body").and_then(Value::as_bool).unwrap_or(false),
+            bare_list: false,
             before_messages: usize::try_from(before).unwrap_or(0).min(fields.len()),
             fields,
             instructions: root.get("instructions").and_then(Value::as_str).map(|text| Text::new(&*text)),
             offered: root.get("offered").map(offered).unwrap_or_default(),
         })
+    }
+
+    /// The most tokens that the body allows an answer to have.
+    #[must_use]
+    pub fn max_tokens(&self) -> Option<u64> {
+        let (field, inner) = limit_field(self.dialect?);
+        let given = self.get(field).or_else(|| self.get("max_completion_tokens"))?;
+        let doc = Doc::parse(given.as_str()).ok()?;
+        let value = match inner {
+            Some(inner) => doc.root()?.given(inner)?,
+            None => doc.root()?,
+        };
+        value.as_u64().filter(|limit| *limit > 0)
     }
 
     /// The model that the body names.
@@ -318,6 +334,18 @@ pub fn offered_json(tools: &[ToolDeclaration]) -> String {
 #[must_use]
 pub fn offered(list: Value<'_>) -> Vec<ToolDeclaration> {
     list.items().filter_map(|value| declaration(value, None)).collect()
+}
+
+/// The field of a dialect's bodies that limits the length of an answer, and the field inside it, where it is an object.
+#[must_use]
+pub fn limit_field(dialect: Dialect) -> (&'static str, Option<&'static str>) {
+    match dialect {
+        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral => ("max_tokens", None),
+        Dialect::OpenAiResponses => ("max_output_tokens", None),
+        Dialect::Gemini => ("generationConfig", Some("maxOutputTokens")),
+        Dialect::Bedrock => ("inferenceConfig", Some("maxTokens")),
+        Dialect::Ollama => ("options", Some("num_predict")),
+    }
 }
 
 /// The name of the list of messages in a dialect's bodies, and the names that its system prompt may stand under.

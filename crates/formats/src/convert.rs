@@ -16,6 +16,8 @@ use crate::{
 pub struct Target<'a> {
     /// The model, if one is named.
     pub model: Option<&'a str>,
+    /// The most tokens that the answer may have, if the caller says; otherwise what the context says.
+    pub max_tokens: Option<u64>,
     /// What surrounds the messages.
     pub context: &'a Context,
     /// Whether a trailing assistant message gets the closing user message that some dialects demand. A session file does
@@ -43,7 +45,7 @@ impl<'a> Target<'a> {
     /// A request of what stands in this context, to whatever model it names.
     #[must_use]
     pub fn of(context: &'a Context) -> Self {
-        Self { model: None, context, closes: true, marks: Marks::AsWritten, issuer: None }
+        Self { model: None, max_tokens: None, context, closes: true, marks: Marks::AsWritten, issuer: None }
     }
 }
 
@@ -52,6 +54,8 @@ impl<'a> Target<'a> {
 pub struct Settings {
     /// The model, if one is named.
     pub model: Option<String>,
+    /// The most tokens that the answer may have, if the caller says.
+    pub max_tokens: Option<u64>,
     /// What surrounds the messages.
     pub context: Context,
     /// Whether a trailing assistant message gets a closing user message.
@@ -85,6 +89,7 @@ impl Settings {
     pub fn of(target: &Target<'_>) -> Arc<Self> {
         Arc::new(Self {
             model: target.model.map(str::to_owned),
+            max_tokens: target.max_tokens,
             context: target.context.clone(),
             closes: target.closes,
             marks: target.marks,
@@ -166,6 +171,15 @@ pub enum ConvertError {
     TooLarge(#[from] TooLarge),
 }
 
+/// The settings of a request that only the caller can choose.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Choice<'a> {
+    /// The model that is to answer.
+    pub model: Option<&'a str>,
+    /// The most tokens that the answer may have.
+    pub max_tokens: Option<u64>,
+}
+
 /// Turns a session into a request body of a dialect.
 ///
 /// # Errors
@@ -176,8 +190,21 @@ pub fn convert(
     model: Option<&str>,
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
+    convert_with(session, dialect, Choice { model, max_tokens: None }, on_broken)
+}
+
+/// The same as [`convert()`], with every setting that the caller can choose.
+///
+/// # Errors
+/// If the setting refuses a broken conversation, or the provider's size limits do.
+pub fn convert_with(
+    session: &Session,
+    dialect: Dialect,
+    Choice { model, max_tokens }: Choice<'_>,
+    on_broken: OnBroken,
+) -> Result<Converted, ConvertError> {
     repaired(session, on_broken, |view| {
-        let target = Target { model, ..Target::of(&session.context) };
+        let target = Target { model, max_tokens, ..Target::of(&session.context) };
         let encoded = dialect.wire().encode(view, &target)?;
         Ok((encoded.body, encoded.findings))
     })

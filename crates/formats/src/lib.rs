@@ -7,19 +7,21 @@
 //! To add a dialect, add a folder under `wire/` and a line to `wire/registry.rs`; to add a session format, a line to
 //! `sessions/registry.rs`.
 
+pub mod accounting;
 mod chat;
 pub mod context;
 pub mod convert;
 pub mod draft;
 mod gemini;
 pub mod input;
+mod media;
 mod responses;
 pub mod session;
 pub mod sessions;
 pub mod wire;
 
 pub use context::Context;
-pub use convert::{ConvertError, Converted, Target, convert};
+pub use convert::{Choice, ConvertError, Converted, Target, convert, convert_with};
 pub use draft::Draft;
 pub use input::Input;
 pub use session::{ReadError, Session};

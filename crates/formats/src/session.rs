@@ -52,15 +52,17 @@ impl SetAside {
     /// The exact text of what has no place in the model.
     #[must_use]
     pub fn raw(&self) -> Option<&Text> {
-        if let Aside::Raw(text) = &self.what { Some(text) } else { None }
+        if let Aside::Raw(text) | Aside::Unknown(text) = &self.what { Some(text) } else { None }
     }
 }
 
 /// What no model would see.
 #[derive(Debug, Clone)]
 pub enum Aside {
-    /// Something with no place in the model: its exact text.
+    /// Something that the reader knows and that has no place in the model: its exact text.
     Raw(Text),
+    /// Something that the reader does not know: its exact text. Words in it that were read nowhere else are reported.
+    Unknown(Text),
     /// State of the agent's that survives compaction: its exact JSON.
     Snapshot(Raw),
     /// A message that a compaction hides, or that lies on another branch.
@@ -121,6 +123,24 @@ pub enum ReadError {
     /// Reading stopped.
     #[error("{0}")]
     Io(String),
+    /// It is a conversation in a format that is not read.
+    #[error("it looks like {shape}, which rejoin does not read yet")]
+    Foreign {
+        /// What it looks like, in words.
+        shape: String,
+    },
+    /// Most of its text would be lost.
+    #[error(
+        "{unread} of {total} characters of its text would be lost: it looks like {shape}, which rejoin does not read yet"
+    )]
+    MostlyUnread {
+        /// What it looks like, in words.
+        shape: String,
+        /// How many characters were not understood.
+        unread: usize,
+        /// How many there are.
+        total: usize,
+    },
     /// Nobody knows the format.
     #[error("the format is not known")]
     UnknownFormat,
@@ -323,7 +343,7 @@ impl Import<'_> {
     fn aside(&mut self, what: &Aside) {
         let nothing = Detail::default();
         match what {
-            Aside::Raw(text) => {
+            Aside::Raw(text) | Aside::Unknown(text) => {
                 let raw = RawItem { format: Text::new(self.session.format), text: text.clone() };
                 self.append(Kind::Raw, &Content::Raw(raw), text, &nothing);
             }

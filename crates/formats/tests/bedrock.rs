@@ -325,15 +325,15 @@ fn failed_results() {
 fn images() {
     let base64 = |kind: &str, data: &str| json!({"type":"image","source":{"type":"base64","media_type":kind,"data":data}});
     let list = json!([{"role":"user","content":[
-        base64("image/png", "iVBORw0KGgo"), base64("image/jpg", "_9j-"), base64("image/gif", "R0lGODlh"), base64("image/webp", "UklGRg=="),
+        base64("image/png", "iVBORw0KGgo"), base64("image/jpg", "_9j_"), base64("image/gif", "R0lGODlh"), base64("image/webp", "UklGRgAAAABXRUJQ"),
         {"type":"image_url","image_url":{"url":"data:image/bmp;base64,Qk0="}},
         {"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]},
         {"role":"assistant","content":[base64("image/png", "iVBORw0KGgo=")]}, user("ok")]);
     let out = from_anthropic(&list, TO);
     assert_eq!(
         sketch(&out.body),
-        "user: <png iVBORw0KGgo=>, <jpeg /9j+>, <gif R0lGODlh>, <webp UklGRg==>, [image, image/bmp, not shown], \
-         [image, https://example.com/a.png] / assistant: [image, image/png, not shown] / user: ok"
+        "user: <png iVBORw0KGgo=>, <jpeg /9j/>, <gif R0lGODlh>, <webp UklGRgAAAABXRUJQ>, \
+         [image unavailable: image/bmp is not supported here], [image, https://example.com/a.png] / assistant: [image, image/png, not shown] / user: ok"
     );
     assert_eq!(
         out.messages()[0]["content"][0],
@@ -384,8 +384,8 @@ fn documents() {
         {"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}]}]);
     assert_eq!(
         sketch(&from_anthropic(&anthropic, TO).body),
-        "user: <txt document cGxhaW4gd29yZHM=>, <csv t-CSV YSxi>, [document, application/zip, not shown], \
-         [document, https://example.com/a.pdf]"
+        "user: <txt document cGxhaW4gd29yZHM=>, <csv t-CSV YSxi>, \
+         [document unavailable: application/zip is not supported here], [document, https://example.com/a.pdf]"
     );
 }
 
@@ -404,7 +404,8 @@ fn a_document_in_a_result() {
 #[test]
 fn too_large() {
     let convert = |kind: &str, bytes: usize| {
-        let data = "AAAA".repeat(bytes / 3);
+        let mark = if kind == "image" { "iVBORw0KGgoA" } else { "JVBERi0xLjcA" };
+        let data = format!("{mark}{}", "AAAA".repeat(bytes / 3 - 3));
         let body = json!([user("a"), {"role":"user","content":[{"type":kind,"source":{"type":"base64",
             "media_type":if kind == "image" { "image/png" } else { "application/pdf" },"data":data}}]}]);
         let input = rejoin_formats::Input::new("body", body.to_string().as_bytes()).unwrap();

@@ -131,7 +131,7 @@ fn kept(session: &Session) -> Vec<String> {
     let mut all: Vec<String> = session.messages.iter().flat_map(|message| items(message)).collect();
     for aside in &session.set_aside {
         match &aside.what {
-            Aside::Raw(text) => all.push(text.to_string()),
+            Aside::Raw(text) | Aside::Unknown(text) => all.push(text.to_string()),
             Aside::Hidden(message, _) => all.extend(items(message)),
             _ => {}
         }
@@ -224,7 +224,7 @@ fn real_transcripts_lose_nothing_and_become_requests() {
         for policy in POLICIES {
             for to in Dialect::all() {
                 let out = convert(&session, to, None, policy).unwrap();
-                let violations = to.wire().check(out.body.as_bytes());
+                let violations = testkit::refusals(to, out.body.as_bytes());
                 assert_eq!(violations, [], "{} → {to} {policy:?}", input.name);
             }
             let file = written(&session, policy);
@@ -337,7 +337,7 @@ proptest! {
         for policy in POLICIES {
             for to in Dialect::all() {
                 let out = convert(&session, to, None, policy).unwrap();
-                prop_assert_eq!(to.wire().check(out.body.as_bytes()), []);
+                prop_assert_eq!(testkit::refusals(to, out.body.as_bytes()), []);
             }
             let file = written(&session, policy);
             let back = read_text(&file);
@@ -392,7 +392,7 @@ proptest! {
             let session = found.remove(0);
             prop_assert!(nothing_is_lost(&input.text, &session).is_ok(), "{:?}", nothing_is_lost(&input.text, &session));
             let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
-            prop_assert_eq!(Dialect::Anthropic.wire().check(out.body.as_bytes()), []);
+            prop_assert_eq!(testkit::refusals(Dialect::Anthropic, out.body.as_bytes()), []);
         }
     }
 }

@@ -10,7 +10,7 @@ fn converted(body: &Value, from: &str, to: Dialect, model: Option<&str>) -> Conv
     let input = Input::new("body", body.to_string().as_bytes()).unwrap();
     let session = sessions::read(&input, sessions::registry::named(from)).unwrap().remove(0);
     let out = convert(&session, to, model, OnBroken::Keep).unwrap();
-    assert_eq!(to.wire().check(out.body.as_bytes()), [], "{}", out.body);
+    assert_eq!(testkit::refusals(to, out.body.as_bytes()), [], "{}", out.body);
     out
 }
 
@@ -40,7 +40,7 @@ fn images_go_where_the_dialect_takes_them() {
     let content = &to_anthropic(&openai)["messages"][0]["content"];
     assert_eq!(content[1]["source"], json!({"type":"base64","media_type":"image/png","data":png}));
     assert_eq!(content[2]["source"], json!({"type":"url","url":"https://example.com/a.jpg"}));
-    assert_eq!(content[3]["text"], "[image, unavailable]");
+    assert_eq!(content[3]["text"], "[image unavailable: the address is empty]");
 
     let anthropic = json!([{"role":"user","content":[
         {"type":"image","source":{"type":"base64","media_type":"image/png","data":png}},
@@ -57,8 +57,8 @@ fn an_image_without_a_type_is_told_by_its_bytes() {
     for (data, media_type) in [
         ("/9j/4AAQ", "image/jpeg"),
         ("R0lGODlh", "image/gif"),
-        ("UklGRg==", "image/webp"),
-        ("iVBORw0K", "image/png"),
+        ("UklGRgAAAABXRUJQ", "image/webp"),
+        ("iVBORw0KGgo=", "image/png"),
     ] {
         let body = json!([{"role":"user","content":[{"type":"text","text":"x"},
             {"type":"image","source":{"type":"base64","media_type":null,"data":data}}]}]);
@@ -77,7 +77,7 @@ fn documents_cross_over() {
     assert_eq!(content[1]["title"], "a.pdf");
     assert_eq!(content[2]["text"], "[document, file file_1]");
     assert_eq!(content[3]["source"]["data"], "JVBERi0=");
-    assert_eq!(content[4]["text"], "[document, unavailable]");
+    assert_eq!(content[4]["text"], "[document unavailable: no data was recorded]");
 
     let anthropic = json!([{"role":"user","content":[
         {"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}},
@@ -102,7 +102,7 @@ fn media_in_a_result() {
     let body = json!([{"role":"user","content":"shoot"},
         {"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"shot","input":{}},{"type":"tool_use","id":"c2","name":"shot","input":{}}]},
         {"role":"user","content":[
-            {"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"done"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}]},
+            {"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"done"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]},
             {"type":"tool_result","tool_use_id":"c2","content":"nothing"}]}]);
     let messages = &to_openai(&body)["messages"];
     assert_eq!(messages[2]["content"][0]["text"], "done");
@@ -124,7 +124,7 @@ fn media_in_a_result() {
 #[test]
 fn images_of_an_assistant_become_text() {
     let body = json!([{"role":"user","content":"draw"},
-        {"role":"assistant","content":[{"type":"text","text":"here"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}]},
+        {"role":"assistant","content":[{"type":"text","text":"here"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]},
         {"role":"user","content":"thanks"}]);
     let (out, _) = mended(&body, Dialect::Anthropic);
     assert_eq!(out["messages"][1]["content"][1]["text"], "[image, image/png, not shown]");

@@ -291,7 +291,7 @@ fn media() {
             {"type":"text","text":"look"},
             {"type":"image_url","image_url":png},
             {"type":"image_url","image_url":"https://example.com/a.jpg"},
-            {"type":"text","text":"[image, unavailable]"},
+            {"type":"text","text":"[image unavailable: the address is empty]"},
             {"type":"document_url","document_url":"data:application/pdf;base64,JVBERi0=","document_name":"a.pdf"},
             {"type":"text","text":"[document, file file_1]"},
             {"type":"text","text":"[input_audio] {\"type\":\"input_audio\",\"input_audio\":{\"data\":\"AA==\",\"format\":\"wav\"}}"}])

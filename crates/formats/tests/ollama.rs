@@ -232,7 +232,7 @@ fn media() {
     let list = json!([{"role":"user","content":[
         {"type":"text","text":"look"},
         {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0K\nGgo"}},
-        {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO_-A="}},
+        {"type":"image_url","image_url":{"url":"data:image/jpeg;base64,_9j_4A=="}},
         {"type":"image_url","image_url":{"url":"https://example.com/a.jpg"}},
         {"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}]}]);
     let out = from_chat(&list, TO);
@@ -240,7 +240,7 @@ fn media() {
         out.messages()[0],
         json!({"role":"user",
             "content":"look\n\n[image, https://example.com/a.jpg]\n\n[document, a.pdf, application/pdf, not shown]",
-            "images":["iVBORw0KGgo=","iVBO/+A="]})
+            "images":["iVBORw0KGgo=","/9j/4A=="]})
     );
     assert_eq!(out.rules(), ["moved-media", "moved-media", "irregular-content"]);
     let anthropic = json!([{"role":"user","content":[
@@ -257,7 +257,7 @@ fn media() {
 #[test]
 fn media_in_results() {
     let picture =
-        |data: &str| json!({"type":"image","source":{"type":"base64","media_type":"image/png","data":data}});
+        |data: &str| json!({"type":"image","source":{"type":"base64","media_type":null,"data":data}});
     let list = json!([user("shoot"),
         {"role":"assistant","content":[
             {"type":"tool_use","id":A,"name":"shot","input":{}},{"type":"tool_use","id":B,"name":"scan","input":{}}]},

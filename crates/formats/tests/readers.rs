@@ -40,6 +40,24 @@ fn shapes_are_told_apart() {
     }
 }
 
+/// A body that is written over several lines is told by what it is, not by what single lines of it look like.
+#[test]
+fn lines_of_a_body_are_not_a_file_of_lines() {
+    for (text, format) in [
+        (
+            "{\"model\":\"m\",\"input\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a\",\"arguments\":\"{}\"}\n]}",
+            "openai-responses",
+        ),
+        ("{\"contents\":[\n{\"role\":\"user\",\"parts\":[{\"text\":\"hi\"}]}\n]}", "gemini"),
+        (
+            "[\n{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a\",\"arguments\":\"{}\"}\n]",
+            "openai-responses",
+        ),
+    ] {
+        assert_eq!(one(text).format, format, "{text}");
+    }
+}
+
 #[test]
 fn what_is_no_conversation() {
     for text in [
@@ -63,7 +81,7 @@ fn what_is_no_conversation() {
     let empty = one("[]");
     for to in Dialect::all() {
         let out = convert(&empty, to, None, OnBroken::Keep).unwrap();
-        assert_eq!(to.wire().check(out.body.as_bytes()), []);
+        assert_eq!(testkit::refusals(to, out.body.as_bytes()), []);
     }
 }
 
@@ -119,7 +137,7 @@ fn calls_without_ids_pair_by_name_and_position() {
         {"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},
         {"role":"function","name":"f","content":"from f"},{"role":"function","name":"f","content":"nobody asked"}]"#);
     let out = convert(&session, Dialect::OpenAiChat, None, OnBroken::Keep).unwrap();
-    assert_eq!(Dialect::OpenAiChat.wire().check(out.body.as_bytes()), []);
+    assert_eq!(testkit::refusals(Dialect::OpenAiChat, out.body.as_bytes()), []);
     let body: serde_json::Value = serde_json::from_str(&out.body).unwrap();
     assert_eq!(body["messages"][2]["content"], "from a");
     assert_eq!(body["messages"][3]["content"], "from b");
@@ -141,7 +159,7 @@ fn both_readers_understand_each_others_blocks() {
         let session = sessions::read(&input, sessions::registry::named(format)).unwrap().remove(0);
         for to in Dialect::all() {
             let out = convert(&session, to, None, OnBroken::Keep).unwrap();
-            assert_eq!(to.wire().check(out.body.as_bytes()), []);
+            assert_eq!(testkit::refusals(to, out.body.as_bytes()), []);
             let problems: Vec<_> =
                 out.findings.iter().filter(|f| f.is_problem()).map(|f| f.rule.name()).collect();
             assert_eq!(problems, ["orphan-result"], "{format} → {to}");
@@ -220,7 +238,7 @@ fn what_was_decoded_can_be_sent() {
     let view = rejoin_view::repair(&history, rejoin_view::Policy::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Anthropic), ..Default::default() };
     let out = Dialect::Anthropic.wire().encode(&view, &rejoin_formats::Target::of(&context)).unwrap();
-    assert_eq!(Dialect::Anthropic.wire().check(out.body.as_bytes()), []);
+    assert_eq!(testkit::refusals(Dialect::Anthropic, out.body.as_bytes()), []);
     assert!(
         out.body.contains(r#""signature":"c2ln""#) && out.body.contains(r#"{"x": 1.50}"#),
         "{}",

@@ -268,7 +268,12 @@ fn what_is_written_is_read_back() {
         let calls = again.messages.iter().map(|message| message.tool_calls().count()).sum::<usize>();
         assert_eq!(calls, 2, "{format}");
         let back = convert(&again, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
-        assert_eq!(Dialect::Anthropic.wire().check(back.body.as_bytes()), [], "{format}\n{}", back.body);
+        assert_eq!(
+            testkit::refusals(Dialect::Anthropic, back.body.as_bytes()),
+            [],
+            "{format}\n{}",
+            back.body
+        );
     }
 }
 
@@ -344,6 +349,37 @@ fn lines_are_read_as_they_come() {
     let mut source = std::io::BufReader::with_capacity(7, text.as_bytes());
     let reading = sessions::named("codex").unwrap().read.as_ref().unwrap();
     let stream = Stream { name: "x", source: &mut source, companions: None };
-    let session = (reading.read_stream)(stream).unwrap().remove(0);
+    let session = reading.read_stream(stream).unwrap().remove(0);
     assert_eq!(texts(&session), ["one"]);
+}
+
+/// Codex sends these on, so they come back byte for byte with the reasoning before them; what it would drop is text.
+#[test]
+fn items_of_hosted_tools_stay_in_a_rollout() {
+    let reasoning = r#"{"type":"reasoning","summary":[],"encrypted_content":"gAAAAABo"}"#;
+    let items = [
+        r#"{"type":"web_search_call","status":"completed","action":{"type":"open_page","url":"https://example.org"}}"#,
+        r#"{"type":"tool_search_call","call_id":"c1","status":"completed","execution":"client","arguments":{"query":"q"}}"#,
+        r#"{"type":"tool_search_output","call_id":"c1","status":"completed","execution":"client","tools":[{"type":"function","name":"x"}]}"#,
+        r#"{"type":"image_generation_call","id":"ig_1","status":"completed","revised_prompt":"a","result":"iVBORw0KGgo="}"#,
+        r#"{"type":"compaction","encrypted_content":"gAAAAABq"}"#,
+    ];
+    let other =
+        r#"{"type":"file_search_call","id":"fs_1","queries":["some words to find"],"status":"completed"}"#;
+    let mut lines = line("session_meta", r#"{"id":"a","cwd":"/w","model_provider":"openai"}"#);
+    lines += &said("user", "go");
+    lines += &items.map(|payload| item(reasoning) + &item(payload)).concat().replacen(
+        // An output follows its call, not a thought of its own.
+        &format!("{}{}", item(reasoning), item(items[2])),
+        &item(items[2]),
+        1,
+    );
+    lines += &item(other);
+    let session = read(&lines);
+    let copy = written(&session, "codex");
+    for payload in items {
+        assert!(copy.contains(&format!("\"payload\":{payload}")), "{payload}\n{copy}");
+    }
+    assert_eq!(copy.matches(reasoning).count(), 4, "{copy}");
+    assert!(copy.contains("[file_search_call] ") && copy.contains("some words to find"), "{copy}");
 }

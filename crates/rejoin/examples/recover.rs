@@ -4,8 +4,7 @@
 use std::{fs, io::Write as _, path::PathBuf, sync::Arc};
 
 use rejoin::{
-    Access, Conversation, Dialect, Location, Message, Mode, New, OnBroken, Store, SystemClock, engine,
-    open_store,
+    Access, Conversation, Dialect, Location, Message, Mode, New, OnBroken, Store, engine, open_store,
 };
 
 #[allow(clippy::print_stdout, reason = "an example prints")]
@@ -15,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let open =
         || -> Result<Arc<dyn Store>, rejoin::StoreError> { Ok(open_store(&location, Access::Write)?.into()) };
 
-    let mut conversation = Conversation::create(open()?, Arc::new(SystemClock), &New::default(), "example");
+    let mut conversation = Conversation::create(open()?, &New::default(), "example");
     let id = conversation.id();
     for (question, answer) in [("Who are you?", "An example."), ("What is 2 + 2?", "4, as ever.")] {
         conversation.say(Message::user(question));
@@ -34,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Everybody else goes on. What is damaged is reported, and copied into `aside/` before anything is written.
-    let mut conversation = Conversation::open(open()?, Arc::new(SystemClock), id, "example")?;
+    let mut conversation = Conversation::open(open()?, id, "example")?;
     for finding in conversation.findings() {
         println!("{}: {finding}", finding.rule);
     }

@@ -29,7 +29,9 @@ async fn main() -> Result<(), rejoin::TurnError> {
     println!("answered: {}", turned.response);
     for (number, request) in provider.requests().iter().enumerate() {
         let body = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
-        let refused = Dialect::Anthropic.wire().check(body.as_bytes()).len();
+        let refused = rejoin::checkers::named("anthropic")
+            .map(|checker| checker.check_draft(body.as_bytes()).violations.len());
+        let refused = refused.unwrap_or_default();
         println!(
             "request {}: {} messages, {refused} things that Anthropic refuses",
             number + 1,

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use rejoin::{
-    Access, Conversation, Dialect, Location, Message, New, OnBroken, Policy, Store, SystemClock, ToolCall,
-    open_store,
+    Access, Conversation, Dialect, Location, Message, New, OnBroken, Policy, Store, ToolCall, open_store,
 };
 
 #[allow(clippy::print_stdout, reason = "an example prints")]
@@ -15,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store: Arc<dyn Store> = open_store(&location, Access::Write)?.into();
 
     let new = New { provider: Some("openai".into()), model: Some("gpt-x".into()), ..New::default() };
-    let mut conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &new, "example");
+    let mut conversation = Conversation::create(store.clone(), &new, "example");
     let id = conversation.id();
     conversation.say(Message::user("Run the tests."));
     let appended =
@@ -25,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(conversation);
 
     // Here the process was killed. The next one finds a call without a result.
-    let conversation = Conversation::open(store, Arc::new(SystemClock), id, "example")?;
+    let conversation = Conversation::open(store, id, "example")?;
     let repaired = conversation.view(Policy::Keep);
     for finding in &repaired.findings {
         println!("{}: {finding}", finding.rule);

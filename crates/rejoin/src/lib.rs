@@ -22,41 +22,51 @@
 //! ```
 //! # #[cfg(feature = "store")] {
 //! use std::sync::Arc;
-//! use rejoin::{Access, Conversation, Dialect, Message, New, OnBroken, Store, SystemClock, ToolCall, open_store};
+//! use rejoin::{Access, Conversation, Dialect, Message, New, OnBroken, Store, ToolCall, open_store};
 //!
 //! // `sqlite:PATH` and `jsonl:FOLDER` outlive the process; this one does not.
 //! let location = "memory:".parse()?;
 //! let store: Arc<dyn Store> = open_store(&location, Access::Write)?.into();
 //!
-//! let mut conversation = Conversation::create(store.clone(), Arc::new(SystemClock), &New::default(), "my agent");
+//! let mut conversation = Conversation::create(store.clone(), &New::default(), "my agent");
 //! conversation.say(Message::user("List the files."));
 //! conversation.say(Message::assistant_with_tools(vec![ToolCall::new("call_1", "list", "{}")]));
 //! let id = conversation.id();
 //! drop(conversation); // The agent is killed before the tool has answered.
 //!
-//! let conversation = Conversation::open(store, Arc::new(SystemClock), id, "my agent")?;
+//! let conversation = Conversation::open(store, id, "my agent")?;
 //! let request = conversation.request(Dialect::Anthropic, Some("claude-x"), OnBroken::Keep)?;
 //! assert!(request.body.contains("tool_result"));
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! To talk with a model in it, give an [`Agent`] somebody who answers and tools; or let a [`ConversationManager`] keep all of
-//! a program's conversations.
+//! To talk with a model, build an [`Agent`] from a provider and tools; or let a [`ConversationManager`] keep all conversations of
+//! a program.
 //!
 //! ```
 //! # #[cfg(feature = "agent")]
 //! # async fn example() -> Result<(), rejoin::TurnError> {
 //! use std::sync::Arc;
-//! use rejoin::{Agent, Message, Offline, ToolCall, Tools};
+//! use rejoin::{Agent, FunctionTool, Message, Offline, ToolCall, Tools, serde_json::json};
 //!
 //! // Another agent was killed while its tool ran. Its messages are taken over as they are.
 //! let history = vec![
 //!     Message::user("my name is Alice"),
 //!     Message::assistant_with_tools(vec![ToolCall::new("call_1", "look_up", "{}")]),
 //! ];
-//! let mut agent = Agent::with_history("chat-1", "Alice", history, Arc::new(Offline::default()), 8_000, 2, 0.8);
-//! let turned = agent.execute("What is my name, and what is 6 * 7?", &Tools::builtin(".")).await?;
+//! let parameters = json!({"type": "object", "properties": {"expression": {"type": "string"}}});
+//! let calculate = FunctionTool::new("calculate", "Does sums.", parameters, |arguments| async move {
+//!     match arguments.string("expression")? {
+//!         "6 * 7" => Ok("42"),
+//!         other => Err(rejoin::Output::error(format!("{other} is too hard"))),
+//!     }
+//! });
+//! let mut agent = Agent::builder(Arc::new(Offline::default())) // no network; see `examples/http.rs` for a model
+//!     .history(history)
+//!     .tools(Tools::default().with(calculate))
+//!     .build();
+//! let turned = agent.ask("What is my name, and what is 6 * 7?").await?;
 //! assert!(turned.response.contains("Alice") && turned.response.contains("42"));
 //! assert_eq!(turned.messages.len(), 4); // What is new: the question, a call, its result, the answer.
 //! # Ok(())
@@ -65,12 +75,13 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! `examples/` has more: `agent.rs` (with a tool of its own), `manager.rs` (events, and resuming), `scripted.rs` (an agent's
-//! test), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
+//! `examples/` has more: `http.rs` (a model behind HTTP), `agent.rs` (an agent with its own tool), `manager.rs` (events and
+//! resuming), `scripted.rs` (testing an agent), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
 //!
-//! This crate is a front door: it re-exports the rooms behind it and holds no logic of its own. [`mend`](mend()) is the
-//! one call for people with a broken body in their hands; [`sequence`] has the functions that work on plain messages.
+//! This crate is a front door: it re-exports the rooms behind it. [`mend`](mend()) is the one call for people with a broken
+//! body in their hands, [`check`] says what a provider would answer, [`sequence`] has the functions that work on plain messages.
 
+pub mod check;
 mod mend;
 pub mod sequence;
 
@@ -83,6 +94,7 @@ pub mod providers {
 }
 
 pub use mend::{MendError, Mended, mend};
+pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
 pub use rejoin_engine::provider::scripted::{MockProvider, ScriptedProvider, Step};
 #[cfg(feature = "store")]
@@ -96,15 +108,17 @@ pub use rejoin_engine::{
 pub use rejoin_engine::{
     Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager, ManagerError,
     RunningConversation, Wanted,
-    agent::Window,
+    agent::{AgentBuilder, NewConversation, Window},
     provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
-    tools::{Output, Tool, Tools},
+    serde_json,
+    tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
     turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
 };
 pub use rejoin_formats::{
-    Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, convert,
+    Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
+    convert, convert_with,
     input::{Companions, InputError, Stream},
-    session::Aside,
+    session::{self, Aside},
     sessions, wire,
 };
 #[cfg(feature = "agent")]

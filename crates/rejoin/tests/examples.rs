@@ -6,14 +6,20 @@
 use std::{fs, path::Path, process::Command};
 
 use rejoin::{Dialect, Input, ReadError, sessions};
+use testkit::loopback::{Config, Loopback, Service};
 
 /// What an example prints, line by line.
 fn run(name: &str, arguments: &[&str]) -> Vec<String> {
+    run_with(name, arguments, &[])
+}
+
+/// The same with variables in its environment.
+fn run_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
     let beside = std::env::current_exe().unwrap();
     let folder = beside.parent().and_then(Path::parent).unwrap().join("examples");
     let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     assert!(program.is_file(), "{} is not there: `cargo test -p rejoin` builds it", program.display());
-    let output = Command::new(program).args(arguments).output().unwrap();
+    let output = Command::new(program).args(arguments).envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
@@ -21,7 +27,7 @@ fn run(name: &str, arguments: &[&str]) -> Vec<String> {
 /// The texts of the last line, which is a request body that its provider takes.
 fn body_of(lines: &[String], dialect: Dialect) -> String {
     let body = lines.last().unwrap();
-    assert_eq!(dialect.wire().check(body.as_bytes()), [], "{body}");
+    assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
     body.clone()
 }
 
@@ -109,6 +115,36 @@ fn agent() {
     assert!(lines.contains(&String::from("6 * 7 = 42 (4 new messages)")));
     assert!(lines.contains(&String::from("Your name is Alice. (2 new messages)")));
     assert_eq!(lines.last().unwrap(), "8 messages, state COMPLETE");
+}
+
+/// An agent on a provider over real HTTP, with a tool, kept in a store.
+#[test]
+fn http() {
+    let server = Loopback::start(Config::default());
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("jsonl:{}", folder.path().join("chats").display());
+    let base = server.base(Service::OpenAi);
+    let variables =
+        [("OPENAI_BASE_URL", base.as_str()), ("OPENAI_API_KEY", "sk-loopback"), ("OPENAI_MODEL", "gpt-4.1")];
+    let lines = run_with("http", &["tools:1 What is the weather?", &store], &variables);
+    println!("{}", lines.join("\n"));
+    assert_eq!(lines[0], format!("asking {base}/chat/completions"));
+    assert!(lines[1].starts_with("calls weather {"), "{}", lines[1]);
+    assert!(lines[2].starts_with("result: It is sunny in "), "{}", lines[2]);
+    assert!(lines.last().unwrap().starts_with("4 messages are kept in conv_"), "{lines:?}");
+    assert!(server.violations().is_empty(), "{:?}", server.violations());
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2, "the question, and the result of the tool");
+    assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer sk-loopback")));
+    assert_eq!(
+        fs::read_dir(folder.path().join("chats"))
+            .unwrap()
+            .filter(|entry| {
+                entry.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "jsonl")
+            })
+            .count(),
+        1
+    );
 }
 
 /// S3-01, S3-04: a manager whose conversation another one goes on with.

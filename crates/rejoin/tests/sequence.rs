@@ -336,7 +336,7 @@ fn the_layers_end_in_a_valid_list() {
         let view = rejoin::repair(&history, rejoin::Policy::Drop).view;
         let context = rejoin::Context::default();
         let body = dialect.wire().encode(&view, &rejoin::Target::of(&context)).unwrap().body;
-        assert_eq!(dialect.wire().check(body.as_bytes()), []);
+        assert_eq!(testkit::refusals(dialect, body.as_bytes()), []);
     }
 }
 
@@ -548,7 +548,7 @@ fn old_lists_load() {
         {"role":"function","name":"calculate","content":"4"},{"role":"assistant","content":"4"}]"#;
     let mended = rejoin::mend(rejoin::Dialect::OpenAiChat, body).unwrap();
     assert!(mended.findings.iter().all(|finding| !finding.is_problem()), "{:?}", mended.findings);
-    assert_eq!(rejoin::Dialect::OpenAiChat.wire().check(mended.body.as_bytes()), []);
+    assert_eq!(testkit::refusals(rejoin::Dialect::OpenAiChat, mended.body.as_bytes()), []);
 }
 
 /// S2-41, S2-44: how much of what was said is still there after recovery, by how broken it was; and whatever is left can be
@@ -578,7 +578,7 @@ fn how_much_context_survives() {
         let mut worst = 100;
         for dialect in rejoin::Dialect::all() {
             let out = rejoin::convert(&session, dialect, None, rejoin::OnBroken::Drop).unwrap().body;
-            assert_eq!(dialect.wire().check(out.as_bytes()), [], "no 400");
+            assert_eq!(testkit::refusals(dialect, out.as_bytes()), [], "no 400");
             worst = worst.min(100 * said(&normal).iter().filter(|text| out.contains(*text)).count() / of);
         }
         worst

@@ -19,6 +19,8 @@ pub struct Digest {
     pub directory: Option<String>,
     /// The format that the conversation was imported from.
     pub format: Option<String>,
+    /// The conversation that this one was forked from.
+    pub forked_from: Option<String>,
     /// When it was said, if that counts for the age of the conversation.
     pub time: Option<Timestamp>,
     /// What it does to the state of the conversation.

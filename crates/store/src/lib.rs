@@ -9,6 +9,7 @@
 
 mod aside;
 pub mod digest;
+mod drafts;
 mod error;
 mod files;
 #[cfg(feature = "sqlite")]
@@ -18,6 +19,7 @@ mod location;
 pub mod lock;
 pub mod memory;
 mod open;
+mod probe;
 mod scan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -25,11 +27,13 @@ mod store;
 pub mod summary;
 
 pub use digest::{Digest, Digester, Speaker, Step, Title, Words};
+pub use drafts::{DraftFile, Drafts};
 pub use error::StoreError;
 pub use location::{Location, LocationError};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
+pub use probe::try_writing;
 pub use store::{
     Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified,
 };
-pub use summary::{State, Summary};
+pub use summary::{Filter, OWN_AGENT, State, Summary};

@@ -52,13 +52,44 @@ pub(crate) fn summary(
 ) -> Result<Summary, StoreError> {
     let mut summary = Summary::new(conversation);
     store.read(conversation, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
-            let digest = digester(&entry);
-            summary.add(&entry, digest);
+        match item {
+            Item::Entry(entry) => {
+                let digest = digester(&entry);
+                summary.add(&entry, digest);
+            }
+            Item::Damage(damage) => summary.damaged |= !damage.torn,
         }
         ControlFlow::Continue(())
     })?;
     Ok(summary)
+}
+
+/// How many entries come before the first message, at most, where the beginning of a conversation is looked at.
+#[cfg(feature = "sqlite")]
+const BEGINNING: u64 = 8;
+
+/// Whether the header or the first message of a conversation cannot be read. Costs a few entries, however long it is.
+#[cfg(feature = "sqlite")]
+pub(crate) fn beginning_is_damaged(
+    store: &dyn Store,
+    conversation: ConversationId,
+) -> Result<bool, StoreError> {
+    let (mut damaged, mut next) = (false, 0);
+    store.read(conversation, 0, &mut |item| {
+        let last = match item {
+            Item::Entry(entry) => {
+                damaged |= entry.envelope().seq != next;
+                entry.envelope().kind == Kind::Message
+            }
+            Item::Damage(damage) => {
+                damaged |= !damage.torn;
+                false
+            }
+        };
+        next += 1;
+        if damaged || last || next == BEGINNING { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(damaged || next == 0)
 }
 
 /// A page of summaries.

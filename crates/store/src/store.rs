@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use crate::{
+    drafts::Drafts,
     error::StoreError,
     location::Location,
     lock::{Holder, Lock},
@@ -117,6 +118,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// If there is no room for it. What is damaged stays where it is as well.
     fn set_aside(&self, conversation: ConversationId, damage: &Damage)
     -> Result<Option<PathBuf>, StoreError>;
+
+    /// The drafts of answers that are not recorded yet; none if the store keeps nothing on disk.
+    fn drafts(&self) -> Option<&Drafts> {
+        None
+    }
 
     /// Re-hashes one conversation, or all of them with whatever else the store keeps, and hands out each thing that does
     /// not add up.

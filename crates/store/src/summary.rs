@@ -1,6 +1,6 @@
 //! What a list shows of a conversation, kept up to date entry by entry.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, Tail, content::TurnState};
@@ -21,10 +21,14 @@ pub enum State {
     Interrupted,
     /// A call waits for a person's approval.
     Approval,
+    /// A part of it cannot be read as it was stored. [`Summary::shown_state`] says so; [`Summary::state`] never does.
+    Damaged,
 }
 
 impl State {
-    const ALL: &[State] = &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval];
+    /// Every state, in the order of the enum.
+    pub const ALL: &[State] =
+        &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval, Self::Damaged];
 
     /// Its name.
     #[must_use]
@@ -35,6 +39,7 @@ impl State {
             Self::Waiting => "waiting",
             Self::Interrupted => "interrupted",
             Self::Approval => "approval",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -69,8 +74,13 @@ pub struct Summary {
     pub directory: Option<String>,
     /// The format it was imported from.
     pub format: Option<String>,
-    /// Where it stands.
+    /// The conversation that it was forked from.
+    pub forked_from: Option<String>,
+    /// Where it stands, judged by what can be read of it. Lists show [`Summary::shown_state`].
     pub state: State,
+    /// Whether a part of it is known to be unreadable or missing. A part that was damaged since it was last read may not be
+    /// known yet.
+    pub damaged: bool,
     /// How many messages it has, on all branches.
     pub messages: u64,
     /// How many entries it has.
@@ -97,7 +107,9 @@ impl Summary {
             model: None,
             directory: None,
             format: None,
+            forked_from: None,
             state: State::New,
+            damaged: false,
             messages: 0,
             entries: 0,
             created: Timestamp::UNIX_EPOCH,
@@ -107,8 +119,16 @@ impl Summary {
         }
     }
 
+    /// The state for people: a damaged conversation is that before anything else.
+    #[must_use]
+    pub fn shown_state(&self) -> State {
+        if self.damaged { State::Damaged } else { self.state }
+    }
+
     /// Goes on by one entry.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
+        // An entry that was removed leaves a gap.
+        self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
         if self.entries == 0 {
             self.created = entry.envelope().timestamp;
             self.updated = self.created;
@@ -117,12 +137,17 @@ impl Summary {
         self.tail = Some(Tail::of(entry));
         if let Some(time) = digest.time {
             // An import's own times count, not the moment of the import.
-            let first = self.messages == 0 && time < self.created;
+            // A fork is as new as the fork, however old its messages are.
+            let first = self.messages == 0 && time < self.created && self.forked_from.is_none();
             if first {
                 self.created = time;
                 self.updated = time;
             }
             self.updated = self.updated.max(time);
+        }
+        // A fork of a fork brings the older note along behind its own.
+        if self.forked_from.is_none() {
+            self.forked_from = digest.forked_from;
         }
         match digest.title {
             Some(Title::Given(title)) => {
@@ -171,5 +196,40 @@ impl Summary {
                 }
             }
         }
+    }
+}
+
+/// The agent that a conversation belongs to if it was not imported.
+pub const OWN_AGENT: &str = "rejoin";
+
+/// Which conversations a list shows. Every condition that is set must hold; without any, all are shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Conversations of these folders, or of folders in them. Several spellings of one folder may be given.
+    pub folders: Vec<PathBuf>,
+    /// Conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
+    pub agent: Option<String>,
+    /// Conversations whose [`Summary::shown_state`] is this one.
+    pub state: Option<State>,
+}
+
+impl Filter {
+    /// Whether it shows everything.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it shows a conversation.
+    #[must_use]
+    pub fn shows(&self, summary: &Summary) -> bool {
+        let of_folder = self.folders.is_empty()
+            || summary.directory.as_ref().is_some_and(|directory| {
+                self.folders.iter().any(|folder| std::path::Path::new(directory).starts_with(folder))
+            });
+        let agent = summary.format.as_deref().unwrap_or(OWN_AGENT);
+        of_folder
+            && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
+            && self.state.is_none_or(|wanted| wanted == summary.shown_state())
     }
 }

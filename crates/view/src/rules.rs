@@ -58,8 +58,11 @@ rules! {
     MisplacedBlock = "misplaced-block", Error, "a block stands under a role that cannot hold it";
     DamagedEntry = "damaged-entry", Error, "a part of the file could not be read";
     BrokenChain = "broken-chain", Error, "an entry's parent cannot be read";
+    CannotBeOpened = "cannot-be-opened", Error, "the agent that wrote the session would refuse to open it";
     TooLarge = "too-large", Error, "the provider takes nothing this large";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
+    UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
+    UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";

@@ -151,5 +151,5 @@ pub fn after(around: &Around) -> Vec<String> {
             "\"tools\":[{\"name\":\"mcp.files:list\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"auto\"}",
         ),
     };
-    tools.into_iter().chain(["\"max_tokens\": 1000"]).map(str::to_owned).collect()
+    tools.into_iter().chain(["\"max_tokens\": 4000"]).map(str::to_owned).collect()
 }

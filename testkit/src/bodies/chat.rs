@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{
     Shape,
     anthropic::Block,
+    media,
     plan::{self, Args, Call, Dress, IDS, dress},
     writer::{Writer, quoted},
 };
@@ -13,13 +14,15 @@ use super::{
 pub enum Part {
     Text(Dress),
     Image(bool),
+    /// Sound or damaged, in the shape's own spelling.
+    Media(usize),
     Refusal(Dress),
     Odd(usize),
 }
 
 pub fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
-        8 => dress().prop_map(Part::Text), 1 => any::<bool>().prop_map(Part::Image), 1 => dress().prop_map(Part::Refusal),
+        8 => dress().prop_map(Part::Text), 1 => any::<bool>().prop_map(Part::Image), 3 => (0..media::count()).prop_map(Part::Media), 1 => dress().prop_map(Part::Refusal),
         1 => (0..4usize).prop_map(Part::Odd)
     ]
 }
@@ -144,6 +147,7 @@ impl Writer {
             Part::Image(false) => {
                 "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"\"}}".into()
             }
+            Part::Media(index) => media::parts(self.shape)[*index].clone(),
             Part::Odd(0) => "{\"type\":\"future_block\",\"x\":[1,2]}".into(),
             Part::Odd(1) => "7".into(),
             Part::Odd(2) => "{\"type\":\"text\"}".into(),

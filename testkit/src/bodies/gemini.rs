@@ -3,6 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{
+    media,
     plan::{Around, Call, Dress, IDS, NAMES, args, dress, id, name},
     writer::Writer,
 };
@@ -15,6 +16,8 @@ pub struct Response {
     /// An index into [`RESPONSES`].
     form: usize,
     dress: Dress,
+    /// An image or a document beside the text.
+    media: Option<usize>,
 }
 
 /// What stands under `functionResponse`, beside id and name; `%` is a text of the result.
@@ -50,7 +53,9 @@ pub enum Part {
         snake: bool,
     },
     Response(Response, bool),
-    /// Thoughts, media, code, and what nobody knows.
+    /// Media, sound or damaged.
+    Media(usize),
+    /// Thoughts, code, and what nobody knows.
     Other(usize),
 }
 
@@ -77,8 +82,9 @@ fn gemini_call() -> impl Strategy<Value = Call> {
 }
 
 fn response() -> impl Strategy<Value = Response> {
-    (option::weighted(0.5, id()), option::weighted(0.9, name()), 0..RESPONSES.len(), dress())
-        .prop_map(|(id, name, form, dress)| Response { id, name, form, dress })
+    let media = option::weighted(0.2, 0..media::count());
+    (option::weighted(0.5, id()), option::weighted(0.9, name()), 0..RESPONSES.len(), dress(), media)
+        .prop_map(|(id, name, form, dress, media)| Response { id, name, form, dress, media })
 }
 
 fn part() -> impl Strategy<Value = Part> {
@@ -88,7 +94,7 @@ fn part() -> impl Strategy<Value = Part> {
         1 => dress().prop_map(Part::Bare),
         4 => call.prop_map(|(call, signed, snake)| Part::Call { call, signed, snake }),
         4 => (response(), prop::bool::weighted(0.1)).prop_map(|(response, snake)| Part::Response(response, snake)),
-        4 => (0..PARTS.len()).prop_map(Part::Other)
+        4 => (0..PARTS.len()).prop_map(Part::Other), 3 => (0..media::count()).prop_map(Part::Media)
     ]
 }
 
@@ -206,6 +212,7 @@ impl Writer {
                         name: Some(call.name),
                         form: *form,
                         dress: *dress,
+                        media: None,
                     })
                     .collect();
                 contents.extend(self.content_results(responses, *come, role));
@@ -254,6 +261,7 @@ impl Writer {
                 json
             }
             Part::Response(response, snake) => self.function_response(response, *snake),
+            Part::Media(index) => media::parts(self.shape)[*index].clone(),
             Part::Other(index) => PARTS[*index].into(),
         }
     }
@@ -276,6 +284,9 @@ impl Writer {
         if given.contains('%') {
             let text = self.note(response.dress, 'r');
             given = given.replace('%', &text);
+        }
+        if let Some(media) = response.media.filter(|_| !given.contains("\"parts\"")) {
+            given += &format!(",\"parts\":[{}]", media::parts(self.shape)[media]);
         }
         self.answered(before, response.id.map(|id| IDS[id]));
         let id = response.id.map(|id| format!("\"id\":\"{}\"", IDS[id]));
@@ -330,8 +341,13 @@ impl Writer {
         if calls.is_empty() {
             return ["user", "model"].map(|role| self.content_of(Some(role), &plain())).into();
         }
-        let answer =
-            |call: &Call| Response { id: call.id, name: Some(call.name), form: 0, dress: Dress::Plain };
+        let answer = |call: &Call| Response {
+            id: call.id,
+            name: Some(call.name),
+            form: 0,
+            dress: Dress::Plain,
+            media: None,
+        };
         let mut contents = self.content_batch(calls, false);
         contents.extend(self.content_results(calls.iter().map(answer).collect(), Come::InOrder, "user"));
         contents

@@ -7,6 +7,7 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod media;
 mod openai;
 mod plan;
 mod responses;

@@ -3,6 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{
+    media,
     plan::{self, Args, Around, Call, Dress, IDS, NAMES, call, dress, id},
     writer::Writer,
 };
@@ -24,7 +25,9 @@ pub enum Part {
     Refusal(Dress),
     /// A string where a part should stand.
     Bare(Dress),
-    /// Media, and what nobody knows.
+    /// Media, sound or damaged.
+    Media(usize),
+    /// Media of other shapes, and what nobody knows.
     Other(usize),
 }
 
@@ -46,7 +49,7 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         9 => (spelling, dress()).prop_map(|(spelling, dress)| Part::Text(spelling, dress)),
         1 => dress().prop_map(Part::Refusal), 1 => dress().prop_map(Part::Bare),
-        2 => (0..PARTS.len()).prop_map(Part::Other)
+        2 => (0..PARTS.len()).prop_map(Part::Other), 3 => (0..media::count()).prop_map(Part::Media)
     ]
 }
 
@@ -58,10 +61,11 @@ pub enum Kind {
     Function,
     Custom,
     LocalShell,
+    ToolSearch,
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![6 => Just(Kind::Function), 1 => Just(Kind::Custom), 1 => Just(Kind::LocalShell)]
+    prop_oneof![6 => Just(Kind::Function), 1 => Just(Kind::Custom), 1 => Just(Kind::LocalShell), 1 => Just(Kind::ToolSearch)]
 }
 
 /// What stands under `output`.
@@ -119,8 +123,8 @@ pub enum Item {
         summary: usize,
         sealed: usize,
     },
-    /// What neither speaks nor waits for a client.
-    Aside(usize),
+    /// What neither speaks nor waits for a client, and whether reasoning stands before it.
+    Aside(usize, bool),
     /// An assistant message of OpenAI Chat, with its calls inside.
     Chat(Dress, Vec<Call>),
     Junk(usize),
@@ -151,17 +155,37 @@ const SEALS: &[&str] = &[
     ",\"encrypted_content\":null",
     ",\"encrypted_content\":\"\"",
 ];
+/// What the provider ran, halves of pairs, and what nobody knows; `%` is a text in it.
 pub const ASIDES: &[&str] = &[
     "{\"type\":\"item_reference\",\"id\":\"msg_1\"}",
     "{\"id\":\"rs_1\"}",
-    "{\"type\":\"web_search_call\",\"id\":\"ws_1\",\"status\":\"completed\",\"action\":{\"type\":\"search\",\"query\":\"q\"}}",
-    "{\"type\":\"file_search_call\",\"id\":\"fs_1\",\"queries\":[\"q\"],\"status\":\"completed\",\"results\":null}",
-    "{\"type\":\"code_interpreter_call\",\"id\":\"ci_1\",\"code\":\"1\",\"container_id\":\"x\",\"outputs\":[],\"status\":\"completed\"}",
-    "{\"type\":\"image_generation_call\",\"id\":\"ig_1\",\"result\":\"iVBORw0KGgo=\",\"status\":\"completed\"}",
-    "{\"type\":\"mcp_call\",\"id\":\"mcp_1\",\"name\":\"read\",\"arguments\":\"{}\",\"server_label\":\"s\",\"output\":\"x\"}",
-    "{\"type\":\"mcp_approval_request\",\"id\":\"mcpr_1\",\"name\":\"read\",\"arguments\":\"{}\",\"server_label\":\"s\"}",
+    "{\"type\":\"web_search_call\",\"id\":\"ws_1\",\"status\":\"completed\",\"action\":{\"type\":\"search\",\"query\":\"%\"}}",
+    "{\"type\":\"web_search_call\",\"id\":\"ws-1\",\"status\":\"completed\",\"action\":{\"type\":\"search\",\"query\":\"%\"}}",
+    "{\"type\":\"web_search_call\",\"id\":null,\"action\":{\"type\":\"open_page\",\"url\":\"%\"}}",
+    "{\"type\":\"web_search_call\",\"action\":\"%\"}",
+    "{\"type\":\"file_search_call\",\"id\":\"fs_1\",\"queries\":[\"%\"],\"status\":\"completed\",\"results\":null}",
+    "{\"type\":\"file_search_call\",\"queries\":[\"%\"],\"status\":\"completed\"}",
+    "{\"type\":\"code_interpreter_call\",\"id\":\"ci_1\",\"code\":\"%\",\"container_id\":\"x\",\"outputs\":[],\"status\":\"completed\"}",
+    "{\"type\":\"code_interpreter_call\",\"id\":\"ci_2\",\"code\":\"%\",\"outputs\":[{\"type\":\"logs\",\"logs\":\"1\"}],\"status\":\"completed\"}",
+    "{\"type\":\"image_generation_call\",\"id\":\"ig_1\",\"result\":\"iVBORw0KGgo=\",\"status\":\"completed\",\"revised_prompt\":\"%\"}",
+    "{\"type\":\"image_generation_call\",\"id\":null,\"result\":null,\"status\":\"failed\",\"error\":{\"message\":\"%\"}}",
+    "{\"type\":\"mcp_call\",\"id\":\"mcp_1\",\"name\":\"read\",\"arguments\":\"{}\",\"server_label\":\"s\",\"output\":\"%\"}",
+    "{\"type\":\"mcp_call\",\"id\":\"mcp_2\",\"name\":\"read\",\"arguments\":{\"a\":1},\"server_label\":\"s\",\"output\":\"%\"}",
+    "{\"type\":\"mcp_list_tools\",\"id\":\"mcpl_1\",\"server_label\":\"s\",\"tools\":[{\"name\":\"read\",\"description\":\"%\",\"input_schema\":{}}]}",
+    "{\"type\":\"mcp_list_tools\",\"id\":\"other_1\",\"server_label\":\"s\",\"tools\":[{\"name\":\"%\"}]}",
+    "{\"type\":\"mcp_approval_request\",\"id\":\"mcpr_1\",\"name\":\"read\",\"arguments\":\"{}\",\"server_label\":\"%\"}",
+    "{\"type\":\"mcp_approval_response\",\"approval_request_id\":\"mcpr_1\",\"approve\":true,\"reason\":\"%\"}",
+    "{\"type\":\"mcp_approval_response\",\"id\":\"x\",\"approval_request_id\":\"mcpr_2\",\"approve\":false,\"reason\":\"%\"}",
+    "{\"type\":\"tool_search_call\",\"execution\":\"server\",\"call_id\":null,\"status\":\"completed\",\"arguments\":{\"query\":\"%\"}}",
+    "{\"type\":\"tool_search_output\",\"execution\":\"server\",\"call_id\":null,\"status\":\"completed\",\"tools\":[{\"type\":\"function\",\"name\":\"%\"}]}",
+    "{\"type\":\"program\",\"id\":\"prg_1\",\"call_id\":\"p1\",\"code\":\"%\",\"fingerprint\":\"f\"}",
+    "{\"type\":\"program_output\",\"id\":\"pgo_1\",\"call_id\":\"p1\",\"result\":\"%\",\"status\":\"completed\"}",
+    "{\"type\":\"additional_tools\",\"role\":\"developer\",\"tools\":[{\"type\":\"function\",\"name\":\"%\"}]}",
+    "{\"type\":\"configuration_update\",\"reasoning\":{\"effort\":\"low\"}}",
     "{\"type\":\"computer_call\",\"id\":\"cu_1\",\"call_id\":\"cu1\",\"action\":{\"type\":\"screenshot\"},\"pending_safety_checks\":[],\"status\":\"completed\"}",
     "{\"type\":\"computer_call_output\",\"call_id\":\"cu1\",\"output\":{\"type\":\"computer_screenshot\",\"file_id\":\"file-3\"}}",
+    "{\"type\":\"computer_call_output\",\"call_id\":\"cu1\",\"output\":{\"type\":\"computer_screenshot\",\"image_url\":\"data:image/png;base64,iVBORw0KGgo=\"}}",
+    "{\"type\":\"computer_call_output\",\"call_id\":\"cu1\",\"output\":{\"type\":\"computer_screenshot\",\"image_url\":\"data:image/png;base64,\"}}",
     "{\"type\":\"shell_call\",\"call_id\":\"sh1\",\"action\":{\"commands\":[\"ls\"]},\"status\":\"completed\"}",
     "{\"type\":\"shell_call_output\",\"call_id\":\"sh1\",\"output\":[{\"stdout\":\"x\",\"stderr\":\"\",\"outcome\":{\"type\":\"exit\",\"exit_code\":0}}]}",
     "{\"type\":\"apply_patch_call\",\"call_id\":\"ap1\",\"operation\":{\"type\":\"delete_file\",\"path\":\"a\"},\"status\":\"completed\"}",
@@ -169,7 +193,9 @@ pub const ASIDES: &[&str] = &[
     "{\"type\":\"compaction\",\"encrypted_content\":\"gAAAAABq\"}",
     "{\"type\":\"compaction_summary\",\"encrypted_content\":\"gAAAAABr\"}",
     "{\"type\":\"ghost_snapshot\",\"ghost_commit\":{\"id\":\"abc\",\"parent\":null}}",
-    "{\"type\":\"future_item\",\"x\":[1,2]}",
+    "{\"type\":\"future_item\",\"x\":[1,{\"y\":\"%\"}]}",
+    "{\"type\":\"future_call\",\"id\":\"fu_1\",\"call_id\":\"c1\",\"x\":\"%\"}",
+    "{\"note\":\"%\"}",
     "{\"type\":7}",
 ];
 const JUNK: &[&str] = &[
@@ -211,7 +237,7 @@ pub fn item() -> impl Strategy<Value = Item> {
         4 => tool_call().prop_map(Item::Call), 5 => output.prop_map(Item::Output),
         2 => reasoning.prop_map(|(item_id, summary, sealed)| Item::Reasoning { item_id, summary, sealed }),
         4 => turn.prop_map(|(calls, outputs, reasoning, text)| Item::Turn { calls, outputs, reasoning, text }),
-        2 => (0..ASIDES.len()).prop_map(Item::Aside), 1 => (0..JUNK.len()).prop_map(Item::Junk),
+        4 => (0..ASIDES.len(), prop::bool::weighted(0.3)).prop_map(|(index, reasoned)| Item::Aside(index, reasoned)), 1 => (0..JUNK.len()).prop_map(Item::Junk),
         1 => (dress(), vec(call(), 0..3)).prop_map(|(dress, calls)| Item::Chat(dress, calls)),
     ]
 }
@@ -221,6 +247,7 @@ fn call_id(kind: Kind, id: usize) -> String {
     match (kind, id) {
         (Kind::Custom, 0..4) => format!("x{}", id % 2),
         (Kind::LocalShell, 0..4) => format!("l{}", id % 2),
+        (Kind::ToolSearch, 0..4) => format!("t{}", id % 2),
         _ => IDS[id].into(),
     }
 }
@@ -248,7 +275,12 @@ impl Writer {
                 let id = field_of(*item_id, "rs_");
                 vec![format!("{{\"type\":\"reasoning\"{id}{}{}}}", SUMMARIES[*summary], SEALS[*sealed])]
             }
-            Item::Aside(index) => vec![ASIDES[*index].into()],
+            Item::Aside(index, reasoned) => {
+                let reasoning = format!("{{\"type\":\"reasoning\"{}{}}}", SUMMARIES[0], SEALS[0]);
+                let before = reasoned.then_some(reasoning);
+                self.message += usize::from(*reasoned);
+                before.into_iter().chain([self.aside(ASIDES[*index])]).collect()
+            }
             Item::Chat(dress, calls) => {
                 let said = self.said(*dress, 'a');
                 let calls: Vec<String> = calls.iter().map(|call| self.chat_call(call)).collect();
@@ -304,6 +336,7 @@ impl Writer {
                 format!("{{\"type\":\"refusal\",\"refusal\":\"{}\"}}", self.note(*dress, letter))
             }
             Part::Bare(dress) => format!("\"{}\"", self.note(*dress, letter)),
+            Part::Media(index) => media::parts(self.shape)[*index].clone(),
             Part::Other(index) => PARTS[*index].into(),
         }
     }
@@ -328,12 +361,43 @@ impl Writer {
                 let item_id = field_of(*item_id, "ctc_");
                 format!("{{\"type\":\"custom_tool_call\"{item_id}{id},\"name\":\"{name}\"{input}{status}}}")
             }
+            Kind::ToolSearch => {
+                let arguments = match call.args {
+                    Args::Object(_) => {
+                        let token = self.call_token(Kind::ToolSearch, call);
+                        format!(",\"arguments\":{{\"query\":\"{token}\"}}")
+                    }
+                    Args::NoObject(_) => ",\"arguments\":[1]".into(),
+                    Args::Blank(_) => ",\"arguments\":{}".into(),
+                    Args::Absent => String::new(),
+                    Args::Swapped(_) => ",\"arguments\":\"{}\"".into(),
+                    Args::Deep(_) => ",\"arguments\":null".into(),
+                };
+                let item_id = field_of(*item_id, "tsc_");
+                format!(
+                    "{{\"type\":\"tool_search_call\"{item_id}{id},\"execution\":\"client\"{arguments}{status}}}"
+                )
+            }
             Kind::LocalShell => {
                 let action = self.shell_action(call);
                 let item_id = field_of(*item_id, "lsh_");
                 format!("{{\"type\":\"local_shell_call\"{item_id}{id}{action}{status}}}")
             }
         }
+    }
+
+    /// What stands beside messages and calls; a text in it is said by who writes such items.
+    fn aside(&mut self, pattern: &str) -> String {
+        if !pattern.contains('%') {
+            return pattern.into();
+        }
+        let letter = match pattern {
+            _ if pattern.contains("mcp_approval_response") => 'u',
+            _ if pattern.contains("additional_tools") => 's',
+            _ => 'a',
+        };
+        let said = self.said(Dress::Plain, letter);
+        pattern.replace('%', &said)
     }
 
     /// A token for what a call other than a function's is given.
@@ -377,16 +441,18 @@ impl Writer {
 
     fn item_output(&mut self, output: &Output) -> String {
         let before = self.truth.results.len();
+        let field = if output.kind == Kind::ToolSearch { "tools" } else { "output" };
         let given = match &output.given {
-            Given::Content(content) => self.item_content(content, "output", 'r'),
+            Given::Content(content) => self.item_content(content, field, 'r'),
             Given::Object(dress) => {
-                format!(",\"output\":{{\"content\":\"{}\",\"success\":true}}", self.note(*dress, 'r'))
+                format!(",\"{field}\":{{\"content\":\"{}\",\"success\":true}}", self.note(*dress, 'r'))
             }
         };
         let kind = match output.kind {
             Kind::Function => "function_call_output",
             Kind::Custom => "custom_tool_call_output",
             Kind::LocalShell => "local_shell_call_output",
+            Kind::ToolSearch => "tool_search_output",
         };
         let id = output.call.map(|id| call_id(output.kind, id));
         let telling = output.call.is_some_and(|id| is_telling(output.kind, id)) && !output.misnamed;

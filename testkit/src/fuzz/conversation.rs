@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
+use rejoin_checkers::Violation;
 use rejoin_formats::{
     ConvertError, Dialect, Input, Session, Target, convert,
     sessions::{self, FORMATS, Format, Writing},
-    wire::Violation,
 };
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
 use rejoin_view::{Finding, OnBroken, Policy, repair};
@@ -244,7 +244,7 @@ fn converted(
         Err(error) => return Err(Broken::new(format!("convert {dialect}"), error.to_string())),
     };
     found(dialect.name(), &converted.findings, signs);
-    let mut violations = dialect.wire().check(converted.body.as_bytes());
+    let mut violations = crate::refusals(dialect, converted.body.as_bytes());
     if !violations.is_empty() {
         violations.retain(|violation| !stood_around(session, dialect, violation));
     }
@@ -265,7 +265,7 @@ fn converted(
 /// Where the request goes to a model that the source does not name, the checker takes it as well.
 fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
     let Ok(converted) = convert(session, dialect, Some("another"), policy) else { return Ok(()) };
-    let violations = dialect.wire().check(converted.body.as_bytes());
+    let violations = crate::refusals(dialect, converted.body.as_bytes());
     match violations.iter().find(|violation| !stood_around(session, dialect, violation)) {
         Some(violation) => {
             let law = format!("another model: sound {dialect} {}", violation.rule);
@@ -283,7 +283,7 @@ fn stood_around(session: &Session, dialect: Dialect, violation: &Violation) -> b
     }
     let plain = repair(&[Message::user("u")].into_iter().collect(), Policy::Keep);
     let body = dialect.wire().encode(&plain.view, &Target::of(&session.context));
-    let around = body.map(|encoded| dialect.wire().check(encoded.body.as_bytes())).unwrap_or_default();
+    let around = body.map(|encoded| crate::refusals(dialect, encoded.body.as_bytes())).unwrap_or_default();
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
 }
 

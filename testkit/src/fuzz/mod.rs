@@ -6,6 +6,7 @@
 //! files in `testkit/fuzz/<target>/` (`seeds.rs`). Targets come from the registries, so a new format or dialect is fuzzed
 //! without a line here.
 
+pub mod accounted;
 mod clock;
 mod conversation;
 pub mod driver;
@@ -15,6 +16,7 @@ mod json;
 pub mod minimise;
 pub mod mutate;
 pub mod random;
+pub mod reshape;
 pub mod seeds;
 mod sketch;
 pub mod targets;

@@ -70,7 +70,7 @@ pub fn own(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
 pub fn all(target: &Target) -> Vec<Vec<u8>> {
     let mut inputs = own(target);
     if let Target::Read(format) = target {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/formats/fixtures");
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/checkers/fixtures");
         inputs.extend(files(&fixtures.join(format.name)));
     }
     // Some provider limits need large inputs. They are for the laws: mutating them is slow and finds nothing.

@@ -16,7 +16,7 @@ use rejoin_record::{Content, ConversationId, Entry, Message, Tree, verify::verif
 use rejoin_view::{History, OnBroken, Policy, Repairer, path::path, repair};
 
 use super::{
-    Broken, Signs, conversation, json,
+    Broken, Signs, accounted, conversation, json, reshape,
     sketch::{self, Sketch},
 };
 
@@ -37,6 +37,8 @@ pub enum Target {
     Entry,
     /// A list of messages that no reader made.
     Repair,
+    /// A conversation of some format in another shape: the first eight bytes choose it.
+    Reshape,
 }
 
 impl Target {
@@ -50,7 +52,7 @@ impl Target {
             .chain([Self::Detect])
             .chain(dialects)
             .chain(streams)
-            .chain([Self::Json, Self::Entry, Self::Repair])
+            .chain([Self::Json, Self::Entry, Self::Repair, Self::Reshape])
             .collect()
     }
 
@@ -71,6 +73,7 @@ impl Target {
             Self::Json => "json".into(),
             Self::Entry => "entry".into(),
             Self::Repair => "repair".into(),
+            Self::Reshape => "reshape".into(),
         }
     }
 
@@ -87,6 +90,7 @@ impl Target {
             Self::Json => json::agrees(&String::from_utf8_lossy(input), signs),
             Self::Entry => entries(&String::from_utf8_lossy(input), signs),
             Self::Repair => drawn(sketch::draw(input), signs),
+            Self::Reshape => read(reshaped(input).as_bytes(), None, signs),
         }
     }
 
@@ -116,8 +120,19 @@ impl Target {
                 let _ = (verify(&entries).len(), path(&Tree::new(&entries)).entries.len());
             }
             Self::Repair => conversation::work(&session(sketch::draw(input), Context::default())),
+            Self::Reshape => {
+                let shape = reshaped(input);
+                read_all(shape.as_bytes(), None).iter().flatten().for_each(conversation::work);
+            }
         }
     }
+}
+
+/// The conversation behind the first eight bytes, in the shape that they choose.
+fn reshaped(input: &[u8]) -> String {
+    let (seed, text) = input.split_at(input.len().min(8));
+    let seed = seed.iter().fold(0, |seed: u64, byte| seed << 8 | u64::from(*byte));
+    reshape::reshape(&String::from_utf8_lossy(text), seed)
 }
 
 fn read_all(bytes: &[u8], format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
@@ -128,7 +143,7 @@ fn read_all(bytes: &[u8], format: Option<&'static Format>) -> Result<Vec<Session
 fn read(bytes: &[u8], format: Option<&'static Format>, signs: &mut Signs) -> Result<(), Broken> {
     for dialect in Dialect::all() {
         // A checker that is given anything at all says what is wrong with it.
-        for violation in dialect.wire().check(bytes) {
+        for violation in crate::refusals(dialect, bytes) {
             signs.see(("violation", dialect.name(), violation.rule));
         }
     }
@@ -156,7 +171,10 @@ fn read(bytes: &[u8], format: Option<&'static Format>, signs: &mut Signs) -> Res
     if let [session] = &sessions[..] {
         in_silence(bytes, session)?;
     }
-    Ok(())
+    match accounted::unaccounted(&String::from_utf8_lossy(bytes), &sessions).first() {
+        Some(lost) => Err(Broken::new("accounted for", format!("{lost:?} is nowhere"))),
+        None => Ok(()),
+    }
 }
 
 /// Without a finding nothing was changed: a body comes back as it was.
@@ -193,12 +211,12 @@ fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
     let Some(reading) = format.and_then(|format| format.read.as_ref()) else { return Ok(()) };
     let mut source = bytes;
     let stream = Stream { name: "fuzz.json", source: &mut source, companions: None };
-    let streamed = (reading.read_stream)(stream);
+    let streamed = reading.read_stream(stream);
     // What stands before the text of a file is taken off once by each.
     if !reading.lines || std::str::from_utf8(bytes).is_err() || bytes.starts_with("\u{feff}".as_bytes()) {
         return Ok(());
     }
-    let whole = Input::new("fuzz.json", bytes).map_err(Into::into).and_then(|input| (reading.read)(&input));
+    let whole = Input::new("fuzz.json", bytes).map_err(Into::into).and_then(|input| reading.read(&input));
     // Why nothing could be read may be said in other words.
     let entries = |read: Result<Vec<Session>, ReadError>| {
         let entries = |session: &Session| session.to_entries(conversation::NOW);
@@ -219,6 +237,8 @@ fn refusal(error: &ReadError) -> &'static str {
         ReadError::NotJson { reason, .. } | ReadError::NoConversation(reason) => reason,
         ReadError::Io(_) => "io",
         ReadError::UnknownFormat => "unknown format",
+        ReadError::Foreign { .. } => "another format",
+        ReadError::MostlyUnread { .. } => "mostly unread",
     }
 }
 

@@ -203,7 +203,10 @@ impl<'a> Turn<'a> {
         if !kind.starts_with("application/json") {
             found.push(Objection::new("HTTP", "content-type", format!("Unsupported media type: '{kind}'")));
         }
-        for violation in speaker.dialect().wire().check(&self.request.body) {
+        for violation in rejoin_checkers::named(speaker.dialect().name())
+            .map(|checker| checker.check(&self.request.body).violations)
+            .unwrap_or_default()
+        {
             found.push(Objection::new(violation.rule, violation.path, violation.message));
         }
         // A body that its checker could not read cannot be read here either.

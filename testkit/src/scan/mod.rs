@@ -178,6 +178,10 @@ fn response_item(item: &Value) -> Piece<'_> {
         (Some(role), _) => role,
         // The whole input as one text.
         (None, None) if item.is_string() => "user",
+        (None, Some("mcp_approval_response")) => "user",
+        // What the provider answered to itself.
+        (None, Some("program" | "program_output" | "mcp_list_tools" | "mcp_approval_request")) => "assistant",
+        (None, Some("tool_search_output")) if item["call_id"].is_null() => "assistant",
         (None, Some(kind)) if kind.ends_with("_output") => "tool",
         (None, Some(kind)) if kind.ends_with("_call") || kind == "reasoning" => "assistant",
         _ => "?",

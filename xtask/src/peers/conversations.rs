@@ -49,7 +49,7 @@ const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 /// The fixtures of every dialect that is read, the example, and those below.
 pub fn all() -> Result<Vec<Conversation>> {
     let mut all = Vec::new();
-    for path in files(Path::new("crates/formats/fixtures"), ".json")? {
+    for path in files(Path::new("crates/checkers/fixtures"), ".json")? {
         // The folder bears the dialect's name.
         let folder = path.parent().and_then(Path::file_name).context("a fixture lies in a folder")?;
         let format = folder.to_string_lossy().into_owned();

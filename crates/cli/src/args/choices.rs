@@ -1,9 +1,11 @@
-//! What an argument may be: dialects, formats, rules and stores by their names, from the registries.
+//! What an argument may be: dialects, formats, agents, states and rules by their names, from the registries.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rejoin::{
     Dialect, Rule,
+    checkers::{ProviderRule, RULES, rule_named},
     sessions::{FORMATS, Format},
+    store::{OWN_AGENT, State},
 };
 
 /// The dialects.
@@ -30,17 +32,32 @@ impl std::fmt::Debug for Destination {
     }
 }
 
+impl Destination {
+    /// The one of that name. A dialect's name always means a request body.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
+        let dialect = name.parse().ok().map(Self::Dialect);
+        dialect.or_else(|| written().find(|format| format.name == name).map(Self::Format))
+    }
+}
+
+/// Formats by the short names that people type.
+const SHORT: &[(&str, &str)] = &[("md", "markdown")];
+
+/// The formats that can be written.
+fn written() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.write.is_some())
+}
+
 /// The dialects, and the formats that can be written.
 pub fn destinations() -> impl TypedValueParser<Value = Destination> {
-    let written = || FORMATS.iter().filter(|format| format.write.is_some());
     let names = Dialect::all().map(Dialect::name).chain(written().map(|format| format.name));
-    PossibleValuesParser::new(names.collect::<Vec<_>>()).map(move |name| {
-        // A dialect's name always means a request body.
-        name.parse().map(Destination::Dialect).unwrap_or_else(|_| {
-            let format = written().find(|format| format.name == name);
-            Destination::Format(format.expect("BUG: the choices are the names of both"))
-        })
-    })
+    let value = |name: &'static str| {
+        let short = SHORT.iter().filter(move |(_, long)| *long == name).map(|(short, _)| *short);
+        PossibleValue::new(name).aliases(short)
+    };
+    PossibleValuesParser::new(names.map(value).collect::<Vec<_>>())
+        .map(|name| Destination::named(&name).expect("BUG: the choices are the names of both"))
 }
 
 /// The formats that can be read.
@@ -49,10 +66,44 @@ pub fn formats() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(read.map(|format| format.name).collect::<Vec<_>>())
 }
 
-/// The rules.
-pub fn rules() -> impl TypedValueParser<Value = Rule> {
-    PossibleValuesParser::new(Rule::ALL.iter().map(|rule| rule.name())).map(|name| {
-        let found = Rule::ALL.iter().copied().find(|rule| rule.name() == name);
-        found.expect("BUG: the choices are the rules' own names")
+/// The formats that can be read, and the dialects whose bodies can be checked.
+pub fn formats_and_dialects() -> impl TypedValueParser<Value = String> {
+    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
+    let more =
+        Dialect::all().map(Dialect::name).filter(|name| FORMATS.iter().all(|format| format.name != *name));
+    PossibleValuesParser::new(read.chain(more).collect::<Vec<_>>())
+}
+
+/// The agents whose conversations may be in a store: rejoin itself, and those whose sessions can be read.
+pub fn agents() -> impl TypedValueParser<Value = String> {
+    let read = FORMATS.iter().filter(|format| format.read.is_some() && format.name != "jsonl");
+    PossibleValuesParser::new(
+        [OWN_AGENT].into_iter().chain(read.map(|format| format.name)).collect::<Vec<_>>(),
+    )
+}
+
+/// The states of a conversation.
+pub fn states() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.iter().map(|state| state.name()))
+        .map(|name| name.parse().expect("BUG: the choices are the states' own names"))
+}
+
+/// What can be explained.
+#[derive(Debug, Clone, Copy)]
+pub enum Explained {
+    /// A kind of finding.
+    Finding(Rule),
+    /// What a provider demands.
+    Demand(&'static ProviderRule),
+}
+
+/// The findings, and the rules of providers, which are too many to list.
+pub fn rules() -> impl TypedValueParser<Value = Explained> {
+    let findings = Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()));
+    let demands = RULES.iter().map(|rule| PossibleValue::new(rule.name).hide(true));
+    PossibleValuesParser::new(findings.chain(demands).collect::<Vec<_>>()).map(|name| {
+        let finding = Rule::ALL.iter().copied().find(|rule| rule.name().eq_ignore_ascii_case(&name));
+        let demand = || rule_named(&name).expect("BUG: the choices are the names of both");
+        finding.map_or_else(|| Explained::Demand(demand()), Explained::Finding)
     })
 }

@@ -1,104 +1,129 @@
 //! `new`, `list` and `history`: conversations of the store.
 
-use clap::{Args, Subcommand};
-use rejoin::Dialect;
+use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+use rejoin::{Dialect, store::State};
 
-use super::choices::{Destination, destinations, dialects};
+use super::choices::{Destination, agents, destinations, dialects, states};
+use crate::completing;
 
 pub const NEW_EXAMPLES: &str = "Examples:
-  rejoin new
-  rejoin new --title 'Fix the parser' --provider anthropic --model claude-x
-  id=$(rejoin new)                               the id is all that is printed";
+  rejoin new --title 'Fix the parser'
+      Start a conversation under this title
+  id=$(rejoin new)
+      Keep the id in a variable: nothing else is printed";
 
 /// `rejoin new`
 #[derive(Debug, Args)]
 pub struct NewArguments {
-    /// What to call it; otherwise the first line of the first message
+    /// Title (default: the first line of the first message)
     #[arg(long, value_name = "TITLE")]
     pub title: Option<String>,
-    /// The provider that it goes to
-    #[arg(long, value_name = "PROVIDER")]
+    /// Provider of its first turn (default: as configured when the turn begins)
+    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
-    /// The model that it goes to
+    /// Model of its first turn (default: as configured when the turn begins)
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// As a JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 pub const LIST_EXAMPLES: &str = "Examples:
-  rejoin list
   rejoin list --limit 5
-  rejoin list --all --json | jq -r 'select(.state == \"interrupted\") | .id'";
+      List the five newest conversations
+  rejoin list --folder . --agent codex
+      List what was imported from Codex and belongs to this folder
+  rejoin list --state interrupted --all --json | jq -r .id
+      Print the ids of all interrupted conversations";
 
 /// `rejoin list`
 #[derive(Debug, Args)]
 pub struct ListArguments {
-    /// At most so many, the newest ones (otherwise 20 on a terminal, 100 elsewhere)
+    /// Show only the newest N (default: 20 on a terminal, otherwise 100)
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "all")]
     pub limit: Option<usize>,
-    /// All of them
+    /// Show all conversations
     #[arg(long)]
     pub all: bool,
-    /// One JSON object a conversation and line
+    /// Only conversations that belong to this folder or one below it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: Option<std::path::PathBuf>,
+    /// Only conversations of this agent
+    #[arg(long, value_name = "AGENT", value_parser = agents())]
+    pub agent: Option<String>,
+    /// Only conversations in this state
+    #[arg(long, value_name = "STATE", value_parser = states())]
+    pub state: Option<State>,
+    /// Print one JSON object per line, one per conversation
     #[arg(long)]
     pub json: bool,
 }
 
 pub const HISTORY_EXAMPLES: &str = "Examples:
-  rejoin history show @1                         the newest conversation
-  rejoin history show conv_abc --limit 5         the last five messages; an id may be cut short
-  rejoin history search timeout                  who said it?
-  rejoin history export @1 --to markdown         to read, or to hand on";
+  rejoin history show @1
+      Show the newest conversation
+  rejoin history search timeout
+      Find every message that mentions a timeout
+  rejoin history export 'Fix the parser' -o parser.md
+      Write the conversation with this title to a Markdown file";
 
 /// `rejoin history`
 #[derive(Debug, Subcommand)]
 pub enum History {
-    /// List the conversations of the store, newest first (the same as `rejoin list`)
-    #[command(after_help = LIST_EXAMPLES)]
+    /// List conversations, newest first (same as `rejoin list`)
+    #[command(after_long_help = LIST_EXAMPLES)]
     List(ListArguments),
-    /// Show what was said in a conversation, or what a model would see of it
+    /// Show the messages of a conversation, or what a model would see
     ///
-    /// Messages are numbered from 0; the numbers stay, whatever part is shown.
-    #[command(after_help = SHOW_EXAMPLES)]
+    /// Messages are numbered from 0. The numbers stay the same whatever part is shown; `history fork` and `history erase`
+    /// take them.
+    #[command(after_long_help = SHOW_EXAMPLES)]
     Show(ShowArguments),
-    /// Search what was said
+    /// Search messages, titles and tool results
     ///
-    /// Every word must occur. `\"…\"` for words that stand together, a trailing `*` for the beginning of a word.
-    #[command(after_help = SEARCH_EXAMPLES)]
+    /// Every word must occur. Put \"…\" around words that stand together, and * at the end of a word to match its
+    /// beginning. Each hit shows its message number for `history show`, `fork` and `erase`.
+    #[command(after_long_help = SEARCH_EXAMPLES)]
     Search(SearchArguments),
-    /// Write a conversation to a file: every entry as it is, or another format
-    #[command(after_help = EXPORT_EXAMPLES)]
+    /// Export a conversation: every entry as stored, or another format
+    #[command(after_long_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
-    /// List the tool calls of a conversation, with a keyed hash in place of their arguments
-    #[command(after_help = CALLS_EXAMPLES)]
-    Calls(CallsArguments),
-    /// Give a conversation a title
-    #[command(after_help = RENAME_EXAMPLES)]
-    Rename(RenameArguments),
-    /// Make a conversation of its own out of what leads to a message
+    /// List the tool calls of a conversation
     ///
-    /// Prints the new id. The one it comes from stays as it is.
-    #[command(after_help = FORK_EXAMPLES)]
+    /// Arguments are shown as a keyed hash unless --full is given.
+    #[command(after_long_help = CALLS_EXAMPLES)]
+    Calls(CallsArguments),
+    /// Rename a conversation
+    #[command(after_long_help = RENAME_EXAMPLES)]
+    Rename(RenameArguments),
+    /// Fork a conversation, at its end or at a message
+    ///
+    /// The fork becomes the active conversation of this folder and its id is printed. The original stays as it is.
+    #[command(after_long_help = FORK_EXAMPLES)]
     Fork(ForkArguments),
-    /// Remove the content of messages for good; their hashes stay, so the rest still verifies
-    #[command(after_help = ERASE_EXAMPLES)]
+    /// Erase the content of messages for good
+    ///
+    /// Hashes stay, so that the rest of the conversation still verifies.
+    #[command(after_long_help = ERASE_EXAMPLES)]
     Erase(EraseArguments),
-    /// Remove a conversation for good; forks keep what they share with it
-    #[command(after_help = DELETE_EXAMPLES)]
+    /// Delete a conversation for good
+    ///
+    /// Forks keep what they share with it.
+    #[command(after_long_help = DELETE_EXAMPLES)]
     Delete(DeleteArguments),
 }
 
-/// Which conversation: as an argument of its own, or behind `--id`.
+/// The conversation that a command is about: as an argument, or after `--id`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct Which {
-    /// The conversation: an id, its beginning, `@` (the active one) or `@1` (the newest)
-    #[arg(value_name = "ID")]
+    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     conversation: Option<String>,
-    /// The same
-    #[arg(long = "id", short = 'i', value_name = "ID")]
+    /// The same, as an option
+    #[arg(long = "id", short = 'i', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     id: Option<String>,
 }
 
@@ -109,64 +134,92 @@ impl Which {
     }
 }
 
+/// The same for a command that only reads: without one it is about the active conversation.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct WhichOrActive {
+    /// Conversation: id or its beginning, title, `@` (active; default) or `@1`
+    /// (newest)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+    conversation: Option<String>,
+    /// The same, as an option
+    #[arg(long = "id", short = 'i', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+    id: Option<String>,
+}
+
+impl WhichOrActive {
+    /// What was given, or the active conversation.
+    pub fn given(&self) -> &str {
+        self.conversation.as_deref().or(self.id.as_deref()).unwrap_or("@")
+    }
+}
+
 const SHOW_EXAMPLES: &str = "Examples:
   rejoin history show @1 --limit 10
-  rejoin history show --id conv_abc --raw | jq '.messages[] | select(.role==\"tool\")'
-  rejoin history show @1 --view                  what a model would see, and what was mended
-  rejoin history show @1 --view --for anthropic  the messages as Anthropic would get them";
+      Show the last ten messages of the newest conversation
+  rejoin history show --view --for anthropic
+      Show the active conversation as Anthropic would get it
+  rejoin history show conv_abc --raw | jq '.messages[] | .role'
+      Process the messages with other tools";
 
 /// `rejoin history show`
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// Which one
     #[command(flatten)]
-    pub which: Which,
-    /// As indented JSON, messages in the shape of OpenAI Chat
+    pub which: WhichOrActive,
+    /// Print indented JSON, messages in the form of OpenAI Chat
     #[arg(long, short = 'r', conflicts_with_all = ["view", "json"])]
     pub raw: bool,
-    /// Only the last N messages
+    /// Show only the last N messages
     #[arg(long, short = 'n', value_name = "N")]
     pub limit: Option<usize>,
-    /// What a model would see of it, and at each message what was left out, moved or added
+    /// Show what a model would see, and what was left out, moved or added
     #[arg(long)]
     pub view: bool,
-    /// With `--view`: the messages as this dialect gets them
+    /// Dialect for --view: show the messages as it encodes them
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects(), requires = "view")]
     pub dialect: Option<Dialect>,
-    /// Stop at what is damaged, with its line or row
+    /// Fail on damage and name its line or row
     #[arg(long)]
     pub strict: bool,
-    /// One JSON object a message and line
+    /// Print one JSON object per line, one per message
     #[arg(long)]
     pub json: bool,
 }
 
 const SEARCH_EXAMPLES: &str = "Examples:
   rejoin history search parser error
+      Find messages with both words
   rejoin history search '\"no such file\"' --limit 5
-  rejoin history search 'migrat*' --session @1 --json | jq -r .conversation";
+      Find the exact phrase
+  rejoin history search 'migrat*' --session @1 --json
+      Search one conversation for migrate, migration, …";
 
 /// `rejoin history search`
 #[derive(Debug, Args)]
 pub struct SearchArguments {
-    /// What to search for
+    /// Words to search for
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
-    /// At most so many hits, the best ones
+    /// Show only the best N hits
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Only in this conversation
-    #[arg(long, value_name = "ID")]
+    /// Conversation to search (default: all)
+    #[arg(long, short = 's', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub session: Option<String>,
-    /// One JSON object a hit and line
+    /// Print one JSON object per line, one per hit
     #[arg(long)]
     pub json: bool,
 }
 
 const EXPORT_EXAMPLES: &str = "Examples:
-  rejoin history export @1 -o backup.jsonl       every entry, byte for byte; `rejoin import` takes it back
-  rejoin history export @1 --to markdown
-  rejoin history export @1 --to codex -o rollout.jsonl";
+  rejoin history export @1 -o backup.jsonl
+      Write every entry as stored; `rejoin import` reads it back
+  rejoin history export @1 -o talk.md
+      Write Markdown: the ending chooses the format
+  rejoin history export @1 --to anthropic -o body.json
+      Write a request body for Anthropic";
 
 /// `rejoin history export`
 #[derive(Debug, Args)]
@@ -174,17 +227,31 @@ pub struct ExportArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// A session format, or a dialect for a request body
-    #[arg(long, value_name = "FORMAT|DIALECT", value_parser = destinations(), default_value = "jsonl")]
-    pub to: Destination,
-    /// Write to this file instead of standard output
-    #[arg(long, short = 'o', value_name = "FILE")]
+    /// Session format, or dialect for a request body (default: by the ending
+    /// of FILE, else jsonl)
+    #[arg(long, value_name = "FORMAT|DIALECT", value_parser = destinations())]
+    pub to: Option<Destination>,
+    /// File to write and how.
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// The file that a command writes its result to.
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// File to write (default: standard output, also `-`)
+    #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<std::path::PathBuf>,
+    /// Overwrite FILE if it exists
+    #[arg(long, short = 'f', requires = "output")]
+    pub force: bool,
 }
 
 const CALLS_EXAMPLES: &str = "Examples:
   rejoin history calls @1
-  rejoin history calls @1 --full --json | jq 'select(.status == \"failed\")'";
+      List the tool calls of the newest conversation
+  rejoin history calls @1 --full --json | jq 'select(.status == \"failed\")'
+      Show failed calls with arguments and results";
 
 /// `rejoin history calls`
 #[derive(Debug, Args)]
@@ -192,31 +259,36 @@ pub struct CallsArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// Also the arguments, and what came of the calls
+    /// Show arguments and results, too
     #[arg(long)]
     pub full: bool,
-    /// One JSON object a call and line
+    /// Print one JSON object per line, one per call
     #[arg(long)]
     pub json: bool,
 }
 
-const RENAME_EXAMPLES: &str = "Example:
-  rejoin history rename @1 'Fix the parser'";
+const RENAME_EXAMPLES: &str = "Examples:
+  rejoin history rename @ 'Fix the parser'
+      Rename the active conversation
+  rejoin history rename 'Fix the parser' 'Fix the lexer'
+      Rename by the old title";
 
 /// `rejoin history rename`
 #[derive(Debug, Args)]
 pub struct RenameArguments {
-    /// The conversation
-    #[arg(value_name = "ID")]
+    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub conversation: String,
-    /// Its title
+    /// New title
     #[arg(value_name = "TITLE")]
     pub title: String,
 }
 
 const FORK_EXAMPLES: &str = "Examples:
-  rejoin history fork @1                         a copy that goes its own way
-  rejoin history fork @1 --at 4                  from message 4 on, try something else";
+  rejoin history fork @
+      Fork the active conversation at its end
+  rejoin history fork @1 --at 4
+      Fork the newest one after message 4 and try something else";
 
 /// `rejoin history fork`
 #[derive(Debug, Args)]
@@ -224,16 +296,19 @@ pub struct ForkArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// The last message to take along, as `history show` numbers them
+    /// Last message to keep, as `history show` numbers it (default: all)
     #[arg(long, value_name = "N")]
     pub at: Option<usize>,
-    /// As a JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-const ERASE_EXAMPLES: &str = "Example:
-  rejoin history erase @1 --message 3 --message 4 --reason 'a password' --yes";
+const ERASE_EXAMPLES: &str = "Examples:
+  rejoin history erase @1 -m 3
+      Erase message 3, after asking
+  rejoin history erase @1 -m 3,4 --reason 'a password' --yes
+      Erase two messages without asking";
 
 /// `rejoin history erase`
 #[derive(Debug, Args)]
@@ -241,20 +316,22 @@ pub struct EraseArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// The messages, as `history show` numbers them
+    /// Messages to erase, as `history show` numbers them
     #[arg(long = "message", short = 'm', value_name = "N", required = true, value_delimiter = ',')]
     pub messages: Vec<usize>,
-    /// Why; kept beside the hash
+    /// Reason, kept beside the hash
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Do not ask
+    /// Erase without asking
     #[arg(long, short = 'y')]
     pub yes: bool,
 }
 
 const DELETE_EXAMPLES: &str = "Examples:
   rejoin history delete conv_abc
-  rejoin history delete --id conv_abc --yes      without a terminal, or without a question";
+      Delete a conversation, after asking
+  rejoin history delete --id conv_abc --yes
+      Delete it without asking, for scripts";
 
 /// `rejoin history delete`
 #[derive(Debug, Args)]
@@ -262,7 +339,7 @@ pub struct DeleteArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// Do not ask
+    /// Delete without asking
     #[arg(long, short = 'y')]
     pub yes: bool,
 }

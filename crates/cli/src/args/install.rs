@@ -9,7 +9,7 @@ pub struct InstallArguments {
     /// For `--to codex`, a new file in $CODEX_HOME/sessions (default: ~/.codex). For `--to claude-code`, in the project of
     /// the folder that the conversation is about, in $CLAUDE_CONFIG_DIR/projects (default: ~/.claude). No file is
     /// overwritten.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub install: bool,
     /// With --install: print one JSON object instead of the command
     #[arg(long, requires = "install")]

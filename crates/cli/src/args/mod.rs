@@ -7,14 +7,15 @@ mod providers;
 mod talk;
 mod upkeep;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use rejoin::{Dialect, OnBroken, Rule, store::Location};
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+use rejoin::{Dialect, OnBroken, store::Location};
 
-pub use choices::Destination;
-use choices::{destinations, dialects, formats, rules};
+pub use choices::{Destination, Explained};
+use choices::{destinations, dialects, formats, formats_and_dialects, rules};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
-    NewArguments, RenameArguments, SearchArguments, ShowArguments,
+    NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
 };
 pub use install::InstallArguments;
 pub use providers::{
@@ -24,165 +25,210 @@ pub use providers::{
 pub use talk::{ChatArguments, DemoArguments, ResumeArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
 
-/// Keep every word of LLM agents' conversations, and make any of them resumable on any provider
+use crate::completing;
+
+/// Keep every word of LLM agents' conversations, and resume any of them on any
+/// provider
 #[derive(Debug, Parser)]
-#[command(name = "rejoin", version, after_help = EXAMPLES)]
+#[command(name = "rejoin", version, max_term_width = WIDTH, override_usage = USAGE, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to do; `chat` if nothing is said
+    /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Colours: when a terminal is there, always, or never (NO_COLOR is respected)
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    /// When to use colours (default: auto, which respects NO_COLOR)
+    #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Option<Colour>,
-    /// Where conversations are kept: `sqlite:PATH` or `jsonl:FOLDER` (also REJOIN_STORE)
-    #[arg(long, global = true, value_name = "LOCATION")]
+    /// Store of conversations: `sqlite:PATH` or `jsonl:FOLDER` (default:
+    /// REJOIN_STORE, else the setting)
+    #[arg(long, global = true, value_name = "LOCATION", help_heading = GLOBAL)]
     pub store: Option<Location>,
-    /// Print long output as it is, also on a terminal
-    #[arg(long, global = true)]
+    /// Print long output without a pager
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,
 }
 
+/// The widest that help becomes. Longer lines are hard to read, and a terminal that is split in two has about as much.
+const WIDTH: usize = 80;
+
+/// The heading of what every command takes.
+const GLOBAL: &str = "Global options";
+
+const USAGE: &str = "rejoin [OPTIONS] [COMMAND]
+       rejoin [OPTIONS] \"MESSAGE\"";
+
 const EXAMPLES: &str = "Examples:
-  rejoin chat \"Hello\"                            talk to a model; without one, the built-in responder answers
-  rejoin resume                                  go on where it stopped, whatever stopped it
-  rejoin check session.json                      what is wrong with a conversation
-  rejoin convert session.json --to anthropic     a request body that Anthropic accepts
-  rejoin doctor                                  every session on this machine
-  rejoin import --all                            take all of them into the store
-  rejoin list                                    what is in the store
-  rejoin history show @1                         read the newest one
-  rejoin explain orphan-result                   what a finding means";
+  rejoin \"What does src/main.rs do?\"
+      Talk to a model; without a key the built-in responder answers
+  rejoin resume
+      Continue the last conversation, whatever stopped it
+  rejoin check session.json
+      Check a conversation for problems
+  rejoin doctor
+      Check the sessions of every agent on this machine
+  rejoin import --all
+      Import them into the store";
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// On a terminal.
+    /// On a terminal only
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Talk to a model: continue the active conversation of this folder, or start one
+    /// Talk to a model (the default command)
     ///
-    /// The reply goes to standard output and nothing else does. Everything is saved as it happens. Ctrl-C stops the turn,
-    /// twice leaves.
-    #[command(after_help = talk::CHAT_EXAMPLES)]
+    /// Continues the active conversation of this folder, or starts one. The reply goes to standard output as it arrives, and
+    /// nothing else does. Everything is saved as it happens. Ctrl-C stops the turn. At the prompt it clears the line; pressed
+    /// twice on an empty line, it leaves.
+    #[command(after_long_help = talk::CHAT_EXAMPLES)]
     Chat(ChatArguments),
-    /// Go on with a conversation, from whatever state it is in
+    /// Continue a conversation, whatever state it is in
     ///
-    /// Makes it the active one of this folder and says what state it is in. The provider and model that it went to are used
-    /// unless a flag says otherwise. On a terminal it asks what to do about calls without a result, and prompts.
-    #[command(after_help = talk::RESUME_EXAMPLES)]
+    /// Makes it the active conversation of this folder, and shows the last exchange and the calls that have no result. The
+    /// provider and model that answered before are used unless a flag says otherwise. On a terminal it asks what to do about
+    /// those calls, and opens a prompt.
+    #[command(after_long_help = talk::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
     /// Start a conversation and make it the active one of this folder
     ///
-    /// Prints its id. `@` means it from now on, in this folder.
-    #[command(after_help = conversations::NEW_EXAMPLES)]
+    /// Prints its id. From now on, `@` means it in this folder.
+    #[command(after_long_help = conversations::NEW_EXAMPLES)]
     New(NewArguments),
-    /// List the conversations of the store, newest first
-    #[command(after_help = conversations::LIST_EXAMPLES)]
+    /// List conversations, newest first
+    #[command(after_long_help = conversations::LIST_EXAMPLES)]
     List(ListArguments),
-    /// Read and look after the conversations of the store
+    /// Read, search, export and change conversations
     ///
-    /// An ID may be given by its beginning. `@` is the active conversation of this folder, `@1` the newest.
-    #[command(subcommand, after_help = conversations::HISTORY_EXAMPLES)]
+    /// A conversation is named by its id, the beginning of its id, or its title. `@` is the active conversation of this
+    /// folder, `@1` the newest.
+    #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
     History(History),
-    /// Say what is wrong with conversations, what the provider would answer, and what rejoin does about it
+    /// Check conversations for what a provider would refuse
     ///
     /// Exit code 0: sound. 1: a warning or an error was found. 2: nothing could be read.
-    #[command(after_help = CHECK_EXAMPLES)]
+    #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
-    /// Turn a conversation into a request body that a provider accepts, or into another tool's session file
+    /// Convert a conversation for another provider or agent
     ///
-    /// The result goes to standard output, what was done to standard error. Exit code 0 whenever it was printed.
-    /// The source is never changed.
-    #[command(after_help = CONVERT_EXAMPLES)]
+    /// Writes a request body that the provider accepts, or a session file. Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
+    /// standard error. Exit code 0 whenever it was written. The source is never changed.
+    #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
-    /// Find the sessions of every agent on this machine and check them all
+    /// Check the sessions of every agent on this machine
     ///
     /// Looks where Codex and Claude Code keep their sessions, and at the paths given. Nothing is changed.
-    /// Exit code 0: all can be resumed. 1: some cannot. 2: no path that was given is there.
-    #[command(after_help = DOCTOR_EXAMPLES)]
+    /// Exit code 0: all can be resumed. 1: some cannot. 2: no path that was given exists.
+    #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
-    /// Take other tools' sessions into the store
+    /// Import other agents' sessions into the store
     ///
-    /// What is there already is not added again, so a session that grew adds only what is new. The files are never
-    /// changed. One that cannot be read does not stop the others. Exit code 2: nothing could be read.
-    #[command(after_help = upkeep::IMPORT_EXAMPLES)]
+    /// In a folder every file is tried, whatever its name; files that hold no conversation are skipped and counted by
+    /// reason. Importing again adds only what is new. The files are never changed. Exit code 2: nothing could be read.
+    #[command(after_long_help = upkeep::IMPORT_EXAMPLES)]
     Import(ImportArguments),
     /// Copy conversations to another store, hashes included
     ///
-    /// Copies from the store that `--store` names. What is there already is not copied again.
-    #[command(after_help = upkeep::COPY_EXAMPLES)]
+    /// Copies from the store that --store names. What is already there is not copied again.
+    #[command(after_long_help = upkeep::COPY_EXAMPLES)]
     Copy(CopyArguments),
-    /// Re-hash the store and say what is not as it was when it was saved
+    /// Verify the hashes of the store
     ///
-    /// Exit code 0: everything is (a last write that was cut off before it was acknowledged is named and counts as
-    /// fine). 1: something is not.
-    #[command(after_help = upkeep::VERIFY_EXAMPLES)]
+    /// Exit code 0: everything is as it was saved. (A last write that was cut off before it was acknowledged is named and
+    /// does no harm.) 1: something has changed.
+    #[command(after_long_help = upkeep::VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
     /// Read and change settings
-    #[command(subcommand, after_help = upkeep::CONFIG_EXAMPLES)]
+    #[command(subcommand, after_long_help = upkeep::CONFIG_EXAMPLES)]
     Config(Config),
-    /// List the models of a provider, or say what is known of one
-    #[command(subcommand, after_help = providers::MODELS_EXAMPLES)]
+    /// List the models of a provider, or show one
+    #[command(subcommand, after_long_help = providers::MODELS_EXAMPLES)]
     Models(Models),
     /// Keep, show and forget keys
-    #[command(subcommand, after_help = providers::AUTH_EXAMPLES)]
+    #[command(subcommand, after_long_help = providers::AUTH_EXAMPLES)]
     Auth(Auth),
-    /// Set who answers in new conversations (short for `config set`)
-    #[command(after_help = providers::SET_PROVIDER_EXAMPLES)]
+    /// Choose who answers in new conversations (short for `config set`)
+    #[command(after_long_help = providers::SET_PROVIDER_EXAMPLES)]
     SetProvider(SetProviderArguments),
-    /// Set how to prove who you are (short for `config set auth`)
+    /// Choose how to authenticate (short for `config set auth`)
+    #[command(after_long_help = providers::SET_AUTH_EXAMPLES)]
     SetAuth(SetAuthArguments),
-    /// See it work: a turn of three tools, killed in the middle, and resumed
+    /// Watch a turn of three tools being killed and resumed
     ///
-    /// Takes a few seconds, needs no network, and touches nothing of yours.
+    /// Takes a few seconds, needs no network, and touches none of your files.
+    #[command(after_long_help = talk::DEMO_EXAMPLES)]
     Demo(DemoArguments),
     /// Explain a finding, or list all of them
+    #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArguments),
     /// Print a completion script for a shell
+    ///
+    /// It completes commands, flags, ids of conversations, providers and settings.
+    #[command(after_long_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell
+        /// Shell
         shell: clap_complete::Shell,
     },
 }
 
 const CHECK_EXAMPLES: &str = "Examples:
-  rejoin check chat.json other.json
-  rejoin check --for anthropic chat.json         also what would change for Anthropic
-  rejoin check @1                                the newest conversation of the store
-  cat chat.json | rejoin check --json - | jq '.findings[].rule'";
+  rejoin check --for anthropic chat.json
+      Check a file, also for Anthropic
+  cat chat.json | rejoin check --json - | jq '.findings[].rule'
+      List the findings of what is piped in
+  rejoin check @1
+      Check the newest conversation of the store";
 
 const CONVERT_EXAMPLES: &str = "Examples:
-  rejoin convert chat.json --to anthropic > body.json
-  rejoin convert @1 --to anthropic > body.json   the newest conversation of the store
-  rejoin convert chat.json --to openai-chat --on-broken drop --report report.json
+  rejoin convert chat.json --to anthropic -o body.json
+      Write a request body that Anthropic accepts
+  rejoin convert @1 -o talk.md
+      Write the newest conversation as Markdown
+  rejoin convert rollout.jsonl --to claude-code -o mended.jsonl
+      Turn a Codex session into one of Claude Code
   rejoin convert - --from openai-chat --to openai-chat < body.json
-  rejoin convert ~/.codex/sessions/2026/11/15/rollout-….jsonl --to claude-code > mended.jsonl
-  rejoin convert chat.json --to codex --install  a session that `codex resume` continues";
+      Mend a request body
+  rejoin convert chat.json --to codex --install
+      Write a session that `codex resume` continues";
+
+const EXPLAIN_EXAMPLES: &str = "Examples:
+  rejoin explain
+      List all findings
+  rejoin explain orphan-result
+      Explain one of them";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  source <(rejoin completions bash)
+      Use it in this shell; put the line into ~/.bashrc to keep it
+  rejoin completions zsh > ~/.zfunc/_rejoin
+      Install it for zsh, where ~/.zfunc is in $fpath
+  rejoin completions fish > ~/.config/fish/completions/rejoin.fish
+      Install it for fish";
 
 /// `rejoin check`
 #[derive(Debug, clap::Args)]
 pub struct CheckArguments {
-    /// Files to check (`-` is standard input), or conversations of the store
-    #[arg(required = true, value_name = "PATH|ID")]
+    /// Files (`-` is standard input), or conversations of the store
+    #[arg(required = true, value_name = "PATH|ID", add = ArgValueCompleter::new(completing::subjects))]
     pub subjects: Vec<String>,
-    /// Also say what would have to change for this dialect
+    /// Dialect to ask about (default: the one of the body). Would that provider
+    /// accept these bytes, or the request made from this session?
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects())]
     pub dialect: Option<Dialect>,
-    /// The format of the files, if it cannot be told
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    /// Format of the files (default: recognised by content). A dialect's name
+    /// means a request body
+    #[arg(long, value_name = "FORMAT", value_parser = formats_and_dialects())]
     pub from: Option<String>,
-    /// Stop at what is damaged, with its line or row
+    /// Fail on damage and name its line or row
     #[arg(long)]
     pub strict: bool,
-    /// One JSON object a conversation and line
+    /// Print one JSON object per line, one per conversation
     #[arg(long)]
     pub json: bool,
 }
@@ -190,26 +236,33 @@ pub struct CheckArguments {
 /// `rejoin convert`
 #[derive(Debug, clap::Args)]
 pub struct ConvertArguments {
-    /// The file to convert (`-` is standard input), or a conversation of the store
-    #[arg(value_name = "PATH|ID")]
+    /// File (`-` is standard input), or conversation of the store
+    #[arg(value_name = "PATH|ID", add = ArgValueCompleter::new(completing::subjects))]
     pub subject: String,
-    /// A dialect: a request body. A session format: a file that its own tool resumes
+    /// Dialect for a request body, or session format (default: by the ending of
+    /// FILE)
     #[arg(long, value_name = "DIALECT|FORMAT", value_parser = destinations())]
-    pub to: Destination,
-    /// The format of the file, if it cannot be told
+    pub to: Option<Destination>,
+    /// File to write and how.
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// Format of the file (default: recognised by content)
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub from: Option<String>,
-    /// What becomes of broken states
+    /// Treatment of broken states (default: the setting, else keep)
     #[arg(long, value_enum, value_name = "POLICY")]
     pub on_broken: Option<OnBrokenArgument>,
-    /// The model that the request goes to
+    /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Which conversation of a file of many, from 1
+    /// Most tokens that the answer may have (default: what the source says)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// Conversation to take from a file of many, from 1
     #[arg(long, value_name = "N")]
     pub session: Option<usize>,
-    /// Also write the findings to this file, as JSON
-    #[arg(long, value_name = "FILE")]
+    /// File to write the findings to, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<std::path::PathBuf>,
     /// Where a session file goes, and how much is said.
     #[command(flatten)]
@@ -217,23 +270,24 @@ pub struct ConvertArguments {
 }
 
 const DOCTOR_EXAMPLES: &str = "Examples:
-  rejoin doctor                                  every session of Codex and Claude Code
-  rejoin doctor ~/backup/sessions                and those in a folder
-  rejoin doctor --json | jq '.found[] | select(.resumable | not) | .path'";
+  rejoin doctor ~/backup/sessions
+      Check a folder as well
+  rejoin doctor --json | jq '.found[] | select(.resumable | not) | .path'
+      Print the paths of sessions that cannot be resumed";
 
 /// `rejoin doctor`
 #[derive(Debug, clap::Args)]
 pub struct DoctorArguments {
-    /// Files or folders to look at, too
-    #[arg(value_name = "PATH")]
+    /// Files or folders to check as well
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,
-    /// List every broken session, not just the first ones
+    /// List all broken sessions, not only the first
     #[arg(long)]
     pub all: bool,
-    /// As one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Tell about this installation instead: what it can do, where settings and store are, whether it could save
+    /// Show this installation instead: abilities, settings, store, who answers
     #[arg(long = "self")]
     pub this_installation: bool,
 }
@@ -241,10 +295,10 @@ pub struct DoctorArguments {
 /// `rejoin explain`
 #[derive(Debug, clap::Args)]
 pub struct ExplainArguments {
-    /// The rule, as `check` names it; none lists all
-    #[arg(value_name = "RULE", value_parser = rules())]
-    pub rule: Option<Rule>,
-    /// As JSON
+    /// Finding or provider's rule, as `check` names it (default: list all findings)
+    #[arg(value_name = "RULE", value_parser = rules(), ignore_case = true)]
+    pub rule: Option<Explained>,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -252,9 +306,9 @@ pub struct ExplainArguments {
 /// What becomes of broken states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnBrokenArgument {
-    /// Repair, forgetting nothing (the default)
+    /// Repair and keep everything
     Keep,
-    /// Repair, leaving out what is incomplete
+    /// Repair and leave out what is incomplete
     Drop,
     /// Print what is wrong and send nothing
     Refuse,
@@ -267,5 +321,57 @@ impl From<OnBrokenArgument> for OnBroken {
             OnBrokenArgument::Drop => Self::Drop,
             OnBrokenArgument::Refuse => Self::Refuse,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// The words of a line, as a shell takes them apart, up to a pipe or a redirection.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for c in line.chars() {
+            match (c, quote) {
+                ('|' | '<' | '>', None) => break,
+                (' ', None) => words.extend(word.take()),
+                ('\'' | '"', None) => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (c, Some(open)) if c == open => quote = None,
+                (c, _) => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    /// Every example in the help is a command line that is understood.
+    #[test]
+    fn examples_are_understood() {
+        let mut root = Arguments::command();
+        root.build();
+        let mut commands = vec![&root];
+        let mut count = 0;
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let help = command.get_after_long_help().or(command.get_after_help());
+            let text = help.map(ToString::to_string).unwrap_or_default();
+            for line in text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
+                let Some(at) = line.find("rejoin ") else { continue };
+                let line = line[at..].trim_end_matches([')', '"']);
+                let line =
+                    if line.matches('"').count() % 2 == 1 { format!("{line}\"") } else { line.to_owned() };
+                let given = words(&line).into_iter().map(Into::into).collect();
+                let given = crate::meaning::with_chat(&root, given);
+                let parsed = Arguments::try_parse_from(given);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+                count += 1;
+            }
+        }
+        assert!(count > 60, "{count}");
     }
 }

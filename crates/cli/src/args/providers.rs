@@ -1,124 +1,173 @@
-//! `set-provider`, `set-auth`, `models` and `auth`: who answers, and how to prove who you are.
+//! `set-provider`, `set-auth`, `models` and `auth`: who answers, and how to authenticate.
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use super::talk::Api;
+use crate::completing;
 
 pub const SET_PROVIDER_EXAMPLES: &str = "Examples:
   rejoin set-provider anthropic
+      Let Anthropic answer in new conversations
   rejoin set-provider openai --api chat --model gpt-x
-  rejoin set-provider offline                    the built-in responder";
+      Choose the API and the model, too
+  rejoin set-provider offline
+      Use the built-in responder, which needs no network";
 
 /// `rejoin set-provider`
 #[derive(Debug, Args)]
 pub struct SetProviderArguments {
-    /// The provider, such as anthropic, openai, ollama, gemini, openrouter, copilot or offline
-    #[arg(value_name = "PROVIDER")]
+    /// Provider, such as anthropic, openai, ollama, gemini, openrouter, copilot or
+    /// offline
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: String,
-    /// Which API of it is used
+    /// API of the provider
     #[arg(long, value_enum, value_name = "API")]
     pub api: Option<Api>,
-    /// The model
+    /// Model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where it is
+    /// Address of the provider's API
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
 }
 
+pub const SET_AUTH_EXAMPLES: &str = "Examples:
+  rejoin set-auth key
+      Use API keys
+  rejoin set-auth claude
+      Use the login of Claude Code";
+
 /// `rejoin set-auth`
 #[derive(Debug, Args)]
 pub struct SetAuthArguments {
-    /// How: `key` (an API key), `chatgpt` (Codex's login) or `claude` (Claude Code's login)
+    /// Method: `key` (API key), `chatgpt` (login of Codex) or `claude` (login of
+    /// Claude Code)
     #[arg(value_name = "METHOD")]
     pub method: String,
 }
 
 pub const MODELS_EXAMPLES: &str = "Examples:
-  rejoin models list                             of the provider that would answer
-  rejoin models list --provider ollama
-  rejoin models info claude-opus-4-5";
+  rejoin models list
+      List the models of the provider that would answer
+  rejoin models info claude-opus-4-5
+      Show the limits of a model";
 
 /// `rejoin models`
 #[derive(Debug, Subcommand)]
 pub enum Models {
     /// List the models of a provider
+    #[command(after_long_help = MODELS_LIST_EXAMPLES)]
     List(ModelsListArguments),
-    /// Say what is known of a model
+    /// Show what is known about a model
+    #[command(after_long_help = MODELS_INFO_EXAMPLES)]
     Info(ModelsInfoArguments),
 }
+
+const MODELS_LIST_EXAMPLES: &str = "Examples:
+  rejoin models list --provider ollama
+      List the models that Ollama has on this machine
+  rejoin models list --json | jq -r .id
+      Print only the names";
 
 /// `rejoin models list`
 #[derive(Debug, Args)]
 pub struct ModelsListArguments {
-    /// The provider; otherwise the one that would answer
-    #[arg(long, value_name = "PROVIDER")]
+    /// Provider (default: the one that would answer)
+    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
-    /// Where it is
+    /// Address of the provider's API
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// One JSON object a model and line
+    /// Print one JSON object per line, one per model
     #[arg(long)]
     pub json: bool,
 }
 
+const MODELS_INFO_EXAMPLES: &str = "Examples:
+  rejoin models info claude-opus-4-5
+      Show the limits of a model
+  rejoin models info gpt-x --provider openai --json
+      Print them as JSON";
+
 /// `rejoin models info`
 #[derive(Debug, Args)]
 pub struct ModelsInfoArguments {
-    /// The model
+    /// Model
     #[arg(value_name = "MODEL")]
     pub model: String,
-    /// The provider; otherwise the one that would answer
-    #[arg(long, value_name = "PROVIDER")]
+    /// Provider (default: the one that would answer)
+    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
-    /// Where it is
+    /// Address of the provider's API
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// As a JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 pub const AUTH_EXAMPLES: &str = "Examples:
   rejoin auth status
-  printenv MY_KEY | rejoin auth login anthropic  a key from standard input
-  rejoin auth login copilot                      in the browser
-  rejoin auth logout anthropic";
+      Show which providers have a key
+  printenv MY_KEY | rejoin auth login anthropic
+      Keep a key that comes from standard input";
 
 /// `rejoin auth`
 #[derive(Debug, Subcommand)]
 pub enum Auth {
     /// Keep a key for a provider, or log in where it has no keys
     ///
-    /// The key is read from standard input, or asked for on a terminal; it is never an argument, so no list of processes
-    /// shows it. It is kept in a file that only you can read.
+    /// The key is read from standard input, or asked for on a terminal. It is never an argument, so that no list of
+    /// processes shows it. It is kept in a file that only you can read.
+    #[command(after_long_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
-    /// Say for which providers there is a key, and where it is from
+    /// Show which providers have a key, and where it comes from
+    #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArguments),
     /// Forget the key of a provider
+    #[command(after_long_help = LOGOUT_EXAMPLES)]
     Logout(LogoutArguments),
 }
+
+const LOGIN_EXAMPLES: &str = "Examples:
+  rejoin auth login anthropic
+      Ask for a key and keep it
+  rejoin auth login copilot
+      Log in with a browser";
 
 /// `rejoin auth login`
 #[derive(Debug, Args)]
 pub struct LoginArguments {
-    /// The provider; otherwise the one that is set
-    #[arg(value_name = "PROVIDER")]
+    /// Provider (default: the configured one)
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
 }
+
+const STATUS_EXAMPLES: &str = "Examples:
+  rejoin auth status
+      Show which providers have a key
+  rejoin auth status --json
+      Print one JSON object per provider";
 
 /// `rejoin auth status`
 #[derive(Debug, Args)]
 pub struct StatusArguments {
-    /// One JSON object a provider and line
+    /// Print one JSON object per line, one per provider
     #[arg(long)]
     pub json: bool,
 }
 
+const LOGOUT_EXAMPLES: &str = "Examples:
+  rejoin auth logout anthropic
+      Forget the key for Anthropic
+  rejoin auth logout copilot
+      Log out of Copilot";
+
 /// `rejoin auth logout`
 #[derive(Debug, Args)]
 pub struct LogoutArguments {
-    /// The provider
-    #[arg(value_name = "PROVIDER")]
+    /// Provider
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: String,
 }

@@ -1,42 +1,53 @@
 //! `chat` and `resume`: talking to a model.
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use rejoin::engine::turn::OnBroken;
 
+use crate::completing;
+
 pub const CHAT_EXAMPLES: &str = "Examples:
-  rejoin chat \"What does src/main.rs do?\"        one turn; the reply is all that is printed
-  rejoin chat                                    a prompt; Ctrl-D leaves it
-  git diff | rejoin chat                         what is piped in is what you say
-  rejoin chat --new --provider anthropic --model claude-x \"Hello\"
-  rejoin chat --provider openai --base-url http://localhost:8080/v1 --model m \"Hello\"
-  rejoin chat --json \"2+2\" | jq -r 'select(.type == \"text\") | .text'";
+  rejoin chat \"What does src/main.rs do?\"
+      Send one message and print the reply
+  git diff | rejoin chat \"Review this\"
+      Send a message together with piped text
+  rejoin chat
+      Open a prompt; Ctrl-D leaves it
+  rejoin chat --new -p anthropic \"Hello\"
+      Start a new conversation on another provider
+  rejoin chat --json \"2+2\" | jq -r 'select(.type == \"text\") | .text'
+      Read the events of a turn as JSON";
 
 pub const RESUME_EXAMPLES: &str = "Examples:
-  rejoin resume                                  the active conversation, or the newest
-  rejoin resume conv_abc                         make it the active one and go on
-  rejoin resume conv_abc \"go on\"                 say something in it; the reply is all that is printed
-  rejoin resume @ --on-broken rerun              run the calls again that have no result
-  rejoin resume @1 --provider anthropic \"go on\"  on another provider";
+  rejoin resume
+      Continue the active conversation, or the newest
+  rejoin resume 'Fix the parser' \"go on\"
+      Continue the conversation with this title and say something
+  rejoin resume @ --on-broken rerun
+      Run the calls again that have no result
+  rejoin resume @1 -p anthropic \"go on\"
+      Continue the newest conversation on another provider";
 
 /// Who answers, and how it is told.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Talk {
-    /// Who answers: openai, anthropic, ollama, gemini, openrouter, copilot, offline, or another one (see `rejoin models list`)
-    #[arg(long, value_name = "PROVIDER")]
+    /// Provider: openai, anthropic, ollama, gemini, openrouter, copilot, offline or
+    /// another one (default: the conversation's, else the configured one)
+    #[arg(long, short = 'p', value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
-    /// Which API of the provider is used
+    /// API of the provider (default: responses for OpenAI, chat with --base-url)
     #[arg(long, value_enum, value_name = "API")]
     pub api: Option<Api>,
-    /// The model
-    #[arg(long, value_name = "MODEL")]
+    /// Model (default: the conversation's, else the configured one)
+    #[arg(long, short = 'm', value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where the provider is: with `openai`, requests go to URL/chat/completions unless --api says otherwise
+    /// Address of the provider's API; `openai` appends /chat/completions
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// Instructions to the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// What happens, one JSON object a line
+    /// Print the events of the turn, one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -44,9 +55,9 @@ pub struct Talk {
 /// Which API of a provider is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Api {
-    /// Chat Completions.
+    /// Chat Completions
     Chat,
-    /// Responses.
+    /// Responses
     Responses,
 }
 
@@ -63,16 +74,20 @@ impl Api {
 /// `rejoin chat`
 #[derive(Debug, Default, Args)]
 pub struct ChatArguments {
-    /// What to say; without it a prompt, or what is piped in (`-` is the same)
+    /// Message to send (default: standard input, else a prompt)
+    ///
+    /// Text from a pipe or a file on standard input is sent along, after the message. `-` sends standard input alone.
     #[arg(value_name = "MESSAGE")]
     pub message: Option<String>,
     /// Start a new conversation
     #[arg(long, conflicts_with_all = ["session", "go_on"])]
     pub new: bool,
-    /// In this conversation
-    #[arg(long, value_name = "ID", conflicts_with = "go_on")]
+    /// Conversation to continue (default: the active one of this folder)
+    #[arg(long, short = 's', value_name = "ID", conflicts_with = "go_on",
+          add = ArgValueCompleter::new(completing::conversations))]
     pub session: Option<String>,
-    /// In the active conversation, or the newest of this folder; fail if there is none
+    /// Continue the active conversation or the newest of this folder; fail if
+    /// there is none
     #[arg(long = "continue", short = 'c')]
     pub go_on: bool,
     /// Who answers.
@@ -83,19 +98,26 @@ pub struct ChatArguments {
 /// `rejoin resume`
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
-    /// The conversation: an id, its beginning, `@` (the active one) or `@1` (the newest)
-    #[arg(value_name = "ID")]
+    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest);
+    /// default: the active one, else the newest
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub id: Option<String>,
-    /// What to say (`-` reads it from standard input); without it a prompt on a terminal, and nothing elsewhere
+    /// Message to send (default: a prompt on a terminal, else none)
+    ///
+    /// Text from a pipe or a file on standard input is sent along, after the message. `-` sends standard input alone.
     #[arg(value_name = "MESSAGE")]
     pub message: Option<String>,
-    /// Stop at what is damaged, with its line or row
+    /// Conversation, as an option: the only argument is then the message
+    #[arg(long, short = 's', value_name = "ID", conflicts_with = "message",
+          add = ArgValueCompleter::new(completing::conversations))]
+    pub session: Option<String>,
+    /// Fail on damage and name its line or row
     #[arg(long, conflicts_with = "recover")]
     pub strict: bool,
-    /// Use everything that can be read (the default)
+    /// Use everything that can be read (default)
     #[arg(long)]
     pub recover: bool,
-    /// What becomes of calls without a result, and of other broken states
+    /// Treatment of calls without a result (default: the setting, else keep)
     #[arg(long, value_enum, value_name = "POLICY")]
     pub on_broken: Option<Broken>,
     /// Who answers.
@@ -103,14 +125,24 @@ pub struct ResumeArguments {
     pub talk: Talk,
 }
 
+impl ResumeArguments {
+    /// The conversation that was named, and the message.
+    pub fn given(&self) -> (Option<&str>, Option<&str>) {
+        match &self.session {
+            Some(session) => (Some(session), self.id.as_deref().or(self.message.as_deref())),
+            None => (self.id.as_deref(), self.message.as_deref()),
+        }
+    }
+}
+
 /// What becomes of broken states when a conversation goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Broken {
-    /// The model is told that no result was recorded (the default)
+    /// Tell the model that no result was recorded
     Keep,
-    /// They are left out
+    /// Leave them out
     Drop,
-    /// Calls without a result are run again
+    /// Run calls without a result again
     Rerun,
     /// Print what is wrong and send nothing
     Refuse,
@@ -126,6 +158,12 @@ impl From<Broken> for OnBroken {
         }
     }
 }
+
+pub const DEMO_EXAMPLES: &str = "Examples:
+  rejoin demo
+      Watch a turn being killed and resumed
+  rejoin demo > demo.txt
+      Keep what it prints";
 
 /// `rejoin demo`
 #[derive(Debug, Args)]

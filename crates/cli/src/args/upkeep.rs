@@ -1,108 +1,153 @@
 //! `import`, `copy`, `verify` and `config`: looking after the store.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use rejoin::store::Location;
 
 use super::choices::formats;
+use crate::completing;
 
 pub const IMPORT_EXAMPLES: &str = "Examples:
-  rejoin import --all                            every session that `rejoin doctor` finds
-  rejoin import chat.json ~/backup/sessions      files, and what is in folders
-  rejoin import backup.jsonl                     what `rejoin history export` wrote";
+  rejoin import --all
+      Import every session that `rejoin doctor` finds
+  rejoin import chat.json ~/backup/sessions
+      Import a file, and every session in a folder";
 
 /// `rejoin import`
 #[derive(Debug, Args)]
 pub struct ImportArguments {
     /// Files or folders
-    #[arg(value_name = "PATH", required_unless_present = "all")]
+    #[arg(value_name = "PATH", required_unless_present = "all", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,
-    /// Every session of Codex and Claude Code on this machine
+    /// Import every session of Codex and Claude Code on this machine
     #[arg(long)]
     pub all: bool,
-    /// The format of the files, if it cannot be told
+    /// Format of the files (default: recognised by content)
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub from: Option<String>,
-    /// One JSON object a conversation and line
+    /// Print one JSON object per line, one per conversation, then one that
+    /// counts the skipped files
     #[arg(long)]
     pub json: bool,
 }
 
 pub const COPY_EXAMPLES: &str = "Examples:
-  rejoin copy --all --to jsonl:backup            everything, as files that any tool reads
+  rejoin copy --all --to jsonl:backup
+      Copy everything to files that any tool can read
   rejoin copy @1 --to sqlite:other.db
-  rejoin copy --all --store jsonl:backup --to sqlite:restored.db";
+      Copy the newest conversation to another store";
 
 /// `rejoin copy`
 #[derive(Debug, Args)]
 pub struct CopyArguments {
-    /// The conversations
-    #[arg(value_name = "ID", required_unless_present = "all")]
+    /// Conversations: ids or their beginnings, titles, `@` or `@1`
+    #[arg(value_name = "ID", required_unless_present = "all",
+          add = ArgValueCompleter::new(completing::conversations))]
     pub conversations: Vec<String>,
-    /// All of them
+    /// Copy all conversations
     #[arg(long, conflicts_with = "conversations")]
     pub all: bool,
-    /// The store to copy to: `sqlite:PATH` or `jsonl:FOLDER`
+    /// Store to copy to: `sqlite:PATH` or `jsonl:FOLDER`
     #[arg(long, value_name = "STORE")]
     pub to: Location,
-    /// One JSON object a conversation and line
+    /// Print one JSON object per line, one per conversation
     #[arg(long)]
     pub json: bool,
 }
 
 pub const VERIFY_EXAMPLES: &str = "Examples:
-  rejoin verify                                  the whole store
-  rejoin verify @1                               one conversation
-  rejoin verify --json | jq .problems";
+  rejoin verify
+      Verify the whole store
+  rejoin verify @1 --json | jq .problems
+      Verify one conversation and list its problems";
 
 /// `rejoin verify`
 #[derive(Debug, Args)]
 pub struct VerifyArguments {
-    /// One conversation; none means the whole store
-    #[arg(value_name = "ID")]
+    /// Conversation (default: the whole store)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub conversation: Option<String>,
-    /// As a JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 pub const CONFIG_EXAMPLES: &str = "Examples:
-  rejoin config list                             every setting, its value and where that is from
-  rejoin config set store jsonl:/data/chats
-  REJOIN_STORE=jsonl:/data/chats rejoin list     every setting can be given like this, too";
+  rejoin config list
+      List every setting, its value and where the value comes from
+  REJOIN_STORE=jsonl:/data/chats rejoin list
+      Give a setting for one command";
 
 /// `rejoin config`
 #[derive(Debug, Subcommand)]
 pub enum Config {
     /// Print the value of a setting
+    #[command(after_long_help = GET_EXAMPLES)]
     Get {
-        /// The setting, such as `store` or `audit.full_arguments`
-        #[arg(value_name = "KEY")]
+        /// Setting, such as `store` or `audit.full_arguments`
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(completing::settings))]
         key: String,
-        /// As a JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Change a setting in the file; comments and everything else in it stay
+    /// Change a setting in the file
+    ///
+    /// Comments and everything else in the file stay.
+    #[command(after_long_help = SET_EXAMPLES)]
     Set {
-        /// The setting
-        #[arg(value_name = "KEY")]
+        /// Setting
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(completing::settings))]
         key: String,
-        /// Its value
+        /// Value
         #[arg(value_name = "VALUE", allow_hyphen_values = true)]
         value: String,
     },
-    /// Take a setting out of the file, so that its usual value holds
+    /// Remove a setting from the file, so that its default applies
+    #[command(after_long_help = UNSET_EXAMPLES)]
     Unset {
-        /// The setting
-        #[arg(value_name = "KEY")]
+        /// Setting
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(completing::settings))]
         key: String,
     },
-    /// Print where the file is
+    /// Print the path of the file
+    #[command(after_long_help = PATH_EXAMPLES)]
     Path,
-    /// List every setting, its value and where that is from
+    /// List every setting, its value and where the value comes from
+    #[command(after_long_help = CONFIG_LIST_EXAMPLES)]
     List {
-        /// One JSON object a setting and line
+        /// Print one JSON object per line, one per setting
         #[arg(long)]
         json: bool,
     },
 }
+
+const GET_EXAMPLES: &str = "Examples:
+  rejoin config get store
+      Print where conversations are kept
+  rejoin config get provider --json
+      Print the value and where it comes from";
+
+const SET_EXAMPLES: &str = "Examples:
+  rejoin config set store jsonl:/data/chats
+      Keep conversations in another place
+  rejoin config set on_broken drop
+      Leave out calls without a result";
+
+const UNSET_EXAMPLES: &str = "Examples:
+  rejoin config unset store
+      Keep conversations in the usual place again
+  rejoin config unset base_url
+      Use the provider's own address again";
+
+const PATH_EXAMPLES: &str = "Examples:
+  rejoin config path
+      Print the path of the file
+  \"$EDITOR\" \"$(rejoin config path)\"
+      Edit the file";
+
+const CONFIG_LIST_EXAMPLES: &str = "Examples:
+  rejoin config list
+      List every setting
+  rejoin config list --json | jq -r .key
+      Print only the names";

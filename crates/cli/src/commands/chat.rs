@@ -7,23 +7,35 @@ use crate::{
     args::ChatArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    output,
 };
 
 /// Talks in the conversation that is meant, or a new one.
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let said = talking::said(arguments.message.as_deref())?;
-    let store = talking::open_store(&desk);
+    let (store, no_store) = match talking::open_store(&desk) {
+        Ok(store) => (Some(store), None),
+        Err(why) => (None, Some(why)),
+    };
     let chosen = choose(arguments, &desk, store.as_deref())?;
-    if let Some(id) = chosen {
-        output::talk(&format!("{} continuing {id}", output::paint("note:", output::NOTE)));
-    }
     let mut talking = match (chosen, &store) {
+        (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
+            Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
+        }
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
+    match chosen {
+        Some(id) => talking.say_who_answers(&format!("continuing {id} with")),
+        None => talking.say_who_answers("new conversation with"),
+    }
     talking.make_active(&desk);
+    if let Some(why) = no_store {
+        if matches!(said, Said::Prompt) {
+            why.say();
+        }
+        talking.without_store(why);
+    }
     match said {
         Said::Text(text) => talking.say_once(text),
         Said::Prompt => talking.prompt(),

@@ -1,10 +1,14 @@
-//! `rejoin check`: what is wrong with a conversation, what the provider would answer, what rejoin does about it.
+//! `rejoin check`: of a request body, whether its provider would accept it; of a session, whether its history is sound.
 
 use std::collections::BTreeMap;
 
 use rejoin::{
-    Action, Aside, ConvertError, Dialect, Finding, OnBroken, Policy, Rule, Session, Severity, convert,
-    engine::Mode, record::json::write, repair, sessions,
+    Action, Aside, Choice, Dialect, Finding, OnBroken, Position, ReadError, Rule, Session, Severity,
+    check::{self, Checked, Judged, Sender},
+    checkers, convert_with,
+    engine::Mode,
+    session::derive_id,
+    sessions,
 };
 
 use super::report;
@@ -12,14 +16,15 @@ use crate::{
     args::CheckArguments,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
+    json::Object,
     output::{self, harmless, paint},
-    subject::{Reading, Subject},
+    subject::{Body, Reading, Subject},
 };
 
 /// Checks every input; one that cannot be read does not keep the others from being checked.
 pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
-    let reading = Reading { from: arguments.from.as_deref(), mode, flags };
+    let reading = Reading { from: arguments.from.as_deref(), mode, flags, bodies: true };
     let (mut read, mut found, mut unreadable) = (0usize, false, false);
     for (number, given) in arguments.subjects.iter().enumerate() {
         match Subject::read(given, &reading) {
@@ -33,22 +38,12 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
             }
             Ok(subject) => {
                 read += 1;
-                for (place, session) in subject.sessions.iter().enumerate() {
-                    let name = &subject.name;
-                    let name = if subject.sessions.len() == 1 {
-                        name.clone()
-                    } else {
-                        format!("{name} #{}", place + 1)
-                    };
-                    // What a stored one is in is the store's business; its title says more.
-                    let title = subject.record.is_some().then(|| session.headline());
-                    let label = title.as_deref().unwrap_or(session.format);
-                    let report = examine(&subject, session, arguments.dialect);
-                    found |= report.iter().any(Finding::is_problem);
+                for report in reports(&subject, arguments.dialect) {
+                    found |= !report.checked.is_sound();
                     if arguments.json {
-                        output::raw_data(&as_json(session, &report))?;
+                        output::raw_data(&report.as_json())?;
                     } else {
-                        for_people(&name, label, session, &report, arguments.dialect)?;
+                        report.for_people()?;
                     }
                 }
                 // What is read last goes with the process: taking a large session apart piece by piece takes time.
@@ -65,26 +60,287 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// Everything that is found in a session; for a dialect, its notes too.
-fn examine(subject: &Subject, session: &Session, dialect: Option<Dialect>) -> Vec<Finding> {
-    let findings = match dialect.map(|dialect| convert(session, dialect, None, OnBroken::Keep)) {
-        Some(Ok(converted)) => converted.findings,
-        Some(Err(ConvertError::TooLarge(error))) => {
-            let finding = Finding::new(Rule::TooLarge, error.at, Action::Kept);
-            pairing(session).chain([finding.because(error.to_string())]).collect()
-        }
-        Some(Err(ConvertError::Refused(_))) | None => pairing(session).collect(),
-    };
-    let mut findings = subject.with_lines(session, findings);
-    findings.sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
-    findings
+/// What there is to say about one conversation.
+struct Report<'s> {
+    name: String,
+    subject: &'s Subject,
+    session: Option<&'s Session>,
+    /// The bytes that were judged, if it is a request or a list of messages.
+    body: Option<Body<'s>>,
+    checked: Checked,
+    /// What the agent that wrote the session would get as an answer.
+    resumed: Option<Judged>,
 }
 
-/// What reading and pairing found.
-fn pairing(session: &Session) -> impl Iterator<Item = Finding> {
-    let repaired = repair(&session.history(), Policy::Keep);
-    let found = repaired.findings.into_iter().map(|finding| session.place(finding));
-    session.findings.iter().cloned().chain(found)
+fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
+    if let Some(body) = subject.body() {
+        let session = subject.sessions.first();
+        let judge = dialect.unwrap_or(body.dialect);
+        let mut checked = check::body(judge, body.bytes, session);
+        arrange(subject, session, &mut checked);
+        if let Some(why @ ReadError::MostlyUnread { .. }) = &subject.unread {
+            let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept);
+            checked.findings.push(finding.because(why.to_string()));
+        }
+        let name = subject.name.clone();
+        return vec![Report { name, subject, session, body: Some(body), checked, resumed: None }];
+    }
+    let reports = subject.sessions.iter().enumerate().map(|(place, session)| {
+        let name = match subject.sessions.len() {
+            1 => subject.name.clone(),
+            _ => format!("{} #{}", subject.name, place + 1),
+        };
+        let mut checked = check::history(session, dialect);
+        arrange(subject, Some(session), &mut checked);
+        let broken = checked.findings.iter().any(Finding::is_problem);
+        // rejoin mends what is in its store before it sends it.
+        let foreign = broken && subject.record.is_none();
+        let resumed = if foreign { check::resumed(session) } else { None };
+        Report { name, subject, session: Some(session), body: None, checked, resumed }
+    });
+    reports.collect()
+}
+
+/// Gives everything its line, and puts findings in the order of the messages.
+fn arrange(subject: &Subject, session: Option<&Session>, checked: &mut Checked) {
+    let Some(session) = session else { return };
+    checked.findings = subject.with_lines(session, std::mem::take(&mut checked.findings));
+    checked
+        .findings
+        .sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
+    if let Some(judged) = &mut checked.judged {
+        let places = judged.refusals.iter_mut().chain(&mut judged.notes).map(|refusal| &mut refusal.at);
+        subject.fill_lines(session, places);
+    }
+}
+
+impl Report<'_> {
+    /// The dialect that the verdict is about, or that the conversation speaks.
+    fn speaker(&self) -> Dialect {
+        let judged = self.checked.judged.as_ref().map(|judged| judged.dialect);
+        let own = self.session.and_then(|session| session.context.dialect);
+        judged.or(own).unwrap_or(Dialect::Anthropic)
+    }
+
+    fn as_json(&self) -> String {
+        let (messages, calls, results) = self.session.map_or((0, 0, 0), counts);
+        let judged = self.checked.judged.as_ref();
+        let refusals = judged.into_iter().flat_map(|judged| {
+            let refused =
+                judged.refusals.iter().map(|refusal| report::refusal_json(refusal, Severity::Error));
+            refused.chain(judged.notes.iter().map(|note| report::refusal_json(note, Severity::Note)))
+        });
+        let findings = refusals.chain(self.checked.findings.iter().map(report::json));
+        let kind = match &self.body {
+            Some(body) if body.whole => "request",
+            Some(_) => "messages",
+            None => "session",
+        };
+        Object::new()
+            .text("id", &self.id())
+            .text("path", &self.name)
+            .text("format", self.format())
+            .text("kind", kind)
+            .number("messages", messages as u64)
+            .number("calls", calls as u64)
+            .number("results", results as u64)
+            .text_or_null("for", judged.map(|judged| judged.dialect.name()))
+            .raw("accepted", judged.map_or("null", |judged| if judged.accepted() { "true" } else { "false" }))
+            .raw("findings", &crate::json::list(findings))
+            .flag("sound", self.checked.is_sound())
+            .finish()
+    }
+
+    fn id(&self) -> String {
+        let unread = || derive_id(self.format(), None, &self.name, None);
+        self.session.map_or_else(unread, |session| session.id).to_string()
+    }
+
+    fn format(&self) -> &'static str {
+        let own = self.session.map(|session| session.format);
+        self.body.as_ref().map(|body| body.dialect.name()).or(own).unwrap_or_default()
+    }
+
+    fn for_people(&self) -> Result<(), Failure> {
+        // What a stored one is in is the store's business; its title says more.
+        let title = self.session.filter(|_| self.subject.record.is_some()).map(Session::headline);
+        let label = match (&self.body, title) {
+            (Some(body), _) if body.whole => format!("{} request", self.format()),
+            (Some(_), _) => format!("{} messages", self.format()),
+            (None, Some(title)) => title,
+            (None, None) => self.format().to_owned(),
+        };
+        let label = if label.is_empty() { label } else { format!(" ({})", harmless(&label)) };
+        output::data(&format!("{}{}", harmless(&self.name), paint(&label, output::DIM)))?;
+        for line in self.refusals() {
+            output::data(&format!("  {line}"))?;
+        }
+        let asked = self.checked.judged.is_some();
+        let dead = self.resumed.as_ref().is_none_or(|resumed| !resumed.accepted());
+        for finding in &self.checked.findings {
+            output::data(&format!("  {}", report::line(finding)))?;
+            let answer = report::answer(finding, self.speaker()).filter(|_| self.body.is_none() && dead);
+            if let Some(answer) = answer.filter(|_| finding.is_problem()) {
+                output::data(&format!("      {answer}"))?;
+            }
+            if finding.is_problem() || asked {
+                output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.deed()))?;
+            }
+        }
+        output::data(&format!("  {}", self.summary()))
+    }
+
+    fn refusals(&self) -> Vec<String> {
+        let Some(judged) = &self.checked.judged else { return Vec::new() };
+        let refused = judged.refusals.iter().map(|refusal| report::refusal_line(refusal, Severity::Error));
+        refused.chain(judged.notes.iter().map(|note| report::refusal_line(note, Severity::Note))).collect()
+    }
+
+    /// One line: the verdict, how much there is, and what to do.
+    fn summary(&self) -> String {
+        let counted = self.session.map_or_else(String::new, counted);
+        match (&self.body, &self.checked.judged) {
+            (Some(body), Some(judged)) => self.verdict(body, judged, &counted),
+            _ => self.state(&counted),
+        }
+    }
+
+    /// Of a body: what the provider would say, and what would help.
+    fn verdict(&self, body: &Body<'_>, judged: &Judged, counted: &str) -> String {
+        let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);
+        let what = if body.whole { "this request" } else { "these messages" };
+        let about = if counted.is_empty() { String::new() } else { format!(": {counted}") };
+        let unread = self.count(Rule::UnreadText);
+        if !judged.accepted() {
+            let errors = plural(judged.refusals.len(), "error");
+            let way = self.way_out(body, judged.dialect);
+            return format!(
+                "{} {provider} would answer 400: {errors}. {way}",
+                paint("refused:", output::ERROR)
+            );
+        }
+        if unread > 0 {
+            let texts = plural(unread, "text");
+            return format!(
+                "{} {provider} would accept {what}, but {texts} in it could not be understood{about}.",
+                paint("unread:", output::ERROR)
+            );
+        }
+        format!("{} {provider} would accept {what}{about}.", paint("accepted:", output::GOOD))
+    }
+
+    /// What gives a request that the provider accepts. It is tried before it is said.
+    fn way_out(&self, body: &Body<'_>, dialect: Dialect) -> String {
+        let command = format!("`rejoin convert {} --to {dialect}`", shown(&self.name));
+        let Some(session) = self.session else {
+            return String::from("It holds no conversation that could be mended.");
+        };
+        let Ok(converted) = convert_with(session, dialect, Choice::default(), OnBroken::Keep) else {
+            return String::from("It is more than the provider takes, mended or not.");
+        };
+        let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
+        let verdict = match body.whole {
+            true => checker.check(converted.body.as_bytes()),
+            false => checker.check_draft(converted.body.as_bytes()),
+        };
+        let rest = if self.lost() { "" } else { ", and no text is lost" };
+        let left: Vec<&str> = verdict.violations.iter().map(|violation| violation.message.as_str()).collect();
+        if left.is_empty() {
+            return format!("{command} writes a request that is accepted{rest}.");
+        }
+        let flags = report::missing_flags(&verdict);
+        if !flags.is_empty() && flags.len() == left.len() {
+            return format!("{command} mends the messages{rest}; add {}.", flags.join(" and "));
+        }
+        let left: Vec<String> = left.into_iter().map(harmless).collect();
+        format!("{command} mends the messages{rest}; this is left to change: {}", left.join("; "))
+    }
+
+    /// Of a session: whether its history is sound, and how to go on.
+    fn state(&self, counted: &str) -> String {
+        let findings = &self.checked.findings;
+        let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
+        for finding in findings {
+            *by_severity.entry(finding.severity).or_default() += 1;
+        }
+        let found: Vec<String> =
+            by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
+        let found = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
+        let request = self.request();
+        if !findings.iter().any(Finding::is_problem) {
+            return format!("{} {counted}{found}.{request}", paint("sound:", output::GOOD));
+        }
+        format!("{} {counted}{found}. {}.{request}", paint("broken:", output::ERROR), self.way_on())
+    }
+
+    /// What the provider would say to the request that is made of a session.
+    fn request(&self) -> String {
+        let Some(judged) = self.checked.judged.as_ref().or(self.resumed.as_ref()) else {
+            return String::new();
+        };
+        let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);
+        let says = if judged.accepted() { "would accept" } else { "would refuse" };
+        match judged.sender {
+            Sender::Agent(agent) if judged.accepted() => {
+                format!(" {agent} mends its history before it sends it: {provider} {says} its next request.")
+            }
+            Sender::Agent(agent) => format!(" {provider} {says} the next request of {agent}."),
+            Sender::AsTheyStand => format!(" {provider} {says} these messages as they stand."),
+            Sender::Rejoin => format!(" {provider} {says} the request that rejoin makes of it."),
+            Sender::Source => String::new(),
+        }
+    }
+
+    fn way_on(&self) -> String {
+        let rest = match (self.count(Rule::DamagedEntry), self.lost()) {
+            (0, false) => "; nothing is lost",
+            (0, true) => "",
+            _ => "; everything that can be read is used",
+        };
+        let Some(session) = self.session else { return String::new() };
+        if self.count(Rule::TooLarge) > 0 {
+            String::from("Leave out what is no longer needed; the file can keep it")
+        } else if self.subject.record.is_some() {
+            // What is in the store can simply go on.
+            format!("`rejoin resume {}` continues it{rest}", session.id)
+        } else if session.format != "jsonl"
+            && sessions::named(session.format).is_some_and(|format| format.write.is_some())
+        {
+            format!(
+                "`rejoin convert {} --to {}` writes a mended copy{rest}",
+                shown(&self.name),
+                session.format
+            )
+        } else {
+            format!("`rejoin convert {} --to {}` mends it{rest}", shown(&self.name), self.speaker())
+        }
+    }
+
+    fn count(&self, rule: Rule) -> usize {
+        self.checked.findings.iter().filter(|finding| finding.rule == rule).count()
+    }
+
+    /// Whether something of the source is in no request.
+    fn lost(&self) -> bool {
+        let session = self.session.into_iter().flat_map(|session| &session.findings);
+        let gone = |finding: &&Finding| {
+            matches!(finding.rule, Rule::UnreadText | Rule::DamagedEntry | Rule::BrokenChain)
+        };
+        session.filter(gone).count() > 0
+    }
+}
+
+/// A name as it can be given to a shell.
+fn shown(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-@:+,".contains(c);
+    let name = harmless(name);
+    if name == "standard input" || name == "-" {
+        String::from("FILE")
+    } else if name.chars().all(plain) {
+        name
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
 }
 
 fn counts(session: &Session) -> (usize, usize, usize) {
@@ -93,53 +349,7 @@ fn counts(session: &Session) -> (usize, usize, usize) {
     (session.messages.len(), calls, results)
 }
 
-fn as_json(session: &Session, findings: &[Finding]) -> String {
-    let (messages, calls, results) = counts(session);
-    let mut out = String::from("{");
-    write::key(&mut out, "id");
-    write::string(&mut out, &session.id.to_string());
-    write::key(&mut out, "format");
-    write::string(&mut out, session.format);
-    for (name, count) in [("messages", messages), ("calls", calls), ("results", results)] {
-        write::key(&mut out, name);
-        out.push_str(&count.to_string());
-    }
-    write::key(&mut out, "findings");
-    out.push_str(&report::json_list(findings));
-    write::key(&mut out, "sound");
-    out.push_str(if findings.iter().any(Finding::is_problem) { "false" } else { "true" });
-    out.push('}');
-    out
-}
-
-fn for_people(
-    name: &str,
-    label: &str,
-    session: &Session,
-    findings: &[Finding],
-    dialect: Option<Dialect>,
-) -> Result<(), Failure> {
-    let label = if label.is_empty() { String::new() } else { format!(" ({})", harmless(label)) };
-    output::data(&format!("{}{}", harmless(name), paint(&label, output::DIM)))?;
-    let speaker = dialect.or(session.context.dialect).unwrap_or(Dialect::Anthropic);
-    for finding in findings {
-        output::data(&format!("  {}", report::line(finding)))?;
-        if let Some(answer) =
-            report::answer(finding, speaker).filter(|_| finding.is_problem() || dialect.is_some())
-        {
-            output::data(&format!("      {answer}"))?;
-        }
-        if finding.is_problem() || dialect.is_some() {
-            output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.deed()))?;
-        }
-    }
-    // What is in the store can simply go on.
-    let stored = name == session.id.to_string();
-    output::data(&format!("  {}", summary(session, findings, speaker, stored)))
-}
-
-/// One line of counts, and what to do.
-fn summary(session: &Session, findings: &[Finding], speaker: Dialect, stored: bool) -> String {
+fn counted(session: &Session) -> String {
     let (messages, calls, results) = counts(session);
     let mut counted =
         format!("{}, {}, {}", plural(messages, "message"), plural(calls, "call"), plural(results, "result"));
@@ -147,32 +357,7 @@ fn summary(session: &Session, findings: &[Finding], speaker: Dialect, stored: bo
     if hidden > 0 {
         counted.push_str(&format!(", {hidden} more hidden by a compaction or on other branches"));
     }
-    let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
-    for finding in findings {
-        *by_severity.entry(finding.severity).or_default() += 1;
-    }
-    let found: Vec<String> =
-        by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
-    if findings.iter().any(Finding::is_problem) {
-        let damaged = findings.iter().any(|finding| finding.rule == Rule::DamagedEntry);
-        let rest = if damaged { "everything that can be read is used" } else { "nothing is lost" };
-        let way = if findings.iter().any(|finding| finding.rule == Rule::TooLarge) {
-            String::from("leave out what is no longer needed; the file can keep it")
-        } else if stored {
-            format!("`rejoin resume {}` continues it; {rest}", session.id)
-        } else if session.format != "jsonl"
-            && sessions::named(session.format).is_some_and(|format| format.write.is_some())
-        {
-            format!("`rejoin convert … --to {}` writes a mended copy; {rest}", session.format)
-        } else {
-            format!("`rejoin convert … --to {speaker}` gives a request that works; {rest}")
-        };
-        format!("{} {counted}: {}. {way}.", paint("broken:", output::ERROR), found.join(", "))
-    } else if found.is_empty() {
-        format!("{} {counted}.", paint("sound:", output::GOOD))
-    } else {
-        format!("{} {counted}: {}.", paint("sound:", output::GOOD), found.join(", "))
-    }
+    counted
 }
 
 fn plural(count: usize, word: &str) -> String {

@@ -1,5 +1,8 @@
 //! `rejoin config`: read and change settings.
 
+use rejoin::engine::provider::{decide::canonical, http::public};
+
+use super::providers;
 use crate::{
     args::Config,
     desk::Flags,
@@ -7,7 +10,7 @@ use crate::{
     home::Home,
     json::Object,
     output,
-    settings::{self, KEYS, Key, Settings},
+    settings::{self, KEYS, Key, Origin, Settings},
 };
 
 /// How far a long value pushes what stands beside it.
@@ -18,7 +21,14 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     match command {
         Config::Path => output::raw_data(&home.config.to_string_lossy())?,
-        Config::Set { key, value } => settings::set(&home.config, Key::named(&key)?, &value)?,
+        Config::Set { key, value } => {
+            let key = Key::named(&key)?;
+            let before = if key.name == "provider" { Some(checked_provider(&home, &value)?) } else { None };
+            settings::set(&home.config, key, &value)?;
+            if let Some(before) = before {
+                say_what_stays(&before, &value);
+            }
+        }
         Config::Unset { key } => settings::unset(&home.config, Key::named(&key)?)?,
         Config::Get { key, json } => {
             let key = Key::named(&key)?;
@@ -49,6 +59,36 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// Refuses a provider that is unknown and has no address. Gives the settings as they are before it is set.
+fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
+    let settings = Settings::load(&home.config)?;
+    let name = settings::checked(Key::named("provider")?, value)?;
+    if !providers::is_known(&name) && settings.value("base_url").is_none() {
+        return Err(providers::unknown(value, None));
+    }
+    Ok(settings)
+}
+
+/// Says which settings were made for the provider before and apply to the new one from now on.
+fn say_what_stays(before: &Settings, value: &str) {
+    let name = canonical(value);
+    let file = |key: &str| before.value_from(key, Origin::File);
+    if file("provider").is_none_or(|old| old == name) {
+        return;
+    }
+    let stays: Vec<String> = ["base_url", "model", "api"]
+        .into_iter()
+        .filter_map(|key| Some(format!("{key} = {}", public(file(key)?))))
+        .collect();
+    if !stays.is_empty() {
+        output::talk(&format!(
+            "{} {name} is now used with {}, as set before; `rejoin set-provider {name}` clears that",
+            output::paint("note:", output::NOTE),
+            output::harmless(&stays.join(", "))
+        ));
+    }
 }
 
 /// The value of a setting and where it is from; for the store, the one that would be used.

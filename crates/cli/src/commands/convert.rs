@@ -1,7 +1,7 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
 use rejoin::{
-    ConvertError, Converted, Finding, OnBroken, Session, convert,
+    Choice, ConvertError, Converted, Finding, OnBroken, Session, checkers, convert_with,
     engine::{Clock as _, Mode, SystemClock},
     record::Entry,
     sessions::{self, Writing},
@@ -13,7 +13,8 @@ use crate::{
     desk::Flags,
     failure::Failure,
     home::Home,
-    output::{self, harmless},
+    outfile,
+    output::{self, harmless, paint},
     settings::Settings,
     subject::{Reading, Subject},
 };
@@ -23,40 +24,50 @@ const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISA
 
 /// Converts one conversation.
 pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
-    let reading = Reading { from: arguments.from.as_deref(), mode: Mode::Recover, flags };
+    let to = outfile::destination(arguments.to, &arguments.output, None)?;
+    let reading = Reading { from: arguments.from.as_deref(), mode: Mode::Recover, flags, bodies: false };
     let subject = Subject::read(&arguments.subject, &reading)?;
+    outfile::check(&arguments.output, &subject.source())?;
     let session = choose(&subject.name, &subject.sessions, arguments.session)?;
     let on_broken = match arguments.on_broken {
         Some(given) => OnBroken::from(given),
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
     if arguments.place.install {
-        return install(&subject, session, arguments, on_broken);
+        return install(&subject, session, to, arguments, on_broken);
     }
-    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(arguments.to)) {
+    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to)) {
         tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
-        output::raw_data(verbatim(entries).trim_end_matches('\n'))?;
+        outfile::put(&arguments.output, &verbatim(entries), &written(session))?;
         return Ok(0);
     }
-    match make(session, arguments.to, arguments.model.as_deref(), on_broken) {
+    let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
+    match make(session, to, choice, on_broken) {
         Ok(converted) => {
-            // The report first: once the body is printed, the work is done.
+            say_what_is_refused(to, &converted.body);
+            // The report first: once the body is written, the work is done.
             tell(&subject, session, converted.findings, arguments, Finding::deed)?;
-            output::raw_data(converted.body.trim_end_matches('\n'))?;
+            outfile::put(&arguments.output, &converted.body, &written(session))?;
             Ok(0)
         }
         Err(error) => Err(refused(&subject, session, arguments, &error)?),
     }
 }
 
+/// What was written, for people.
+fn written(session: &Session) -> String {
+    output::plural(session.messages.len() as u64, "message")
+}
+
 /// Makes a session file and puts it where its agent finds it.
 fn install(
     subject: &Subject,
     session: &Session,
+    to: Destination,
     arguments: &ConvertArguments,
     on_broken: OnBroken,
 ) -> Result<u8, Failure> {
-    match Installation::make(session, arguments.to, arguments.model.as_deref(), on_broken)? {
+    match Installation::make(session, to, arguments.model.as_deref(), on_broken)? {
         Ok(made) => {
             tell(subject, session, made.converted.findings.clone(), arguments, Finding::deed)?;
             made.put(arguments.place.json)?;
@@ -83,15 +94,15 @@ fn refused(
 pub fn make(
     session: &Session,
     to: Destination,
-    model: Option<&str>,
+    choice: Choice<'_>,
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
     match to {
-        Destination::Dialect(dialect) => convert(session, dialect, model, on_broken),
+        Destination::Dialect(dialect) => convert_with(session, dialect, choice, on_broken),
         Destination::Format(format) => {
             let directory = std::env::current_dir().unwrap_or_default();
             let directory = directory.to_string_lossy();
-            let writing = Writing { model, now: SystemClock.now(), directory: &directory };
+            let writing = Writing { model: choice.model, now: SystemClock.now(), directory: &directory };
             let mut written = sessions::write(session, format, on_broken, &writing)?;
             if format.name == "markdown" {
                 // It is made to be looked at, also on a terminal.
@@ -99,6 +110,23 @@ pub fn make(
             }
             Ok(written)
         }
+    }
+}
+
+/// Says what the provider would still refuse in a request: settings that only its caller can choose, or that the source
+/// brought with it. The messages themselves are mended.
+pub fn say_what_is_refused(to: Destination, body: &str) {
+    let Destination::Dialect(dialect) = to else { return };
+    let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
+    let verdict = checker.check(body.as_bytes());
+    for violation in &verdict.violations {
+        let words = harmless(&violation.message);
+        let warning = paint("warning", output::WARNING);
+        output::talk(&format!("{warning}: {} would refuse this request: {words}", checker.provider));
+    }
+    let flags = report::missing_flags(&verdict);
+    if !flags.is_empty() {
+        output::talk(&format!("{} add {}", paint("hint:", output::HINT), flags.join(" and ")));
     }
 }
 

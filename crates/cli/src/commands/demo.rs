@@ -20,11 +20,11 @@ use rejoin::{
     record::json::Doc,
 };
 
-use super::talking;
+use super::talking::{self, Saving};
 use crate::{
     args::DemoArguments,
     desk::{Desk, Flags},
-    failure::{FAILED, Failure},
+    failure::Failure,
     output::{self, paint},
 };
 
@@ -169,14 +169,14 @@ impl<T: Tool> Tool for Slow<T> {
 /// The turn that is killed: as `chat` does it, with slow tools.
 fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let Some(store) = talking::open_store(&desk) else { return Ok(FAILED) };
+    let store = talking::open_store(&desk)?;
     let provider = Offline::default();
     let new = New {
         provider: Some(provider.endpoint().provider.clone()),
         model: Some(provider.endpoint().model.clone()),
         ..New::default()
     };
-    let conversation = Conversation::create(store, Arc::new(SystemClock), &new, "rejoin demo");
+    let conversation = Conversation::create_with_clock(store, Arc::new(SystemClock), &new, "rejoin demo");
     desk.pointer().set(conversation.id())?;
     let mut tools = Tools::default();
     tools.add(Arc::new(Slow(Calculate, Duration::from_millis(700))));
@@ -184,7 +184,7 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
     tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
     let mut worker = Worker::new(conversation, Arc::new(provider), tools, Settings::default());
     let stop = Stop::new();
-    let mut drawing = talking::Drawing::new(true);
+    let mut drawing = talking::Drawing::new(true, Saving::AtOnce);
     let mut sink = |event| drawing.event(&event);
     talking::block_on(worker.turn(Input::from(QUESTION), &mut sink, &stop))?
         .map_err(|error| Failure::Turn(Box::new(error)))?;

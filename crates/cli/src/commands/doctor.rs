@@ -8,7 +8,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{Finding, Policy, Rule, Session, record::json::write, repair};
+use rejoin::{Finding, Rule, Session, check, checkers, record::json::write};
 
 use crate::{
     args::DoctorArguments,
@@ -41,13 +41,53 @@ enum State {
 struct Checked {
     id: String,
     title: String,
+    format: &'static str,
     messages: usize,
+    health: Health,
     problems: BTreeMap<Rule, usize>,
+    /// The provider's words, where it would refuse the next request.
+    answer: Option<String>,
 }
 
-impl Checked {
-    fn is_broken(&self) -> bool {
-        !self.problems.is_empty()
+/// What becomes of a session when its own agent resumes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Health {
+    /// There is nothing to mend.
+    Sound,
+    /// It is broken, and its agent mends it before it sends it.
+    MendedByItsAgent,
+    /// The provider refuses the next request.
+    Refused,
+    /// The agent does not open it.
+    CannotBeOpened,
+}
+
+impl Health {
+    const ALL: [Self; 4] = [Self::Sound, Self::MendedByItsAgent, Self::Refused, Self::CannotBeOpened];
+
+    /// Its name in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sound => "sound",
+            Self::MendedByItsAgent => "mended_by_its_agent",
+            Self::Refused => "refused",
+            Self::CannotBeOpened => "cannot_be_opened",
+        }
+    }
+
+    /// What it means, for a person.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Sound => "sound",
+            Self::MendedByItsAgent => "mended by its own agent before sending",
+            Self::Refused => "refused by the provider",
+            Self::CannotBeOpened => "cannot be opened by its agent",
+        }
+    }
+
+    /// Whether the agent can go on with it.
+    fn is_resumable(self) -> bool {
+        self <= Self::MendedByItsAgent
     }
 }
 
@@ -72,7 +112,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
 
 fn verdict(examined: &[Examined], nothing: bool) -> u8 {
     let found = examined.iter().any(|file| match &file.state {
-        State::Sessions(sessions) => sessions.iter().any(Checked::is_broken),
+        State::Sessions(sessions) => sessions.iter().any(|session| session.health != Health::Sound),
         State::Unreadable(_) => true,
         State::Other => false,
     });
@@ -129,53 +169,89 @@ fn examine(candidate: &Candidate) -> Examined {
 }
 
 fn check(session: &Session) -> Checked {
-    let repaired = repair(&session.history(), Policy::Keep);
+    let checked = check::history(session, None);
     let mut problems: BTreeMap<Rule, usize> = BTreeMap::new();
-    for finding in
-        session.findings.iter().chain(&repaired.findings).filter(|finding| Finding::is_problem(finding))
-    {
+    for finding in checked.findings.iter().filter(|finding| Finding::is_problem(finding)) {
         *problems.entry(finding.rule).or_default() += 1;
     }
+    let resumed = check::resumed(session);
+    let refusal = resumed.as_ref().and_then(|judged| judged.refusals.first());
+    let health = if problems.contains_key(&Rule::CannotBeOpened) {
+        Health::CannotBeOpened
+    } else if refusal.is_some() || (resumed.is_none() && !problems.is_empty()) {
+        Health::Refused
+    } else if problems.is_empty() {
+        Health::Sound
+    } else {
+        Health::MendedByItsAgent
+    };
+    let provider = resumed.as_ref().and_then(|judged| checkers::named(judged.dialect.name()));
+    let answer = refusal.filter(|_| health == Health::Refused).map(|refusal| {
+        let provider = provider.map_or("The provider", |checker| checker.provider);
+        format!("{provider} would answer 400: {}", refusal.violation.message)
+    });
     Checked {
         id: session.id.to_string(),
         title: harmless(&session.headline()),
+        format: session.format,
         messages: session.messages.len(),
+        health,
         problems,
+        answer,
     }
 }
 
-/// Counts of one agent's sessions.
+/// Counts of one agent's sessions, by what becomes of them.
 #[derive(Default)]
 struct Counts {
     sessions: usize,
-    broken: usize,
+    by_health: BTreeMap<Health, usize>,
+    /// Files that nothing can be read from.
     unreadable: usize,
+}
+
+impl Counts {
+    fn of(&self, health: Health) -> usize {
+        self.by_health.get(&health).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, other: &Counts) {
+        self.sessions += other.sessions;
+        self.unreadable += other.unreadable;
+        other
+            .by_health
+            .iter()
+            .for_each(|(health, count)| *self.by_health.entry(*health).or_default() += count);
+    }
 }
 
 fn counts(examined: &[Examined]) -> BTreeMap<&str, Counts> {
     let mut all: BTreeMap<&str, Counts> = BTreeMap::new();
     for file in examined {
-        match &file.state {
+        let counts = match &file.state {
+            State::Other => continue,
+            State::Unreadable(_) => Counts { sessions: 1, unreadable: 1, ..Counts::default() },
             State::Sessions(sessions) => {
-                let counts = all.entry(file.agent).or_default();
-                counts.sessions += sessions.len();
-                counts.broken += sessions.iter().filter(|session| session.is_broken()).count();
+                let mut counts = Counts { sessions: sessions.len(), ..Counts::default() };
+                sessions.iter().for_each(|s| *counts.by_health.entry(s.health).or_default() += 1);
+                counts
             }
-            State::Unreadable(_) => {
-                let counts = all.entry(file.agent).or_default();
-                counts.sessions += 1;
-                counts.unreadable += 1;
-            }
-            State::Other => {}
-        }
+        };
+        all.entry(file.agent).or_default().add(&counts);
     }
     all
 }
 
+fn total(counts: &BTreeMap<&str, Counts>) -> Counts {
+    let mut total = Counts::default();
+    counts.values().for_each(|counts| total.add(counts));
+    total
+}
+
 fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
     let counts = counts(examined);
-    let total: usize = counts.values().map(|counts| counts.sessions).sum();
-    if total == 0 {
+    let total = total(&counts);
+    if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;
         for folder in AGENTS.iter().flat_map(Agent::folders) {
             output::data(&format!("  {}", harmless(&folder.to_string_lossy())))?;
@@ -185,64 +261,100 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
     }
     let width = counts.keys().map(|agent| agent.len()).max().unwrap_or(0).max("agent".len());
     output::data(&paint(
-        &format!("{:width$}  {:>8}  {:>6}  {:>10}", "agent", "sessions", "broken", "unreadable"),
+        &format!(
+            "{:width$}  {:>8}  {:>6}  {:>9}  {:>7}  {:>8}  {:>10}",
+            "agent", "sessions", "sound", "it mends", "refused", "unopened", "unreadable"
+        ),
         output::DIM,
     ))?;
     for (agent, counts) in &counts {
-        let row = format!(
-            "{agent:width$}  {:>8}  {:>6}  {:>10}",
-            counts.sessions, counts.broken, counts.unreadable
-        );
-        output::data(&row)?;
+        let [sound, mended, refused, unopened] = Health::ALL.map(|health| counts.of(health));
+        output::data(&format!(
+            "{agent:width$}  {:>8}  {sound:>6}  {mended:>9}  {refused:>7}  {unopened:>8}  {:>10}",
+            counts.sessions, counts.unreadable
+        ))?;
     }
-    let broken = list(examined, if all { usize::MAX } else { LISTED })?;
+    list(examined, if all { usize::MAX } else { LISTED })?;
     output::data("")?;
-    if broken == 0 {
-        return output::data(&format!("{} all {total} can be resumed.", paint("sound:", output::GOOD)));
+    let dead = total.of(Health::Refused) + total.of(Health::CannotBeOpened) + total.unreadable;
+    let (sessions, mended) = (total.sessions, total.of(Health::MendedByItsAgent));
+    if dead == 0 {
+        let mends = match mended {
+            0 => String::new(),
+            1 => String::from(" One of them is broken, and its own agent mends it."),
+            _ => format!(" {mended} of them are broken, and their own agents mend them."),
+        };
+        return output::data(&format!(
+            "{} all {sessions} can be resumed.{mends}",
+            paint("good:", output::GOOD)
+        ));
+    }
+    let mut why = Vec::new();
+    for (count, words) in [
+        (total.of(Health::Refused), "refused by the provider"),
+        (total.of(Health::CannotBeOpened), "not opened by its agent"),
+        (total.unreadable, "unreadable"),
+    ] {
+        if count > 0 {
+            why.push(format!("{count} {words}"));
+        }
     }
     output::data(&format!(
-        "{} {broken} of {total} could not be resumed. Nothing was changed:",
-        paint("broken:", output::ERROR)
+        "{} {dead} of {sessions} cannot be resumed: {}. Nothing was changed.",
+        paint("broken:", output::ERROR),
+        why.join(", ")
     ))?;
-    output::data("  rejoin check PATH                               says what is wrong and where")?;
-    if counts.values().all(|counts| counts.broken == 0) {
-        return Ok(());
+    output::data("  rejoin check PATH                          says what is wrong and where")?;
+    // The command is for a file that it can be used on.
+    if let Some(format) = examined.iter().find_map(first_dead) {
+        output::data(&format!(
+            "  rejoin convert PATH --to {format} --install  puts a mended copy where its agent finds it"
+        ))?;
     }
-    output::data(
-        "  rejoin convert PATH --to codex > mended.jsonl   writes a mended copy (or `--to claude-code`)",
-    )
+    Ok(())
 }
 
-/// Lists what is broken, and gives how many there are.
-fn list(examined: &[Examined], most: usize) -> Result<usize, Failure> {
-    let mut broken = 0;
+/// The format of the first session of a file that its agent cannot go on with.
+fn first_dead(file: &Examined) -> Option<&'static str> {
+    let State::Sessions(sessions) = &file.state else { return None };
+    let dead = sessions.iter().find(|session| !session.health.is_resumable())?;
+    AGENTS.iter().any(|agent| agent.format == dead.format).then_some(dead.format)
+}
+
+/// Lists what its agent cannot go on with.
+fn list(examined: &[Examined], most: usize) -> Result<(), Failure> {
+    let mut listed = 0;
     for file in examined {
         let path = harmless(&file.path.to_string_lossy());
         match &file.state {
             State::Sessions(sessions) => {
-                for session in sessions.iter().filter(|session| session.is_broken()) {
-                    broken += 1;
-                    if broken <= most {
+                for session in sessions.iter().filter(|session| !session.health.is_resumable()) {
+                    listed += 1;
+                    if listed <= most {
+                        let problems = session.problems.iter().map(|(rule, count)| reason(*rule, *count));
                         let why: Vec<String> =
-                            session.problems.iter().map(|(rule, count)| reason(*rule, *count)).collect();
+                            [session.health.words().to_owned()].into_iter().chain(problems).collect();
                         let title = paint(&session.title, output::DIM);
                         output::data(&format!("\n{path}\n  {} {title}", why.join(", ")))?;
+                        if let Some(answer) = &session.answer {
+                            output::data(&format!("  {}", harmless(answer)))?;
+                        }
                     }
                 }
             }
             State::Unreadable(why) => {
-                broken += 1;
-                if broken <= most {
+                listed += 1;
+                if listed <= most {
                     output::data(&format!("\n{path}\n  {}", harmless(why)))?;
                 }
             }
             State::Other => {}
         }
     }
-    if broken > most {
-        output::data(&format!("\n… and {} more; `--all` lists them, `--json` too.", broken - most))?;
+    if listed > most {
+        output::data(&format!("\n… and {} more; `--all` lists them, `--json` too.", listed - most))?;
     }
-    Ok(broken)
+    Ok(())
 }
 
 /// `3 × unanswered-call`
@@ -254,21 +366,14 @@ fn reason(rule: Rule, count: usize) -> String {
 fn as_json(examined: &[Examined]) -> String {
     let counts = counts(examined);
     let mut out = String::from("{");
-    let sums: [(&str, usize); 3] = [
-        ("sessions", counts.values().map(|counts| counts.sessions).sum()),
-        ("broken", counts.values().map(|counts| counts.broken).sum()),
-        ("unreadable", counts.values().map(|counts| counts.unreadable).sum()),
-    ];
-    number_fields(&mut out, &sums);
+    number_fields(&mut out, &sums(&total(&counts)));
     write::key(&mut out, "agents");
     out.push('[');
     for (agent, counts) in &counts {
         out.push_str(if out.ends_with('[') { "{" } else { ",{" });
         write::key(&mut out, "agent");
         write::string(&mut out, agent);
-        let row =
-            [("sessions", counts.sessions), ("broken", counts.broken), ("unreadable", counts.unreadable)];
-        number_fields(&mut out, &row);
+        number_fields(&mut out, &sums(counts));
         out.push('}');
     }
     out.push(']');
@@ -298,12 +403,24 @@ fn as_json(examined: &[Examined]) -> String {
     out
 }
 
+fn sums(counts: &Counts) -> Vec<(&'static str, usize)> {
+    let by_health = Health::ALL.map(|health| (health.name(), counts.of(health)));
+    let broken = counts.sessions - counts.unreadable - counts.of(Health::Sound);
+    let mut sums = vec![("sessions", counts.sessions), ("broken", broken), ("unreadable", counts.unreadable)];
+    sums.extend(by_health);
+    sums
+}
+
 fn session_json(out: &mut String, path: &Path, agent: &str, session: &Checked) {
     let path = path.to_string_lossy();
     text_fields(out, &[("path", &path), ("agent", agent), ("id", &session.id), ("title", &session.title)]);
     number_fields(out, &[("messages", session.messages)]);
     write::key(out, "resumable");
-    out.push_str(if session.is_broken() { "false" } else { "true" });
+    out.push_str(if session.health.is_resumable() { "true" } else { "false" });
+    text_fields(out, &[("state", session.health.name())]);
+    if let Some(answer) = &session.answer {
+        text_fields(out, &[("answer", answer)]);
+    }
     write::key(out, "problems");
     out.push('{');
     for (rule, count) in &session.problems {

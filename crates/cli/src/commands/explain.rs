@@ -1,39 +1,48 @@
-//! `rejoin explain`: the page of a rule, or the list of all.
+//! `rejoin explain`: the page of a finding, what a provider's rule demands, or the list of all findings.
 
-use rejoin::{Rule, record::json::write};
+use rejoin::{Rule, checkers::ProviderRule};
 
-use crate::{args::ExplainArguments, failure::Failure, output};
+use crate::{
+    args::{ExplainArguments, Explained},
+    failure::Failure,
+    json::Object,
+    output,
+};
 
 /// Prints a page or the list.
 pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
-    let rules: &[Rule] = match &arguments.rule {
-        Some(rule) => std::slice::from_ref(rule),
-        None => Rule::ALL,
-    };
-    for rule in rules {
-        if arguments.json {
-            output::raw_data(&as_json(*rule))?;
-        } else if arguments.rule.is_some() {
-            output::data(rule.page().trim_end())?;
-        } else {
-            output::data(&format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary()))?;
+    match (arguments.rule, arguments.json) {
+        (Some(Explained::Demand(rule)), json) => demand(rule, json)?,
+        (Some(Explained::Finding(rule)), true) => output::raw_data(&as_json(rule))?,
+        (Some(Explained::Finding(rule)), false) => output::data(rule.page().trim_end())?,
+        (None, json) => {
+            for rule in Rule::ALL {
+                let line = || format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary());
+                if json { output::raw_data(&as_json(*rule))? } else { output::data(&line())? }
+            }
         }
     }
     Ok(0)
 }
 
-fn as_json(rule: Rule) -> String {
-    let mut out = String::from("{");
-    let fields = [
-        ("rule", rule.name()),
-        ("severity", rule.severity().name()),
-        ("summary", rule.summary()),
-        ("page", rule.page()),
-    ];
-    for (name, value) in fields {
-        write::key(&mut out, name);
-        write::string(&mut out, value);
+/// What a provider demands.
+fn demand(rule: &ProviderRule, json: bool) -> Result<(), Failure> {
+    if json {
+        let object = Object::new().text("rule", rule.name).text("summary", rule.demands);
+        return output::raw_data(&object.finish());
     }
-    out.push('}');
-    out
+    output::data(&format!("# {}\n\n{}\n", rule.name, rule.demands))?;
+    output::data(
+        "The provider refuses a request that breaks this rule. Where it is about messages, `rejoin convert`\n\
+         writes a request that keeps it. Settings such as the model are yours to choose.",
+    )
+}
+
+fn as_json(rule: Rule) -> String {
+    Object::new()
+        .text("rule", rule.name())
+        .text("severity", rule.severity().name())
+        .text("summary", rule.summary())
+        .text("page", rule.page())
+        .finish()
 }

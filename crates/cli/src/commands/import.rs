@@ -1,6 +1,9 @@
-//! `rejoin import`: other tools' sessions into the store. The files are only read.
+//! `rejoin import`: other agents' sessions into the store. The files are only read.
+//!
+//! In a folder every regular file is tried by its content. What is no session is counted by the reason; nothing stops the
+//! others.
 
-use std::{fs::File, io::BufReader};
+use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
@@ -16,7 +19,7 @@ use crate::{
     failure::{Failure, UNREADABLE},
     json::Object,
     output::{self, harmless, paint, plural},
-    places::{self, AGENTS, Candidate},
+    places::{self, AGENTS, Candidate, Candidates},
 };
 
 /// The format of rejoin's own entries.
@@ -25,7 +28,8 @@ const OWN: &str = "jsonl";
 /// Takes in everything that can be read; what cannot does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let agents = if arguments.all { AGENTS } else { &[] };
-    let (candidates, missing) = places::candidates(agents, &arguments.paths);
+    let Candidates { files: candidates, missing, passed_over } =
+        places::all_candidates(agents, &arguments.paths);
     for path in &missing {
         let failure = Failure::Unreadable {
             name: path.display().to_string(),
@@ -49,6 +53,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
         json: arguments.json,
         counts: Counts::default(),
     };
+    passed_over.into_iter().for_each(|(path, reason)| import.counts.skip(&path, reason));
     for candidate in &candidates {
         bar.suspend(|| import.file(candidate, arguments.from.as_deref()))?;
         bar.inc(1);
@@ -58,6 +63,8 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let counts = import.counts;
     if !arguments.json {
         output::talk(&counts.sentence());
+    } else if let Some(line) = counts.skipped_json() {
+        output::raw_data(&line)?;
     }
     match (counts.read, counts.unreadable + missing.len(), counts.failed) {
         (0, 1.., _) => Ok(UNREADABLE),
@@ -74,10 +81,10 @@ struct Counts {
     new: usize,
     /// Conversations that grew.
     grown: usize,
-    /// Files that cannot be read.
+    /// Files that somebody named, or of an agent, that cannot be read.
     unreadable: usize,
-    /// Files in a folder that are no sessions.
-    others: usize,
+    /// Every file that gave no conversation, by the reason: how many, and the first of them.
+    skipped: BTreeMap<&'static str, (u64, String)>,
     /// Conversations that the store did not take.
     failed: usize,
 }
@@ -91,15 +98,32 @@ impl Counts {
             self.grown,
             self.read - self.new - self.grown - self.failed
         );
-        if self.unreadable > 0 {
-            said.push_str(&format!("; {} could not be read", plural(self.unreadable as u64, "file")));
-        }
-        match self.others {
-            0 => {}
-            1 => said.push_str("; 1 other file is no session (name it to see why)"),
-            others => said.push_str(&format!("; {others} other files are no sessions (name one to see why)")),
+        if !self.skipped.is_empty() {
+            let total = self.skipped.values().map(|(count, _)| count).sum();
+            let reasons = self.skipped.iter().map(|(reason, (count, first))| {
+                let first =
+                    if *count == 1 { harmless(first) } else { format!("such as {}", harmless(first)) };
+                format!("\n  {count} {reason}: {first}")
+            });
+            said.push_str(&format!(".\n{} skipped", plural(total, "file")));
+            return format!("{said}:{}", reasons.collect::<String>());
         }
         said + "."
+    }
+
+    fn skip(&mut self, path: &Path, reason: &'static str) {
+        let (count, _) = self.skipped.entry(reason).or_insert_with(|| (0, path.display().to_string()));
+        *count += 1;
+    }
+
+    /// What was skipped, for programs; nothing if that is nothing.
+    fn skipped_json(&self) -> Option<String> {
+        let total: u64 = self.skipped.values().map(|(count, _)| count).sum();
+        let reasons = self.skipped.iter();
+        let reasons =
+            reasons.fold(Object::new(), |object, (reason, (count, _))| object.number(reason, *count));
+        let object = Object::new().number("skipped", total).raw("reasons", &reasons.finish());
+        (total > 0).then(|| object.finish())
     }
 }
 
@@ -111,16 +135,15 @@ struct Import<'s> {
 
 impl Import<'_> {
     fn file(&mut self, candidate: &Candidate, from: Option<&str>) -> Result<(), Failure> {
-        let sessions = match candidate.read(from) {
+        let sessions = match candidate.try_read(from) {
             Ok(sessions) => sessions,
-            // Some file in a folder that somebody named: it need not be a session.
-            Err(_) if candidate.agent.is_none() && !candidate.named => {
-                self.counts.others += 1;
-                return Ok(());
-            }
-            Err(failure) => {
-                self.counts.unreadable += 1;
-                failure.say();
+            Err(unread) => {
+                self.counts.skip(&candidate.path, unread.reason());
+                // Some file in a folder need not be a session. One that was named, or that an agent wrote, should be.
+                if candidate.agent.is_some() || candidate.named {
+                    self.counts.unreadable += 1;
+                    unread.failure(&candidate.path, from).say();
+                }
                 return Ok(());
             }
         };

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, env, path::PathBuf};
 
 use rejoin::{
-    ConvertError, Converted, OnBroken, Session,
+    Choice, ConvertError, Converted, OnBroken, Session,
     engine::{Clock as _, SystemClock},
     record::{
         ConversationId,
@@ -42,7 +42,7 @@ impl Installation {
         let agent = agent(to)?;
         for attempt in 0..ATTEMPTS {
             let session = renamed(session, attempt);
-            let converted = match convert::make(&session, to, model, on_broken) {
+            let converted = match convert::make(&session, to, Choice { model, max_tokens: None }, on_broken) {
                 Ok(converted) => converted,
                 Err(error) => return Ok(Err(error)),
             };

@@ -1,22 +1,20 @@
 //! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now.
 //!
-//! Nothing is made or changed by asking, and nothing that is wrong keeps the rest from being told.
+//! Asking changes nothing: the write that is tried is taken back. Nothing that is wrong keeps the rest from being told.
 
-use std::{
-    fs::OpenOptions,
-    path::{Path, PathBuf},
-};
+use std::sync::Arc;
 
 use rejoin::{
-    Dialect,
-    engine::open_store,
+    Conversation, ConversationId, Dialect,
+    engine::{SystemClock, Wanted, open_store},
     record::entry::VERSION,
     sessions::FORMATS,
-    store::{Access, Location, Size, Store, StoreError},
+    store::{Access, Location, Size, Store, StoreError, try_writing},
 };
 
 use crate::{
-    desk::Flags,
+    answering::{self, Outcome, Part},
+    desk::{Desk, Flags},
     failure::Failure,
     home::Home,
     json::{Object, list, literal},
@@ -46,6 +44,74 @@ enum State {
     },
 }
 
+/// Who would answer in a conversation, if that can be told.
+struct Answers {
+    /// The active conversation of this folder; none for a new one.
+    conversation: Option<ConversationId>,
+    outcome: Result<(Outcome, Option<String>), String>,
+}
+
+impl Answers {
+    fn told(desk: &Desk, active: Option<(ConversationId, &Wanted)>) -> Self {
+        let plain = |failure: Failure| match failure.hint() {
+            Some(hint) => format!("{failure} ({hint})"),
+            None => failure.to_string(),
+        };
+        let outlook = answering::outlook(desk, active.map(|(_, recorded)| recorded));
+        Self {
+            conversation: active.map(|(id, _)| id),
+            outcome: outlook.map(|(outcome, trouble)| (outcome, trouble.map(plain))).map_err(plain),
+        }
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let title = match self.conversation {
+            None => String::from("answers:  "),
+            Some(id) => format!("          in {id}, which is active here: "),
+        };
+        match &self.outcome {
+            Ok((outcome, trouble)) => {
+                let mut lines = vec![format!("{title}{}", outcome.in_words("using"))];
+                lines.extend(trouble.as_ref().map(|trouble| format!("          cannot answer: {trouble}")));
+                lines
+            }
+            Err(trouble) => vec![format!("{title}nobody: {trouble}")],
+        }
+    }
+
+    fn as_json(&self) -> String {
+        let part = |part: &Part| Object::new().text("value", &part.value).text("from", &part.from).finish();
+        let id = self.conversation.map(|id| id.to_string());
+        let object = Object::new().text_or_null("conversation", id.as_deref());
+        match &self.outcome {
+            Ok((outcome, trouble)) => object
+                .raw("provider", &part(&outcome.provider))
+                .raw("model", &part(&outcome.model))
+                .raw("address", &outcome.address.as_ref().map_or_else(|| String::from("null"), part))
+                .text_or_null("error", trouble.as_deref())
+                .finish(),
+            Err(trouble) => object.text("error", trouble).finish(),
+        }
+    }
+}
+
+/// Who would answer in a new conversation, and in the active one of this folder.
+fn answers(flags: &Flags) -> Vec<Answers> {
+    // Settings that cannot be read are told of elsewhere.
+    let Ok(desk) = Desk::new(flags) else { return Vec::new() };
+    let mut all = vec![Answers::told(&desk, None)];
+    let active = || {
+        let store = desk.read_store().ok()??;
+        let id = desk.active(&*store)?;
+        let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
+        Some((id, Wanted::of(&conversation)))
+    };
+    if let Some((id, recorded)) = active() {
+        all.push(Answers::told(&desk, Some((id, &recorded))));
+    }
+    all
+}
+
 /// Tells about this installation. It fails only if nobody listens.
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
@@ -59,10 +125,11 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
     let about = About { unwritable: unwritable(&location), state: state(&location), location };
     let trouble = settings.err().map(|failure| failure.to_string());
+    let answers = answers(flags);
     if json {
-        output::raw_data(&as_json(&about, &home, trouble.as_deref()))?;
+        output::raw_data(&as_json(&about, &home, trouble.as_deref(), &answers))?;
     } else {
-        for line in for_people(&about, &home, trouble.as_deref()) {
+        for line in for_people(&about, &home, trouble.as_deref(), &answers) {
             output::data(&harmless(&line))?;
         }
     }
@@ -93,29 +160,14 @@ fn look(store: &dyn Store) -> Result<State, StoreError> {
     })
 }
 
-/// Why a store cannot be written, found out without writing to it: a file is made beside it, and removed.
+/// Why a store cannot be written, found out by writing to it; what was written is taken back.
 fn unwritable(location: &Location) -> Option<String> {
-    let (folder, file) = match location {
-        Location::Sqlite(path) => (path.parent()?, Some(path.as_path())),
-        Location::Jsonl(folder) => (folder.as_path(), None),
+    let why = try_writing(location).err()?;
+    let place = match location {
+        Location::Sqlite(path) | Location::Jsonl(path) => path.display().to_string(),
         Location::Memory => return None,
     };
-    let folder = existing(folder);
-    let said = |path: &Path, why: std::io::Error| Some(format!("{}: {why}", path.display()));
-    if let Err(why) = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(&folder) {
-        return said(&folder, why);
-    }
-    let file = file.filter(|file| file.exists())?;
-    OpenOptions::new().append(true).open(file).err().and_then(|why| said(file, why))
-}
-
-/// The folder itself, or the nearest one above it that is there.
-fn existing(folder: &Path) -> PathBuf {
-    let found = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
-    match found {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
+    Some(format!("{place}: {why}"))
 }
 
 fn readers_and_writers() -> (Vec<&'static str>, Vec<&'static str>) {
@@ -128,7 +180,7 @@ fn program() -> String {
     std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn for_people(about: &About, home: &Home, trouble: Option<&str>) -> Vec<String> {
+fn for_people(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> Vec<String> {
     let (read, written) = readers_and_writers();
     let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
     let mut lines = vec![
@@ -140,6 +192,7 @@ fn for_people(about: &About, home: &Home, trouble: Option<&str>) -> Vec<String> 
     let there = if home.config.is_file() { "" } else { " (not there)" };
     lines.push(format!("settings: {}{there}", home.config.display()));
     lines.extend(trouble.map(|trouble| format!("          {trouble}")));
+    lines.extend(answers.iter().flat_map(Answers::in_words));
     lines.push(format!("store:    {}", about.location));
     lines.push(match &about.state {
         State::Missing => String::from("          not there yet; whatever is saved first makes it"),
@@ -176,7 +229,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn as_json(about: &About, home: &Home, trouble: Option<&str>) -> String {
+fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> String {
     let (read, written) = readers_and_writers();
     let names = |names: Vec<&str>| list(names.into_iter().map(literal));
     let store = Object::new()
@@ -205,6 +258,7 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>) -> String {
         .raw("reads", &names(read))
         .raw("writes", &names(written))
         .raw("settings", &settings.finish())
+        .raw("answers", &list(answers.iter().map(Answers::as_json)))
         .raw("store", &store.finish())
         .finish()
 }

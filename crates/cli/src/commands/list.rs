@@ -1,11 +1,14 @@
 //! `rejoin list`: the conversations of the store, newest first. No content is loaded.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+};
 
 use rejoin::{
-    ConversationId,
+    ConversationId, engine,
     record::{Timestamp, limits::TITLE_CHARS},
-    store::{Page, Query, Store, Summary},
+    store::{Filter, Page, Query, Store, Summary},
 };
 
 use crate::{
@@ -30,11 +33,17 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let usual = if io::stdout().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
     let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
     let active = store.as_deref().and_then(|store| desk.active(store));
-    let mut listing = Listing { text: String::new(), shown: 0, total: 0, active };
+    let filter = filter(arguments);
+    let mut listing =
+        Listing { text: String::new(), shown: 0, total: 0, active, filtered: !filter.is_open() };
     if let Some(store) = &store {
-        pages(&**store, limit, |page| {
-            listing.total = page.total;
-            for summary in &page.conversations {
+        // What a filter shows may lie anywhere in the list.
+        let looked_at = if filter.is_open() { limit } else { usize::MAX };
+        pages(&**store, looked_at, |page| {
+            let fitting: Vec<_> = page.conversations.iter().filter(|summary| filter.shows(summary)).collect();
+            listing.total = if filter.is_open() { page.total } else { listing.total + fitting.len() as u64 };
+            let left = limit.saturating_sub(usize::try_from(listing.shown).unwrap_or(usize::MAX));
+            for summary in fitting.into_iter().take(left) {
                 listing.shown += 1;
                 if arguments.json {
                     output::raw_data(&json(summary, active))?;
@@ -53,6 +62,19 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// What the flags ask for. A folder is compared as it was given and as the system knows it: both may be recorded.
+fn filter(arguments: &ListArguments) -> Filter {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    if let Some(folder) = &arguments.folder {
+        folders.extend(std::path::absolute(folder));
+        folders.extend(std::fs::canonicalize(folder));
+        if folders.is_empty() {
+            folders.push(folder.clone());
+        }
+    }
+    Filter { folders, agent: arguments.agent.clone(), state: arguments.state }
+}
+
 /// Goes through the list, a stretch at a time.
 pub fn pages(
     store: &dyn Store,
@@ -62,7 +84,7 @@ pub fn pages(
     let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
     let mut left = limit;
     loop {
-        let page = store.list(&query).map_err(|why| desk::unusable(store.location(), why))?;
+        let page = engine::list(store, &query).map_err(|why| desk::unusable(store.location(), why))?;
         each(&page)?;
         left = left.saturating_sub(page.conversations.len());
         match page.next {
@@ -79,14 +101,16 @@ struct Listing {
     shown: u64,
     total: u64,
     active: Option<ConversationId>,
+    filtered: bool,
 }
 
 impl Listing {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
-        let title = short(&harmless(summary.title.as_deref().unwrap_or("(untitled)")));
-        let state = paint(&format!("[{}]", summary.state), output::NOTE);
+        let untitled = if summary.damaged { "(title unreadable)" } else { "(untitled)" };
+        let title = short(&harmless(summary.title.as_deref().unwrap_or(untitled)));
+        let state = paint(&format!("[{}]", summary.shown_state()), output::NOTE);
         let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
         self.text.push_str(&format!(
@@ -96,9 +120,15 @@ impl Listing {
             updated(summary),
             plural(summary.messages, "message"),
         ));
+        if let Some(from) = &summary.forked_from {
+            self.text.push_str(&format!("    Fork of: {}\n", harmless(from)));
+        }
     }
 
     fn finish(self) -> String {
+        if self.total == 0 && self.filtered {
+            return String::from("No saved conversation fits. List all: rejoin list\n");
+        }
         if self.total == 0 {
             return String::from("No saved conversations.\nCreate one: rejoin new\n");
         }
@@ -129,11 +159,12 @@ fn json(summary: &Summary, active: Option<ConversationId>) -> String {
     Object::new()
         .text("id", &summary.id.to_string())
         .text_or_null("title", summary.title.as_deref())
-        .text("state", summary.state.name())
+        .text("state", summary.shown_state().name())
         .text_or_null("provider", summary.provider.as_deref())
         .text_or_null("model", summary.model.as_deref())
         .text_or_null("directory", summary.directory.as_deref())
         .text_or_null("format", summary.format.as_deref())
+        .text_or_null("forked_from", summary.forked_from.as_deref())
         .number("messages", summary.messages)
         .text("created_at", &summary.created.to_string())
         .text("updated_at", &summary.updated.to_string())

@@ -8,6 +8,7 @@ mod convert;
 mod copy;
 mod demo;
 mod doctor;
+mod exchange;
 mod explain;
 mod history;
 mod import;
@@ -15,14 +16,13 @@ mod install;
 mod installation;
 mod list;
 mod new;
-mod providers;
+pub mod providers;
 pub mod report;
 mod resume;
 mod summary;
 mod talking;
 mod verify;
 
-use clap::CommandFactory as _;
 pub use history::numbers;
 pub use talking::block_on;
 
@@ -55,9 +55,7 @@ pub fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Demo(arguments) => demo::run(&arguments, &flags),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "rejoin", &mut script);
-            crate::output::raw_data(String::from_utf8_lossy(&script).trim_end())?;
+            crate::output::raw_data(crate::completing::script(shell).trim_end())?;
             Ok(0)
         }
     }

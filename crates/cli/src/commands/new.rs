@@ -13,11 +13,12 @@ use crate::{
 /// Starts a conversation and prints its id.
 pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let set = |name: &str| desk.settings.value(name).map(str::to_owned);
+    let given = |flag: &Option<String>| flag.clone().filter(|text| !text.trim().is_empty());
+    // Settings and environment are not recorded: they count when something is said, as they are then.
     let new = New {
-        title: arguments.title.clone().filter(|title| !title.trim().is_empty()),
-        provider: arguments.provider.clone().or_else(|| set("provider")),
-        model: arguments.model.clone().or_else(|| set("model")),
+        title: given(&arguments.title),
+        provider: given(&arguments.provider),
+        model: given(&arguments.model),
         directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
     };
     let store = desk.write_store()?;

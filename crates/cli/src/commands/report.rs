@@ -2,28 +2,34 @@
 
 use std::collections::HashMap;
 
-use rejoin::{Dialect, Finding, Input, Rule, Session, Severity, record::json::write};
+use rejoin::{
+    Dialect, Finding, Input, Position, Rule, Session, Severity, Verdict, check::Refusal, record::json::write,
+};
 
-use crate::output::{self, harmless, paint};
+use crate::{
+    json::Object,
+    output::{self, harmless, paint},
+};
 
 /// Gives findings of a session their lines in the input.
-pub fn with_lines(input: &Input, session: &Session, findings: Vec<Finding>) -> Vec<Finding> {
+pub fn with_lines(input: &Input, session: &Session, mut findings: Vec<Finding>) -> Vec<Finding> {
+    fill_lines(input, session, findings.iter_mut().map(|finding| &mut finding.at));
+    findings
+}
+
+/// Gives places of a session their lines in the input.
+pub fn fill_lines<'p>(input: &Input, session: &Session, places: impl Iterator<Item = &'p mut Position>) {
     // Most readers know the lines; a large session is not gone through for nothing.
-    if findings.iter().all(|finding| finding.at.line.is_some() || finding.at.message.is_none()) {
-        return findings;
+    let mut missing = places.filter(|at| at.line.is_none() && at.message.is_some()).peekable();
+    if missing.peek().is_none() {
+        return;
     }
     let places = session.source_places();
     let mut lines = Lines { input, known: vec![(0, 1)], cache: HashMap::new() };
-    findings
-        .into_iter()
-        .map(|mut finding| {
-            if finding.at.line.is_none() {
-                let place = finding.at.message.and_then(|message| places.get(&message));
-                finding.at.line = place.map(|place| place.line.unwrap_or_else(|| lines.of(place.offset)));
-            }
-            finding
-        })
-        .collect()
+    for at in missing {
+        let place = at.message.and_then(|message| places.get(&message));
+        at.line = place.map(|place| place.line.unwrap_or_else(|| lines.of(place.offset)));
+    }
 }
 
 /// Line numbers by offset, counting each stretch of the input once.
@@ -56,19 +62,58 @@ pub fn json(finding: &Finding) -> String {
     write::key(&mut out, "severity");
     write::string(&mut out, finding.severity.name());
     write::key(&mut out, "at");
-    out.push('{');
-    let at = [("message", finding.at.message), ("block", finding.at.block), ("line", finding.at.line)];
-    for (name, place) in at {
-        write::key(&mut out, name);
-        out.push_str(&place.map_or_else(|| String::from("null"), |place| place.to_string()));
-    }
-    out.push('}');
+    out.push_str(&place_json(finding.at));
     write::key(&mut out, "message");
     write::string(&mut out, &finding.to_string());
     write::key(&mut out, "action");
     write::string(&mut out, finding.action.name());
     out.push('}');
     out
+}
+
+/// A place as JSON.
+fn place_json(at: Position) -> String {
+    let mut out = String::from("{");
+    for (name, place) in [("message", at.message), ("block", at.block), ("line", at.line)] {
+        write::key(&mut out, name);
+        out.push_str(&place.map_or_else(|| String::from("null"), |place| place.to_string()));
+    }
+    out.push('}');
+    out
+}
+
+/// What a provider would say to a part of a request, as JSON in the shape of a finding.
+pub fn refusal_json(refusal: &Refusal, severity: Severity) -> String {
+    let violation = &refusal.violation;
+    Object::new()
+        .text("rule", violation.rule)
+        .text("severity", severity.name())
+        .raw("at", &place_json(refusal.at))
+        .text("path", &violation.path)
+        .text("message", &violation.message)
+        .text("action", rejoin::Action::Kept.name())
+        .finish()
+}
+
+/// What a provider would say to a part of a request, in one line.
+pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
+    let violation = &refusal.violation;
+    let place = match refusal.at.message {
+        Some(_) => place_of(refusal.at),
+        None => format!("at `{}`", harmless(&violation.path)),
+    };
+    let rule = paint(&format!("[{}]", violation.rule), output::DIM);
+    format!("{} {place}: {} {rule}", severity_word(severity), harmless(&violation.message))
+}
+
+/// The flags of `convert` that would give a request what only its caller can choose.
+pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
+    let flags = verdict.violations.iter().filter_map(|violation| match violation.path.as_str() {
+        "model" => Some("`--model MODEL`"),
+        "max_tokens" => Some("`--max-tokens N`"),
+        _ => None,
+    });
+    flags.collect()
 }
 
 /// A list of findings as JSON.
@@ -79,16 +124,22 @@ pub fn json_list(findings: &[Finding]) -> String {
 
 /// Where a finding is, for a person.
 pub fn place(finding: &Finding) -> String {
-    let mut place = match (finding.at.message, finding.at.block) {
+    match (finding.at.message, finding.at.line) {
+        (None, None) if is_of_storage(finding.rule) => String::from("in the store"),
+        _ => place_of(finding.at),
+    }
+}
+
+fn place_of(at: Position) -> String {
+    let mut place = match (at.message, at.block) {
         (Some(message), Some(block)) => format!("at message {message}, block {block}"),
         (Some(message), None) => format!("at message {message}"),
-        (None, _) => match finding.at.line {
+        (None, _) => match at.line {
             Some(line) => return format!("at line {line}"),
-            None if is_of_storage(finding.rule) => String::from("in the store"),
             None => String::from("in the request"),
         },
     };
-    if let Some(line) = finding.at.line {
+    if let Some(line) = at.line {
         place.push_str(&format!(" (line {line})"));
     }
     place
@@ -99,20 +150,21 @@ pub fn is_of_storage(rule: Rule) -> bool {
     matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::TornTail)
 }
 
-/// The word for how bad something is, and its style.
-pub fn word(severity: Severity) -> (&'static str, anstyle::Style) {
-    match severity {
-        Severity::Error => ("error", output::ERROR),
-        Severity::Warning => ("warning", output::WARNING),
-        Severity::Note => ("note", output::NOTE),
-    }
-}
-
 /// A finding in one line.
 pub fn line(finding: &Finding) -> String {
-    let (word, style) = word(finding.severity);
     let rule = paint(&format!("[{}]", finding.rule), output::DIM);
-    format!("{} {}: {} {rule}", paint(word, style), place(finding), harmless(&finding.to_string()))
+    let words = harmless(&finding.to_string());
+    format!("{} {}: {words} {rule}", severity_word(finding.severity), place(finding))
+}
+
+/// The word for how bad something is.
+pub fn severity_word(severity: Severity) -> String {
+    let style = match severity {
+        Severity::Error => output::ERROR,
+        Severity::Warning => output::WARNING,
+        Severity::Note => output::NOTE,
+    };
+    paint(severity.name(), style)
 }
 
 /// What the provider would answer to it, in its own words.

@@ -6,6 +6,7 @@ use rejoin::{
 };
 
 use super::{
+    exchange::{self, OpenCall},
     report,
     talking::{self, Said, Talking},
 };
@@ -13,22 +14,23 @@ use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
-    output,
+    json::{self, Object},
+    meaning, output,
 };
 
 /// Makes a conversation the active one, says what state it is in, and goes on.
 pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
-    let said = match arguments.message.as_deref() {
+    let (named, message) = arguments.given();
+    let said = match message {
         Some(message) => Some(talking::said(Some(message))?),
         None => None,
     };
-    let given = arguments.id.as_deref().unwrap_or("@");
+    let given = named.unwrap_or("@");
     let found = (|| {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
-        let id = match arguments.id.as_deref() {
+        let id = match named {
             Some(given) => desk.resolve(&*store, given)?,
             None => match desk.active(&*store) {
                 Some(id) => id,
@@ -41,10 +43,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(id)
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
-    let store = talking::open_store(&desk).ok_or_else(|| unknown(given))?;
+    let store = talking::open_store(&desk)?;
     let rerun = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun);
     let prompts = talking::has_terminal() && !arguments.talk.json;
-    let opened = if said.is_some() || rerun || prompts {
+    let opened = if prompts && said.is_none() && !rerun {
+        Talking::open_to_prompt(&desk, &store, id, &arguments.talk, "rejoin resume")
+    } else if said.is_some() || rerun {
         Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume")
     } else {
         Talking::look(&desk, &store, id, &arguments.talk, "rejoin resume")
@@ -66,6 +70,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     let reruns = rerun && state.unanswered > 0;
+    let calls = talking.open_calls();
     if said.is_none() {
         if arguments.talk.json {
             let object = Object::new()
@@ -75,6 +80,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
                 .number("unanswered_calls", state.unanswered as u64)
                 .number("messages", state.messages as u64)
                 .number("damaged", state.damaged as u64)
+                .raw("calls", &json::list(calls.iter().map(call_json)))
                 .text("provider", talking.provider_name())
                 .text("model", talking.model_name());
             output::raw_data(&object.finish())?;
@@ -87,16 +93,20 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     } else {
         output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
     }
-    let (provider, model) =
-        (output::harmless(talking.provider_name()), output::harmless(talking.model_name()));
-    output::talk(&format!("  Provider: {provider}, model: {model}"));
+    output::talk(&format!("  {}", talking.provider_line()));
     output::talk(&format!("  {}", state.in_words()));
+    if said.is_none() && !reruns && !arguments.talk.json {
+        show_last_exchange(&talking);
+        if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
+            say_what_can_be_done(&calls, &id.to_string(), talking.elsewhere());
+        }
+    }
     match said {
         Some(Said::Text(text)) => talking.say_once(text),
         Some(Said::Prompt) | None if reruns => talking.go_on_once(),
         _ if prompts => {
-            if state.unanswered > 0 && arguments.on_broken.is_none() {
-                while let Err(failure) = talking.set_on_broken(talking::ask_what_to_do(state.unanswered)?) {
+            if !calls.is_empty() && arguments.on_broken.is_none() {
+                while let Err(failure) = talking.set_on_broken(talking::ask_what_to_do(&calls)?) {
                     failure.say();
                 }
             }
@@ -106,8 +116,53 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
+/// Shows the last exchange, so that a person knows where they were.
+fn show_last_exchange(talking: &Talking) {
+    let said = talking.last_exchange();
+    if !said.is_empty() {
+        output::talk("  Last exchange:");
+    }
+    for (who, text) in said {
+        for (number, line) in exchange::excerpt(&text).iter().enumerate() {
+            let who = if number == 0 { format!("{who}:") } else { String::new() };
+            output::talk(output::paint(&format!("    {who:<7}{line}"), output::DIM).trim_end());
+        }
+    }
+}
+
+/// Names the calls without a result, and the commands that decide about them where nobody can be asked.
+fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
+    output::talk("  Calls without a result:");
+    for line in exchange::listed(calls) {
+        output::talk(&format!("    {line}"));
+    }
+    output::talk("  With your next message the model is told that they were interrupted. Instead you can");
+    let folder_is_there = elsewhere.is_none_or(|folder| std::path::Path::new(folder).is_dir());
+    // Only what works here is offered: a call runs where it was made, with a tool that rejoin has.
+    if calls.iter().all(|call| call.can_run) && folder_is_there {
+        let there =
+            elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", meaning::quoted(folder)));
+        let there = output::harmless(&there);
+        output::talk(&format!("    run them again: {there}rejoin resume {id} --on-broken rerun"));
+    }
+    output::talk(&format!("    leave them out: rejoin resume {id} --on-broken drop \"your message\""));
+}
+
+fn call_json(call: &OpenCall) -> String {
+    Object::new().text("name", &call.name).text("arguments", &call.arguments).finish()
+}
+
 fn unknown(given: &str) -> Failure {
     Failure::Engine(Box::new(EngineError::Unknown(given.to_owned())))
+}
+
+/// What else several words may be: a message.
+fn or_as_message(given: &str) -> String {
+    if given.trim().contains(char::is_whitespace) {
+        format!("\n  To say it in the active conversation: rejoin chat {}", meaning::quoted(given))
+    } else {
+        String::new()
+    }
 }
 
 /// The words that belong to this command.
@@ -120,7 +175,7 @@ fn in_words(given: &str, failure: Failure) -> Failure {
         Failure::Engine(error) => match *error {
             EngineError::Unknown(ref id) => Failure::NotResumed {
                 what: format!("Conversation '{id}' not found"),
-                then: String::from("List available: rejoin list"),
+                then: format!("List available: rejoin list{}", or_as_message(id)),
             },
             EngineError::Corrupted { id, .. } => damaged(id.to_string(), error.to_string()),
             EngineError::Empty(id) => damaged(id.to_string(), error.to_string()),
@@ -156,7 +211,7 @@ impl Standing {
             State::Ready | State::Waiting if self.damaged > 0 => {
                 format!("State: {}, {messages}; {rest}", self.state)
             }
-            State::New => String::from("State: new, nothing was said yet"),
+            State::New | State::Damaged => String::from("State: new, nothing was said yet"),
             State::Ready => format!("State: ready, {messages}"),
             State::Waiting => format!("State: waiting for an answer, {messages}"),
             State::Approval => format!("State: a call waits for approval, {messages}"),
@@ -172,6 +227,6 @@ impl Standing {
 
 /// The state of a conversation in its store.
 pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> rejoin::store::State {
-    let summary = store.and_then(|store| store.summary(id).ok());
+    let summary = store.and_then(|store| rejoin::engine::summary(store, id).ok());
     summary.map(|summary| summary.state).unwrap_or_default()
 }

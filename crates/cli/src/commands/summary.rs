@@ -27,9 +27,9 @@ pub fn lines(findings: &[Finding], verbose: bool, deed: impl Fn(&Finding) -> &'s
         *counts.entry((std::cmp::Reverse(finding.severity), finding.rule)).or_default() += 1;
     }
     for ((severity, rule), count) in counts {
-        let (word, style) = report::word(severity.0);
         let name = paint(&format!("[{rule}]"), output::DIM);
-        lines.push(format!("{}: {count} × {} {name}", paint(word, style), rule.summary()));
+        let word = report::severity_word(severity.0);
+        lines.push(format!("{word}: {count} × {} {name}", rule.summary()));
     }
     let all = findings.len();
     lines.push(format!("hint: -v shows all {all} findings, --report FILE writes them to a file"));

@@ -35,12 +35,17 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     Ok(found)
 }
 
-/// Sets one of them in the file, which is made if it is not there.
-pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
-    let kept = key.check(value).map_err(|why| Failure::Usage {
+/// A value as it is kept in the file, or why it cannot be set.
+pub fn checked(key: &Key, value: &str) -> Result<String, Failure> {
+    key.check(value).map_err(|why| Failure::Usage {
         what: format!("`{}` cannot be set: {why}", key.name),
         hint: Some(format!("{}: {}", key.name, key.about)),
-    })?;
+    })
+}
+
+/// Sets one of them in the file, which is made if it is not there.
+pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
+    let kept = checked(key, value)?;
     let text = text(path)?.unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(0, |span| span.start);
@@ -48,7 +53,9 @@ pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
     })?;
     let mut new = match key.takes {
         Takes::Flag => Value::from(kept == "true"),
-        Takes::Number => kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from),
+        Takes::Number | Takes::Count => {
+            kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from)
+        }
         // As it was written: 0.8 stays 0.8.
         Takes::Share => kept.parse().unwrap_or_else(|_| Value::from(kept.as_str())),
         _ => Value::from(kept.as_str()),

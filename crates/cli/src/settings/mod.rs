@@ -7,8 +7,11 @@ mod file;
 
 use std::path::Path;
 
-pub use file::{set, unset};
-use rejoin::store::Location;
+pub use file::{checked, set, unset};
+use rejoin::{
+    engine::provider::{decide::canonical, http::public, registry::is_address},
+    store::Location,
+};
 
 use crate::failure::Failure;
 
@@ -29,9 +32,17 @@ pub struct Key {
 enum Takes {
     Text,
     Flag,
+    /// A whole number from 0.
     Number,
+    /// A whole number from 1.
+    Count,
+    /// A number above 0 and up to 1.
     Share,
     Store,
+    /// The name of a provider. Whether it is known depends on the address: see `commands/config.rs`.
+    Provider,
+    /// An address that begins with `http://` or `https://`.
+    Address,
     OneOf(&'static [&'static str]),
 }
 
@@ -42,15 +53,15 @@ const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, abou
 /// Every setting.
 pub const KEYS: &[Key] = &[
     key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
-    key("provider", Takes::Text, None, "the provider of new conversations"),
-    key("model", Takes::Text, None, "the model of new conversations"),
-    key("api", Takes::OneOf(&["chat", "responses"]), None, "which API of the provider is used"),
-    key("base_url", Takes::Text, None, "where the provider is"),
+    key("provider", Takes::Provider, None, "provider of new conversations"),
+    key("model", Takes::Text, None, "model of new conversations"),
+    key("api", Takes::OneOf(&["chat", "responses"]), None, "API of the provider"),
+    key("base_url", Takes::Address, None, "base address of the provider"),
     key(
         "auth",
         Takes::OneOf(&["any", "key", "chatgpt", "claude"]),
         Some("any"),
-        "how to prove who you are: an API key, Codex's login, Claude Code's login, or any of them",
+        "how to authenticate: API key, Codex's login, Claude Code's login, or any of them",
     ),
     key(
         "keyring",
@@ -58,18 +69,23 @@ pub const KEYS: &[Key] = &[
         Some("false"),
         "keep keys in the system's keyring, not in a file (if rejoin was built with it)",
     ),
-    key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "how hard the model is to think"),
+    key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
     key("system", Takes::Text, None, "instructions to the model"),
-    key("limits.requests", Takes::Number, Some("50"), "requests that a turn may take"),
-    key("limits.seconds", Takes::Number, None, "seconds that a turn may take"),
-    key("limits.tokens", Takes::Number, None, "tokens that a turn may take"),
-    key("limits.retries", Takes::Number, Some("4"), "how often a request is tried again"),
-    key("limits.answer_tokens", Takes::Number, None, "tokens that one answer may take"),
-    key("limits.silence_seconds", Takes::Number, Some("300"), "seconds that a provider may send nothing"),
-    key("limits.tool_seconds", Takes::Number, Some("120"), "seconds that a tool may take"),
+    key("limits.requests", Takes::Count, Some("50"), "most requests in a turn"),
+    key("limits.seconds", Takes::Count, None, "most seconds for a turn"),
+    key("limits.tokens", Takes::Count, None, "most tokens for a turn"),
+    key("limits.retries", Takes::Number, Some("4"), "how often a failed request is repeated"),
+    key("limits.answer_tokens", Takes::Count, None, "most tokens in an answer"),
+    key(
+        "limits.silence_seconds",
+        Takes::Count,
+        Some("300"),
+        "seconds without a byte after which a request fails",
+    ),
+    key("limits.tool_seconds", Takes::Count, Some("120"), "most seconds for a tool"),
     key(
         "limits.tool_output",
-        Takes::Number,
+        Takes::Count,
         Some("163840"),
         "bytes of a tool's output that a model sees; the record keeps all",
     ),
@@ -77,17 +93,17 @@ pub const KEYS: &[Key] = &[
         "on_broken",
         Takes::OneOf(&["keep", "drop", "refuse"]),
         Some("keep"),
-        "what becomes of broken states",
+        "treatment of broken histories",
     ),
     key("persist_special_commands", Takes::Flag, Some("true"), "keep /commands in the history"),
-    key("max_tokens", Takes::Number, None, "tokens that a conversation may take up"),
+    key("max_tokens", Takes::Count, None, "most tokens of a conversation before pruning"),
     key("min_retain_turns", Takes::Number, None, "turns that pruning never touches"),
-    key("prune_threshold", Takes::Share, Some("0.8"), "share of max_tokens from which on pruning begins"),
+    key("prune_threshold", Takes::Share, Some("0.8"), "share of max_tokens at which pruning begins"),
     key(
         "compact_threshold",
         Takes::Share,
         Some("0.8"),
-        "share of the model's window from which on it compacts",
+        "share of the model's window at which compaction begins",
     ),
     key(
         "audit.full_arguments",
@@ -95,12 +111,12 @@ pub const KEYS: &[Key] = &[
         Some("false"),
         "`history calls` shows arguments, not just hashes",
     ),
-    key("addresses.chatgpt", Takes::Text, None, "where a ChatGPT login is answered"),
-    key("addresses.claude", Takes::Text, None, "where a Claude login is answered"),
-    key("addresses.github", Takes::Text, None, "where a person logs in to GitHub"),
-    key("addresses.github_api", Takes::Text, None, "GitHub's API, for Copilot"),
+    key("addresses.chatgpt", Takes::Address, None, "address that answers with a ChatGPT login"),
+    key("addresses.claude", Takes::Address, None, "address that answers with a Claude login"),
+    key("addresses.github", Takes::Address, None, "address of GitHub's login"),
+    key("addresses.github_api", Takes::Address, None, "address of GitHub's API, for Copilot"),
     key("color", Takes::OneOf(&["auto", "always", "never"]), Some("auto"), "when to use colours"),
-    key("pager", Takes::Text, None, "the pager for long output; `none` for none"),
+    key("pager", Takes::Text, None, "pager for long output; `none` turns it off"),
 ];
 
 impl Key {
@@ -121,7 +137,7 @@ impl Key {
         format!("REJOIN_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// A value as it is kept, or what is wrong with it.
+    /// A value as it is kept, or what is wrong with it. The error says what is allowed.
     fn check(&self, value: &str) -> Result<String, String> {
         let said = |what: &str| Err(format!("`{value}` is not {what}"));
         let plain = value.trim();
@@ -133,10 +149,22 @@ impl Key {
                 "false" | "0" | "no" | "off" => Ok(String::from("false")),
                 _ => said("`true` or `false`"),
             },
-            Takes::Number => match plain.parse::<u64>() {
-                Ok(number) => Ok(number.to_string()),
-                Err(_) => said("a whole number"),
+            // The file holds numbers up to this size.
+            Takes::Number => match plain.parse::<i64>() {
+                Ok(number @ 0..) => Ok(number.to_string()),
+                _ => said("a whole number from 0"),
             },
+            Takes::Count => match plain.parse::<i64>() {
+                Ok(number @ 1..) => Ok(number.to_string()),
+                _ => said("a whole number from 1"),
+            },
+            Takes::Provider if plain.is_empty() => Err(String::from("it is empty")),
+            Takes::Provider => Ok(canonical(plain)),
+            Takes::Address if is_address(plain) => Ok(plain.to_owned()),
+            // It may hold a password.
+            Takes::Address => {
+                Err(format!("`{}` is not an address that begins with http:// or https://", public(plain)))
+            }
             Takes::Share => match plain.parse::<f64>() {
                 Ok(share) if share > 0.0 && share <= 1.0 => Ok(plain.to_owned()),
                 _ => said("a number above 0 and up to 1"),
@@ -153,12 +181,19 @@ impl Key {
 
 /// The setting whose name is nearest, if one is near.
 fn near(name: &str) -> Option<&'static str> {
-    let distance = |key: &Key| {
-        // A name may be given without its table.
-        let last = key.name.rsplit('.').next().unwrap_or(key.name);
-        edits(name, key.name).min(edits(name, last) + usize::from(last != key.name))
+    nearest(name, KEYS.iter().map(|key| key.name))
+}
+
+/// The known name that a mistyped one is nearest to. It may lack a table, or be a part of the known name.
+pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    // A long name may have more wrong letters than a short one.
+    let most = ((name.chars().count() + 1) / 3).clamp(1, 3);
+    let distance = |known: &str| {
+        let last = known.rsplit('.').next().unwrap_or(known);
+        let part = name.len() >= 3 && last.split('_').any(|word| word == name);
+        if part { 1 } else { edits(name, known).min(edits(name, last) + usize::from(last != known)) }
     };
-    KEYS.iter().map(|key| (distance(key), key.name)).min().filter(|(far, _)| *far <= 3).map(|(_, name)| name)
+    known.map(|known| (distance(known), known)).min().filter(|(far, _)| *far <= most).map(|(_, name)| name)
 }
 
 /// How many letters have to change to make one word of another.
@@ -202,6 +237,7 @@ impl Origin {
 /// The settings that hold.
 #[derive(Debug, Default)]
 pub struct Settings {
+    /// Every value from every source; of one setting, the source that wins comes first.
     values: Vec<(&'static str, String, Origin)>,
 }
 
@@ -227,9 +263,11 @@ impl Settings {
                     hint: Some(format!("change it, or take it away: `unset {variable}`")),
                 })?;
                 values.push((key.name, value, Origin::Environment));
-            } else if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
+            }
+            if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
                 values.push((key.name, value.clone(), Origin::File));
-            } else if let Some(usual) = key.usual {
+            }
+            if let Some(usual) = key.usual {
                 values.push((key.name, usual.to_owned(), Origin::Usual));
             }
         }
@@ -247,6 +285,12 @@ impl Settings {
         self.get(name).map(|(value, _)| value)
     }
 
+    /// The value that one source gives a setting, even if another one wins.
+    pub fn value_from(&self, name: &str, origin: Origin) -> Option<&str> {
+        let found = self.values.iter().find(|(key, _, from)| *key == name && *from == origin);
+        found.map(|(_, value, _)| value.as_str())
+    }
+
     /// Whether a setting is on.
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
@@ -262,6 +306,9 @@ mod tests {
         assert_eq!(near("modle"), Some("model"));
         assert_eq!(near("full_arguments"), Some("audit.full_arguments"));
         assert_eq!(near("max_token"), Some("max_tokens"));
+        assert_eq!(near("url"), Some("base_url"));
+        assert_eq!(near("colour"), Some("color"));
+        assert_eq!(near("abc"), None, "every short word is near to some other");
         assert_eq!(near("completely different"), None);
         assert_eq!(near(&"x".repeat(1_000_000)), None);
     }
@@ -283,6 +330,10 @@ mod tests {
             ("audit.full_arguments", "maybe"),
             ("max_tokens", "-1"),
             ("max_tokens", "many"),
+            ("max_tokens", "0"),
+            ("limits.retries", "99999999999999999999"),
+            ("base_url", "localhost:8080"),
+            ("base_url", "http://"),
             ("prune_threshold", "1.5"),
             ("prune_threshold", "NaN"),
             ("prune_threshold", "0"),

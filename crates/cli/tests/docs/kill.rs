@@ -32,14 +32,14 @@ const MOMENTS: [Moment; 12] = [
     moment(0, 0, 0, [0, 0]),
     moment(1, 1, 0, [0, 0]),
     moment(1, 1, 0, [0, 0]),
-    moment(2, 2, 2, [0, 2]),
-    moment(3, 2, 2, [1, 1]),
-    moment(3, 2, 2, [2, 0]),
-    moment(3, 3, 1, [1, 0]),
-    moment(4, 4, 0, [0, 0]),
+    moment(3, 2, 2, [0, 2]),
+    moment(4, 2, 2, [1, 1]),
+    moment(4, 2, 2, [2, 0]),
+    moment(4, 3, 1, [1, 0]),
+    moment(5, 4, 0, [0, 0]),
     moment(1, 4, 0, [0, 0]),
-    moment(5, 5, 0, [0, 0]),
-    moment(5, 5, 0, [0, 0]),
+    moment(6, 5, 0, [0, 0]),
+    moment(6, 5, 0, [0, 0]),
 ];
 
 /// What an entry is, in the words of the guide.
@@ -113,5 +113,7 @@ fn every_moment_is_as_the_guide_says() {
         assert!(kept.starts_with(&lines[..=at].concat()), "{context}: what was there stays");
     }
     let named: Vec<usize> = MOMENTS.iter().map(|moment| moment.row).collect();
-    assert!((0..rows.len()).all(|row| named.contains(&row)), "each row of the guide is a moment");
+    // A draft is no entry of the turn; `tests/kill.rs` kills real processes while they write one.
+    let is_moment = |row: usize| named.contains(&row) || rows[row][1].contains("draft");
+    assert!((0..rows.len()).all(is_moment), "each row of the guide is a moment");
 }

@@ -106,7 +106,7 @@ pub fn job(job: &str) {
     let began = Instant::now();
     let store = open_store(&Location::Sqlite(path.into()), Access::Write).unwrap();
     let store: Arc<dyn Store> = Arc::from(store);
-    let conversation = Conversation::open(store, Arc::new(SystemClock), id, "bench").unwrap();
+    let conversation = Conversation::open_with_clock(store, Arc::new(SystemClock), id, "bench").unwrap();
     let open = began.elapsed();
     let mut talk = Talk::with(conversation, Dialect::Anthropic);
     let began = talk.turn(0);

@@ -84,7 +84,7 @@ pub fn in_sqlite(path: &std::path::Path, messages: usize) -> Talk {
     let location = Location::Sqlite(path.to_owned());
     let store: Arc<dyn Store> = Arc::from(open_store(&location, Access::Write).unwrap());
     let id = fill(&*store, messages);
-    let conversation = Conversation::open(store, Arc::new(SystemClock), id, "bench").unwrap();
+    let conversation = Conversation::open_with_clock(store, Arc::new(SystemClock), id, "bench").unwrap();
     let mut talk = Talk::with(conversation, Dialect::Anthropic);
     // The first turn reads everything.
     talk.turn(text(0, 1).len());

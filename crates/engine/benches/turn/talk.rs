@@ -157,7 +157,8 @@ impl Talk {
 
     /// A new conversation of so many messages.
     pub fn of(store: Arc<dyn Store>, dialect: Dialect, messages: usize) -> Self {
-        let conversation = Conversation::create(store, Arc::new(SystemClock), &New::default(), "bench");
+        let conversation =
+            Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "bench");
         let mut talk = Self::with(conversation, dialect);
         for number in 0..messages / TURN {
             talk.turn(number);

@@ -25,7 +25,7 @@ use crate::{
     error::EngineError,
     provider::{Provider, ProviderError},
     reading::{Mode, Recorded, read},
-    resolve::resolve,
+    resolve::resolve_id,
     rollout::{RolloutError, RolloutRecorder},
     tools::Tools,
     turn::{Settings, Worker},
@@ -201,7 +201,7 @@ impl ConversationManager {
         let answering = agent::of(&*provider);
         let new = New { provider: answering.provider, model: answering.model, ..new };
         let conversation =
-            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+            Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
         let name = conversation.id().to_string();
         Ok(self.run(conversation, provider, name))
     }
@@ -227,7 +227,7 @@ impl ConversationManager {
         mode: Mode,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
         let failed = ManagerError::of(id);
-        let id = resolve(&*self.store, id, None).map_err(&failed)?;
+        let id = resolve_id(&*self.store, id, None).map_err(&failed)?;
         if let Some(running) = self.all_running().get(&id).and_then(Weak::upgrade) {
             return Ok(running);
         }
@@ -244,8 +244,9 @@ impl ConversationManager {
         wanted: Option<Wanted>,
         name: String,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
-        let conversation = Conversation::open(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
-            .map_err(ManagerError::of(&name))?;
+        let conversation =
+            Conversation::open_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
+                .map_err(ManagerError::of(&name))?;
         let wanted = wanted.unwrap_or_else(|| Wanted::of(&conversation));
         let provider = (self.connect)(&wanted)?;
         Ok(self.run(conversation, provider, name))
@@ -275,7 +276,7 @@ impl ConversationManager {
         let provider = (self.connect)(&Wanted::default())?;
         let new = agent::of(&*provider);
         let conversation =
-            Conversation::create(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
+            Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
         Ok(self.run(conversation, provider, id.to_owned()))
     }
 
@@ -284,7 +285,8 @@ impl ConversationManager {
     /// # Errors
     /// If the store cannot be read.
     pub fn list_conversations(&self) -> Result<Vec<Summary>, ManagerError> {
-        let page = self.store.list(&Query::default()).map_err(|error| ManagerError::Engine(error.into()))?;
+        let page = crate::list(&*self.store, &Query::default())
+            .map_err(|error| ManagerError::Engine(error.into()))?;
         Ok(page.conversations)
     }
 
@@ -294,7 +296,7 @@ impl ConversationManager {
     /// If it is not there, or cannot be read at all.
     pub fn read_events(&self, id: &str) -> Result<Recorded, ManagerError> {
         let failed = ManagerError::of(id);
-        let id = resolve(&*self.store, id, None).map_err(&failed)?;
+        let id = resolve_id(&*self.store, id, None).map_err(&failed)?;
         read(&*self.store, id, Mode::Recover).map_err(&failed)
     }
 

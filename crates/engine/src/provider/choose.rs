@@ -1,16 +1,19 @@
 //! Which provider, when nobody said which: a key that is there, a model on this machine, or nobody at all.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::{
-    connect::{Choice, wire},
+    Provider, ProviderError,
+    connect::{Choice, connect, wire},
+    decide::{Preference, Sources, decide},
     http::HttpOptions,
+    offline::{self, Offline},
     registry,
 };
 use crate::{
     auth::{KeySource, Origin},
     clock::{Clock as _, SystemClock},
-    provider::Provider as _,
+    wanted::Wanted,
 };
 
 /// The provider that needs nothing and nobody.
@@ -96,6 +99,30 @@ pub async fn choose(
             Chosen { choice, reason: Reason::Local { url, model } }
         }
         None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
+    }
+}
+
+/// Finds who answers in any conversation of a program, from the program's own sources and what the conversation recorded: the
+/// function that [`ConversationManager::new`](crate::ConversationManager::new) takes. Where no source names a provider, the first
+/// one with a key answers.
+pub fn connector<K: KeySource + Send + Sync>(
+    sources: Sources,
+    keys: K,
+    options: HttpOptions,
+) -> impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
+    move |recorded| {
+        let sources = Sources { conversation: Preference::from(recorded), ..sources.clone() };
+        let mut choice = decide(&sources)?.choice();
+        if choice.provider.is_empty() {
+            let (provider, _) = keyed(&keys).ok_or_else(|| {
+                ProviderError::Other(String::from("no provider is named, and there is no key for any"))
+            })?;
+            choice.provider = provider.to_owned();
+        }
+        if choice.provider == OFFLINE {
+            return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
+        }
+        connect(&choice, &keys, &options)
     }
 }
 

@@ -222,17 +222,24 @@ fn api_of(
     })
 }
 
+/// Whether a text can be a base address: it begins with `http://` or `https://`, names a host and holds no whitespace.
+#[must_use]
+pub fn is_address(url: &str) -> bool {
+    let url = url.trim().trim_end_matches('/');
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(char::is_whitespace)
+}
+
 /// An address without its last slash.
 fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     let url = url.trim().trim_end_matches('/');
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && !url.contains(char::is_whitespace) => Ok(url.to_owned()),
-        _ => Err(ProviderError::Other(format!(
-            "the address of {name} must begin with http:// or https://: {}",
-            crate::auth::redact::harmless(&super::http::public(url), 120)
-        ))),
+    if is_address(url) {
+        return Ok(url.to_owned());
     }
+    Err(ProviderError::Other(format!(
+        "the address of {name} must begin with http:// or https://: {}",
+        crate::auth::redact::harmless(&super::http::public(url), 120)
+    )))
 }
 
 /// Where a path of a service is. What somebody wrote behind a question mark stays behind it.

@@ -29,9 +29,27 @@ impl std::fmt::Display for Fault {
     }
 }
 
+/// The conversation went to an address that the user has not named for this provider on this machine.
+///
+/// A conversation may come from another machine. Following it there would send a key to a stranger; falling back to the provider's
+/// own address would send text there that was meant for another server. So nothing is sent until the user names an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this conversation went to {base_url}, an address that you have not used for {provider} on this machine"
+)]
+pub struct UntrustedAddress {
+    /// The provider.
+    pub provider: String,
+    /// The address, without secrets.
+    pub base_url: String,
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
+    /// Only the conversation names the address, and it is not trusted.
+    #[error(transparent)]
+    UntrustedAddress(#[from] UntrustedAddress),
     /// No key, or none that the provider takes.
     #[error("{0}")]
     Unauthorized(Fault),
@@ -150,6 +168,7 @@ impl ProviderError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
+            Self::UntrustedAddress(_) => "UNTRUSTED_ADDRESS",
             Self::Unauthorized(_) => "UNAUTHORIZED",
             Self::NoKey { .. } => "NO_KEY",
             Self::NoModel { .. } => "NO_MODEL",
@@ -184,6 +203,9 @@ impl ProviderError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::UntrustedAddress(_) => String::from(
+                "if your key may go there, say so with `--base-url` and that address; `--provider` names another provider",
+            ),
             Self::NoKey { hint, .. } => hint.clone(),
             Self::Unauthorized(fault) => {
                 format!(

@@ -9,6 +9,8 @@ pub mod catalogue;
 pub mod choose;
 #[cfg(feature = "network")]
 pub(crate) mod connect;
+#[cfg(feature = "network")]
+pub mod decide;
 mod error;
 #[cfg(feature = "network")]
 pub mod http;
@@ -20,7 +22,7 @@ pub mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use error::{Fault, ProviderError};
+pub use error::{Fault, ProviderError, UntrustedAddress};
 pub use rejoin_formats::wire::stream::Received;
 use rejoin_formats::{
     Context, Dialect, Draft,

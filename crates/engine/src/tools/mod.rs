@@ -1,14 +1,17 @@
 //! Tools: what a model may call, one file each.
 //!
-//! A tool gets the exact text of its arguments and gives back text. It never writes to the record; the turn does.
+//! A tool gets the exact text of its arguments and gives back text; a [`FunctionTool`] gets them as a JSON value as well. No tool
+//! writes to the record; the turn does.
 
 mod calculate;
 mod files;
+mod function;
 
 use std::{path::PathBuf, sync::Arc};
 
 pub use calculate::{Calculate, evaluate};
 pub use files::{ListDir, ReadFile};
+pub use function::{FunctionTool, ToolArguments};
 use rejoin_formats::context::ToolDeclaration;
 
 use crate::provider::Doing;
@@ -36,7 +39,7 @@ impl Output {
     }
 }
 
-/// Something that a model may call.
+/// Something that a model may call. [`FunctionTool`] makes one of a function.
 pub trait Tool: Send + Sync {
     /// Its name, what it is for, and what it takes.
     fn declaration(&self) -> ToolDeclaration;
@@ -66,6 +69,13 @@ impl Tools {
         tools.add(Arc::new(ReadFile::new(folder.clone())));
         tools.add(Arc::new(ListDir::new(folder)));
         tools
+    }
+
+    /// The same tools and one more. One of the same name is replaced.
+    #[must_use]
+    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+        self.add(Arc::new(tool));
+        self
     }
 
     /// Adds a tool. One of the same name is replaced where it stands: what a model is told stays in its order.

@@ -19,7 +19,7 @@ pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
-    Content, EntryId, Hash, Message,
+    Content, Entry, EntryId, Hash, Message,
     content::{CallAt, Turn, TurnState},
 };
 use rejoin_view::{Finding, Policy};
@@ -27,6 +27,8 @@ pub use stop::Stop;
 
 use crate::{
     conversation::{Appended, Conversation, Saved},
+    draft::AnswerDraft,
+    error::EngineError,
     provider::{Provider, ProviderError},
     tools::Tools,
 };
@@ -158,6 +160,8 @@ struct Running<'t> {
     response: String,
     /// Whether somebody was told that the history is mended.
     told_of_mending: bool,
+    /// The draft of the answer that is being recorded.
+    draft: Option<AnswerDraft>,
     /// What stood before the words that began the turn.
     before: Option<Option<(EntryId, Hash)>>,
 }
@@ -216,6 +220,26 @@ impl Worker {
     #[must_use]
     pub fn into_conversation(self) -> Conversation {
         self.conversation
+    }
+
+    /// Gives the conversation's lock back, so that others may write while nothing is being said.
+    pub fn release(&mut self) {
+        self.conversation.release();
+    }
+
+    /// Takes the lock again, and gives the entries that others added in the meantime. The next turn follows them.
+    ///
+    /// # Errors
+    /// If another process writes to the conversation now, or if it was deleted or cannot be read.
+    pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
+        let added = self.conversation.reclaim()?;
+        if !added.is_empty() {
+            // What surrounds the messages may have been changed, and what was read before may have been erased.
+            self.context = None;
+            let policy = self.settings.on_broken.policy();
+            self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
+        }
+        Ok(added)
     }
 
     /// Who answers.
@@ -281,8 +305,10 @@ impl Worker {
             messages: Vec::new(),
             response: String::new(),
             told_of_mending: false,
+            draft: None,
             before: None,
         };
+        self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
         if matches!(input, Input::GoOn) && self.composer.is_empty() {
@@ -398,9 +424,18 @@ impl Worker {
 
     /// Appends a message, and counts it to the turn.
     fn say(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+        self.append_message(running, message, Conversation::append)
+    }
+
+    fn append_message(
+        &mut self,
+        running: &mut Running<'_>,
+        message: Message,
+        append: impl FnOnce(&mut Conversation, &Content) -> Appended,
+    ) -> EntryId {
         let message = Arc::new(message);
         running.messages.push(Arc::clone(&message));
-        let appended = self.conversation.append(&Content::Message(Message::clone(&message)));
+        let appended = append(&mut self.conversation, &Content::Message(Message::clone(&message)));
         let entry = appended.entry.id();
         self.saved(running, appended.saved);
         entry

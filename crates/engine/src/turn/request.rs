@@ -7,12 +7,15 @@ use rejoin_formats::{
     wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
 };
 use rejoin_record::{
-    BlockKind, Content, EntryId, Message, Text,
+    Content, EntryId, Message, Text,
     content::{Branch, TurnState},
 };
 
 use super::{Ending, Event, Limit, Running, Stop, TurnError, Worker};
-use crate::provider::{Progress, ProviderError};
+use crate::{
+    draft::{AnswerDraft, cut_message},
+    provider::{Progress, ProviderError},
+};
 
 /// What came of asking.
 pub(super) enum Asked {
@@ -59,8 +62,10 @@ impl Worker {
         for finding in &composed.findings {
             tracing::debug!("for {}: {finding}", endpoint.provider);
         }
-        // What arrives is kept here as well: a request that is given up in the middle has said something.
-        let mut heard = Heard::default();
+        // What arrives is kept here as well: a request that is given up in the middle has said something. A draft keeps it for
+        // the case that the whole process is given up.
+        let draft = self.conversation.begin_draft(endpoint.origin());
+        let mut heard = Heard { draft, ..Heard::default() };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
             let mut listener = |progress: Progress| {
@@ -76,6 +81,24 @@ impl Worker {
                 () = given_up(&stop) => None,
             }
         };
+        running.draft = heard.draft.take();
+        let asked = self.answered(running, answer, heard, composed.prefix);
+        // Without a message there is nothing to keep.
+        if let Some(draft) = running.draft.take() {
+            draft.remove();
+        }
+        asked
+    }
+
+    /// Records what came back, whole or not.
+    fn answered(
+        &mut self,
+        running: &mut Running<'_>,
+        answer: Option<Result<Received, ProviderError>>,
+        heard: Heard,
+        prefix: Option<Text>,
+    ) -> Result<Asked, TurnError> {
+        let endpoint = self.provider.endpoint().clone();
         let stopped = running.stop.is_stopped();
         let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));
         match answer {
@@ -84,11 +107,11 @@ impl Worker {
                 let arrived = answer.and_then(Result::ok);
                 add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
                 match arrived.and_then(|received| received.message) {
-                    Some(message) => drop(self.record(running, message, composed.prefix)),
+                    Some(message) => drop(self.record(running, message, prefix)),
                     None => {
                         if let Some(message) = heard.message(&endpoint) {
                             running.response = message.content().unwrap_or_default();
-                            self.say(running, message);
+                            self.answer(running, message);
                         }
                     }
                 }
@@ -99,11 +122,11 @@ impl Worker {
             Some(Err(error)) => {
                 // Who fails has said nothing, as it is agreed; what was said all the same is kept.
                 if let Some(message) = heard.message(&endpoint) {
-                    self.say(running, message);
+                    self.answer(running, message);
                 }
                 Err(self.failed(error))
             }
-            Some(Ok(received)) => self.received(running, received, composed.prefix).map(Asked::Answered),
+            Some(Ok(received)) => self.received(running, received, prefix).map(Asked::Answered),
         }
     }
 
@@ -131,7 +154,16 @@ impl Worker {
         origin.prefix = prefix;
         issued(&mut message, &origin);
         running.response = message.content().unwrap_or_default();
-        self.say(running, message)
+        self.answer(running, message)
+    }
+
+    /// Appends the message of a model, in the place of its draft.
+    fn answer(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+        let draft = running.draft.take();
+        self.append_message(running, message, |conversation, content| match draft {
+            Some(draft) => conversation.append_drafted(content, draft),
+            None => conversation.append(content),
+        })
     }
 
     /// Records an answer, whole or not.
@@ -200,6 +232,8 @@ fn add(total: &mut Usage, usage: Option<Usage>) {
 struct Heard {
     text: String,
     reasoning: String,
+    /// Where it is written before it is shown.
+    draft: Option<AnswerDraft>,
 }
 
 impl Heard {
@@ -207,10 +241,16 @@ impl Heard {
         Some(match progress {
             Progress::Delta(Delta::Text(text)) => {
                 self.text.push_str(&text);
+                if let Some(draft) = &mut self.draft {
+                    draft.text(&text);
+                }
                 Event::Text(text)
             }
             Progress::Delta(Delta::Reasoning(text)) => {
                 self.reasoning.push_str(&text);
+                if let Some(draft) = &mut self.draft {
+                    draft.reasoning(&text);
+                }
                 Event::Reasoning(text)
             }
             Progress::Delta(Delta::Call(_)) => return None,
@@ -220,17 +260,6 @@ impl Heard {
 
     /// The words of an answer that was given up. Calls in it never ran, and nobody knows all of their arguments.
     fn message(self, endpoint: &crate::provider::Endpoint) -> Option<Message> {
-        use rejoin_record::{Block, Reasoning, Role};
-        let mut blocks = Vec::new();
-        if !self.reasoning.trim().is_empty() {
-            let mut origin = endpoint.origin();
-            origin.incomplete = true;
-            let reasoning = Reasoning { text: self.reasoning.into(), sealed: false, origin };
-            blocks.push(Block::new(BlockKind::Reasoning(Box::new(reasoning))));
-        }
-        if !self.text.trim().is_empty() {
-            blocks.push(Block::text(self.text));
-        }
-        (!blocks.is_empty()).then(|| Message::new(Role::Assistant, blocks))
+        cut_message(endpoint.origin(), &self.reasoning, &self.text)
     }
 }

@@ -1,7 +1,7 @@
 //! Reading content blocks. A block gets a span only if its own item is well formed in the list's dialect, so a span
 //! means: these bytes may be sent again.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
@@ -11,6 +11,10 @@ use rejoin_record::{
 };
 
 use super::Style;
+use crate::{
+    media,
+    wire::{anthropic, base64, openai_chat},
+};
 
 /// Reads the blocks of one message.
 pub(crate) struct BlockReader<'b> {
@@ -170,7 +174,7 @@ impl BlockReader<'_> {
         let fits = item.is_clean()
             && !item.is_deeper_than(limits::NESTING)
             && match self.style {
-                Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind),
+                Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind, self),
                 Style::OpenAi => under == Under::Role(&Role::User) && is_audio(item, kind),
             };
         let opaque = Opaque { kind: Text::new(kind), raw: self.raw(item), fits };
@@ -267,65 +271,45 @@ impl BlockReader<'_> {
     fn image_url(&self, item: Value<'_>) -> Option<Block> {
         let holder = item.get("image_url")?;
         let url = holder.get("url").unwrap_or(holder);
-        let (text, regular) = (self.text(url)?, holder.kind() == Kind::Object && !url.is_str(""));
-        let media = match split_data_url(&text) {
-            Some((_, data)) if !is_base64(data) => {
-                Media { media_type: None, source: MediaSource::Unusable, name: None }
-            }
-            Some((media_type, data)) => Media {
-                media_type: Some(Text::new(media_type)),
-                source: MediaSource::Base64(Text::new(data)),
-                name: None,
-            },
-            None if text.is_blank() || is_data_url(&text) => {
-                Media { media_type: None, source: MediaSource::Unusable, name: None }
-            }
-            None => Media { media_type: None, source: MediaSource::Url(text), name: None },
-        };
-        let block = Block::new(BlockKind::Image(Box::new(media)));
+        let text = self.text(url)?;
+        let (media_type, source) = media::at_address(text.clone());
+        let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
+        let regular = holder.kind() == Kind::Object && openai_chat::MEDIA.takes_address(&kind, &text);
+        let block = Block::new(kind);
         Some(if regular { block.at(self.span(item)) } else { block })
     }
 
     fn file(&self, item: Value<'_>) -> Option<Block> {
         let file = item.get("file").filter(|file| file.kind() == Kind::Object)?;
         let name = file.given("filename").and_then(|name| self.text(name));
+        let id = file.given("file_id").and_then(|id| self.text(id)).filter(|id| !id.is_empty());
         let data = file.given("file_data").and_then(|data| self.text(data));
-        let id = file.given("file_id").and_then(|id| self.text(id));
+        let data = data.filter(|data| !data.is_empty() || id.is_none());
+        let alone = data.is_none() || id.is_none();
+        let address = data.clone().unwrap_or_else(|| Text::new(""));
         let (media_type, source) = match (data, id) {
-            (Some(data), _) => match split_data_url(&data) {
-                Some((media_type, data)) => {
-                    let source = document_source(&media_type, data);
-                    (Some(Text::from(media_type)), source)
-                }
-                None if is_base64(&data) => (None, MediaSource::Base64(data)),
-                None => (None, MediaSource::Unusable),
-            },
+            (Some(data), _) => document_data(data, name.as_deref()),
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
-        let usable = source != MediaSource::Unusable;
-        let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
+        let held = media::is_data_url(&address) || matches!(source, MediaSource::ProviderFile(_));
+        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
+        let usable = held && alone && openai_chat::MEDIA.takes_address(&kind, &address);
+        let block = Block::new(kind);
         Some(if usable { block.at(self.span(item)) } else { block })
     }
 
     fn document_url(&self, item: Value<'_>) -> Option<Block> {
         let url = self.text(item.get("document_url")?)?;
         let name = item.given("document_name").and_then(|name| self.text(name));
-        let (media_type, source) = match split_data_url(&url) {
-            Some((media_type, data)) => {
-                let source = document_source(&media_type, data);
-                (Some(Text::from(media_type)), source)
-            }
-            None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
-            None => (None, MediaSource::Url(url)),
-        };
+        let (media_type, source) = document_at(url);
         Some(Block::new(BlockKind::Document(Box::new(Media { media_type, source, name }))))
     }
 
     /// A picture as Ollama writes it: just its bytes.
     pub(crate) fn bare_image(&self, item: Value<'_>) -> Option<Block> {
         let data = self.text(item)?;
-        let source = if is_base64(&data) { MediaSource::Base64(data) } else { MediaSource::Unusable };
+        let source = MediaSource::Base64(data);
         Some(Block::new(BlockKind::Image(Box::new(Media { media_type: None, source, name: None }))))
     }
 
@@ -333,32 +317,32 @@ impl BlockReader<'_> {
         let source = item.get("source").filter(|source| source.kind() == Kind::Object);
         let field =
             |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
-        let filled = |name| field(name).filter(|text| !text.is_blank());
         let kind = field("type").unwrap_or_else(|| Text::new(""));
-        let source_kind = match &*kind {
-            "base64" => filled("data").filter(|data| is_base64(data)).map(MediaSource::Base64),
-            "url" => filled("url").map(MediaSource::Url),
-            "file" => filled("file_id").map(MediaSource::ProviderFile),
-            "text" => filled("data").map(MediaSource::Plain),
+        let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
+        let source = match &*kind {
+            "base64" if image => field("data").map(MediaSource::Base64),
+            "base64" => field("data")
+                .map(|data| document_source(field("media_type").as_deref().unwrap_or_default(), &data)),
+            "url" => field("url").map(MediaSource::Url),
+            "file" => field("file_id").map(MediaSource::ProviderFile),
+            "text" if !image => field("data").map(MediaSource::Plain),
             // A document made of blocks has no counterpart elsewhere.
             "content" => return None,
             _ => None,
         };
         let media_type = field("media_type");
-        let typed =
-            !matches!(&*kind, "base64" | "text") || media_type.as_ref().is_some_and(|kind| !kind.is_empty());
-        // Pictures of other kinds cannot be processed.
-        let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
-        let kind_taken = !image
-            || match &*kind {
-                "base64" => media_type.as_deref().is_none_or(is_image_type),
-                other => other != "text",
-            };
-        let source_kind = source_kind.filter(|_| kind_taken);
-        let usable = source_kind.is_some() && typed;
+        let typed = match &*kind {
+            "base64" => matches!(source, Some(MediaSource::Base64(_))),
+            "text" => media_type.as_deref() == Some("text/plain"),
+            // What stands in an address of this dialect has no type of its own.
+            "url" => field("url").is_some_and(|url| !media::is_data_url(&url)),
+            _ => true,
+        };
         let title = item.given("title").and_then(|title| self.text(title));
-        let media = Media { media_type, source: source_kind.unwrap_or(MediaSource::Unusable), name: title };
-        let block = Block::new(make(Box::new(media)));
+        let media = Media { media_type, source: source.unwrap_or(MediaSource::Unusable), name: title };
+        let kind = make(Box::new(media));
+        let usable = typed && anthropic::MEDIA.takes_fields(&kind);
+        let block = Block::new(kind);
         Some(if usable { block.at(self.span(item)) } else { block })
     }
 
@@ -438,28 +422,29 @@ fn anthropic_opaque_fits(kind: &str, under: Under<'_>) -> bool {
 /// Whether a part is a sound that OpenAI takes.
 fn is_audio(item: Value<'_>, kind: &str) -> bool {
     let audio = item.get("input_audio");
-    let text =
-        |name| audio.is_some_and(|audio| audio.get(name).is_some_and(|text| text.kind() == Kind::String));
-    kind == "input_audio" && text("data") && text("format")
+    let text = |name| audio.and_then(|audio| audio.get(name)?.as_str()).unwrap_or_default();
+    let strict = matches!(base64::strict(&text("data")), Some(Cow::Borrowed(_)));
+    kind == "input_audio" && strict && matches!(&*text("format"), "wav" | "mp3")
 }
 
 /// Whether a block of Anthropic's own has what the API asks of it.
-fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
+fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> bool {
     let string = |name| item.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
     let texts = |list: Option<Value<'_>>| {
-        let filled = |block: Value<'_>| {
-            let text = block.get("text").and_then(Value::as_str);
-            block.get("type").is_some_and(|kind| kind.is_str("text"))
-                && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
-        };
-        list.is_some_and(|list| list.items().next().is_some() && list.items().all(filled))
+        list.is_some_and(|list| list.items().next().is_some() && list.items().all(is_filled))
     };
     match kind {
         "search_result" => string("source") && string("title") && texts(item.get("content")),
         "document" => {
             let content = item.get("source").and_then(|source| source.get("content"));
             let text = content.and_then(Value::as_str);
-            texts(content) || text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+            let image = |block: Value<'_>| {
+                let block = reader.block(block, Under::Result);
+                matches!(block.kind, BlockKind::Image(_)) && block.span.is_some()
+            };
+            let blocks = || content.into_iter().flat_map(Value::items);
+            let pieces = blocks().next().is_some() && blocks().all(|block| is_filled(block) || image(block));
+            pieces || text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
         }
         "tool_reference" => item
             .get("tool_name")
@@ -488,68 +473,45 @@ fn opaque_is_whole(item: Value<'_>, kind: &str) -> bool {
     }
 }
 
+/// Whether a block is a text with something in it.
+fn is_filled(block: Value<'_>) -> bool {
+    let text = block.get("text").and_then(Value::as_str);
+    block.get("type").is_some_and(|kind| kind.is_str("text"))
+        && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+}
+
+/// A document behind an address, or in it.
+pub(crate) fn document_at(url: Text) -> (Option<Text>, MediaSource) {
+    match media::split_data_url(&url) {
+        Some((media_type, data)) => {
+            let source = document_source(&media_type, data);
+            ((!media_type.is_empty()).then(|| Text::from(media_type)), source)
+        }
+        None => (None, MediaSource::Url(url)),
+    }
+}
+
+/// A document's data in a field where a `data:` address should be. Without one, its name may tell that it is text.
+pub(crate) fn document_data(data: Text, name: Option<&str>) -> (Option<Text>, MediaSource) {
+    if media::is_data_url(&data) {
+        return document_at(data);
+    }
+    match media::type_by_name(name).filter(|told| told.starts_with("text/")) {
+        Some(told) => (Some(Text::new(told)), document_source(told, &data)),
+        None => (None, MediaSource::Base64(data)),
+    }
+}
+
 /// A document's bytes: text is read, anything else stays base64.
 pub(crate) fn document_source(media_type: &str, data: &str) -> MediaSource {
-    if !is_base64(data) {
-        return MediaSource::Unusable;
-    }
     let plain = media_type.starts_with("text/") || media_type == "application/json";
-    let text = if plain { decode_base64(data).and_then(|bytes| String::from_utf8(bytes).ok()) } else { None };
+    let strict = if plain { base64::strict(data) } else { None };
+    let bytes = strict.and_then(|data| base64::decode(data.as_bytes()));
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     text.filter(|text| !text.is_empty())
         .map_or_else(|| MediaSource::Base64(Text::new(data)), |text| MediaSource::Plain(Text::from(text)))
 }
 
-fn decode_base64(data: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
-    let (mut bits, mut count) = (0u32, 0);
-    for letter in data.bytes().filter(|letter| !matches!(letter, b'=' | b'\n' | b'\r')) {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(bytes)
-}
-
-/// Whether a text can be base64: its alphabet, and padding at the end only.
-pub(crate) fn is_base64(data: &str) -> bool {
-    let data = data.trim_end_matches('=');
-    let legal =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
-    !data.is_empty() && data.bytes().all(legal)
-}
-
-/// The kinds of picture that providers take.
-pub fn is_image_type(media_type: &str) -> bool {
-    matches!(media_type, "image/png" | "image/jpeg" | "image/jpg" | "image/gif" | "image/webp")
-}
-
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-/// Whether an address holds what it is the address of.
-pub(crate) fn is_data_url(url: &str) -> bool {
-    url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
-}
-
-/// Media type and base64 data of a `data:` address. Parameters say nothing that matters here.
-pub(crate) fn split_data_url(url: &str) -> Option<(String, &str)> {
-    let (head, data) = url.get(5..).filter(|_| is_data_url(url))?.split_once(',')?;
-    let mut words = head.split(';').map(str::trim);
-    let media_type = words.next()?.to_ascii_lowercase();
-    let encoded = words.any(|word| word.eq_ignore_ascii_case("base64"));
-    // A spelling that people use and that no provider takes.
-    let media_type = if media_type == "image/jpg" { String::from("image/jpeg") } else { media_type };
-    (encoded && !data.is_empty() && !media_type.is_empty()).then_some((media_type, data))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Kind, Value, write},
     limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -104,6 +104,10 @@ fn sniff_text(text: &str) -> Option<Style> {
     let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
     let whole =
         doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
+    if error.is_none() && whole.is_none() {
+        // Lines of a single value are no messages, whatever they look like.
+        return None;
+    }
     // One value a line: each may tell, and some may be damaged.
     let score = whole.or_else(|| {
         let scores = text.lines().filter(|line| !line.trim().is_empty()).filter_map(|line| {
@@ -173,15 +177,16 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
             let mut builder = Builder::new(&format!("{}#{number}", input.name), shape, None);
-            // What stands around the list is no part of a request.
-            let around = render::with_field(holder.raw(), name, "[]");
-            let place = Place { index: 0, offset: holder.start(), line: None };
-            let what = Aside::Raw(Text::from(around));
-            builder.session.set_aside.push(SetAside { place, after: 0, what });
+            builder.around(holder, name);
             list.items().for_each(|item| builder.add(item, &input.text, 0, None));
             builder.finish()
         });
-        return Ok(sessions.collect());
+        let mut sessions: Vec<Session> = sessions.collect();
+        // What stands beside all of them is kept with the first.
+        if let Some(first) = sessions.first_mut() {
+            first.set_aside.splice(0..0, within::beside(root));
+        }
+        return Ok(sessions);
     }
     // More text after a complete value: one value a line.
     let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
@@ -209,6 +214,12 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
         return Err(not_json(error));
     }
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
+    builder.session.context.bare_list = body.is_none();
+    if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
+        let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
+        let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
+        builder.around(root, &name);
+    }
     if let Some(at) = input.replaced_at {
         let at = Position { line: Some(input.line_of(at)), ..Position::default() };
         builder.session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
@@ -343,7 +354,12 @@ impl<'n, S: Shape> Lines<'n, S> {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
         let own = Input { name, text: Arc::from(root.raw()), replaced_at: None, companions: None };
-        for mut session in read(&own, self.shape).unwrap_or_default() {
+        let Ok(sessions) = read(&own, self.shape) else {
+            // It has a list, and there are no messages in it.
+            let message = self.builder().keep(Aside::Unknown(Text::new(root.raw())), start);
+            return self.damaged(Some(message), Some(String::from("it is not a conversation")));
+        };
+        for mut session in sessions {
             let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
             for place in session.places.iter_mut().chain(aside) {
                 place.offset += start + root.start();
@@ -375,18 +391,21 @@ impl<'n, S: Shape> Lines<'n, S> {
     }
 
     fn finish(mut self) -> Result<Vec<Session>, ReadError> {
-        match self.single.filter(|builder| !builder.session.messages.is_empty()) {
-            Some(mut builder) => {
+        match self.single {
+            Some(mut builder) if !builder.session.messages.is_empty() => {
                 builder.session.findings.extend(self.damage);
                 self.sessions.push(builder.finish());
             }
-            // Damage between conversations belongs to the one before it.
-            None => {
+            // What stands between conversations belongs to the one before it.
+            single => {
                 if let Some(last) = self.sessions.last_mut() {
                     last.findings.extend(self.damage.into_iter().map(|mut finding| {
                         finding.at.message = None;
                         finding
                     }));
+                    let after = last.messages.len();
+                    let aside = single.into_iter().flat_map(|builder| builder.session.set_aside);
+                    last.set_aside.extend(aside.map(|item| SetAside { after, ..item }));
                 }
             }
         }
@@ -395,6 +414,47 @@ impl<'n, S: Shape> Lines<'n, S> {
         }
         Ok(self.sessions)
     }
+}
+
+/// Fields with which programs that store conversations mark them. No provider takes them.
+const EXPORT_FIELDS: &[&str] = &[
+    "conversationId",
+    "conversation_id",
+    "createdAt",
+    "created_at",
+    "instance_id",
+    "lastUpdated",
+    "reward",
+    "sessionId",
+    "session_id",
+    "startTime",
+    "start_time",
+    "taskId",
+    "task_id",
+    "timestamp",
+    "title",
+    "trajectory_format",
+    "updatedAt",
+    "updated_at",
+];
+
+/// Fields of a stored conversation that a request has too, and that stay around its messages.
+const REQUEST_FIELDS: &[&str] = &[
+    "generationConfig",
+    "instructions",
+    "max_tokens",
+    "model",
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "temperature",
+    "tool_choice",
+    "tools",
+];
+
+/// Whether an object around messages is a conversation that some program stored, rather than a request.
+fn is_export(body: Value<'_>) -> bool {
+    body.fields().any(|(key, _)| EXPORT_FIELDS.iter().any(|name| key.is_str(name)))
 }
 
 /// Puts a session together.
@@ -417,7 +477,10 @@ impl<S: Shape> Builder<S> {
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
+        let mut around = String::from("{");
         if let Some((body, text)) = body {
+            let exported = is_export(body);
+            context.whole_body &= !exported;
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
                 if name == list {
@@ -427,6 +490,11 @@ impl<S: Shape> Builder<S> {
                 if matches!(&*name, "session_id" | "conversation_id" | "sessionId") {
                     own_id = value.as_str().map(std::borrow::Cow::into_owned);
                 }
+                if exported && !REQUEST_FIELDS.contains(&&*name) {
+                    write::key(&mut around, &name);
+                    around.push_str(value.raw());
+                    continue;
+                }
                 // A field that was cut off with the file is not a field.
                 if !value.is_cut() {
                     let value = Raw::slice(text, value.start(), value.end());
@@ -435,6 +503,13 @@ impl<S: Shape> Builder<S> {
             }
         }
         let model = context.model().map(Text::from);
+        let mut set_aside = Vec::new();
+        if around.len() > 1 {
+            around.push('}');
+            let place = Place { index: 0, offset: body.map_or(0, |(body, _)| body.start()), line: None };
+            let what = Aside::Raw(Text::from(around));
+            set_aside.push(SetAside { place, after: 0, what });
+        }
         let session = Session {
             format: shape.format(),
             id: derive_id(shape.format(), None, name, None),
@@ -445,7 +520,7 @@ impl<S: Shape> Builder<S> {
             known: Vec::new(),
             sent: Vec::new(),
             findings: Vec::new(),
-            set_aside: Vec::new(),
+            set_aside,
         };
         let reader = shape.reader(model);
         Self { name: name.to_owned(), shape, reader, session, own_id, first: None, next: 0 }
@@ -455,7 +530,7 @@ impl<S: Shape> Builder<S> {
     fn add(&mut self, item: Value<'_>, buffer: &Arc<str>, shift: usize, line: Option<usize>) {
         let index = self.next;
         let Some(read) = self.reader.read(item, buffer, self.session.messages.len()) else {
-            self.set_aside(item.raw(), item.start() + shift);
+            self.keep(Aside::Unknown(Text::new(item.raw())), item.start() + shift);
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             self.session.findings.push(finding.because("it is not a message"));
             return;
@@ -472,16 +547,25 @@ impl<S: Shape> Builder<S> {
         }
     }
 
-    /// Keeps what is no message, and gives the number it has in the source.
+    /// Keeps what cannot be read, and gives the number it has in the source.
     fn set_aside(&mut self, text: &str, offset: usize) -> usize {
+        self.keep(Aside::Raw(Text::new(text)), offset)
+    }
+
+    /// Keeps what is no message, and gives the number it has in the source.
+    fn keep(&mut self, what: Aside, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
-        self.session.set_aside.push(SetAside {
-            place: Place { index, offset, line: None },
-            after: self.session.messages.len(),
-            what: Aside::Raw(Text::new(text)),
-        });
+        let place = Place { index, offset, line: None };
+        self.session.set_aside.push(SetAside { place, after: self.session.messages.len(), what });
         index
+    }
+
+    /// Keeps what stands around a list that is no part of a request.
+    fn around(&mut self, holder: Value<'_>, list: &str) {
+        let place = Place { index: 0, offset: holder.start(), line: None };
+        let what = within::around(render::with_field(holder.raw(), list, "[]"));
+        self.session.set_aside.push(SetAside { place, after: 0, what });
     }
 
     fn finish(mut self) -> Session {

@@ -11,11 +11,12 @@ use rejoin_record::{
     json::{Kind, Value},
     limits,
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use super::{
     Style,
     blocks::{BlockReader, Under},
+    roles,
 };
 
 /// Reads the messages of one list, in order.
@@ -49,6 +50,8 @@ pub const REASONING_FIELDS: &[(&str, bool)] = &[
     // Copilot's names for it.
     ("reasoning_text", false),
     ("reasoning_opaque", true),
+    // Ollama's.
+    ("thinking", false),
 ];
 
 impl MessageReader {
@@ -131,13 +134,23 @@ impl MessageReader {
     fn role(&self, item: Value<'_>, index: usize, findings: &mut Vec<Finding>) -> Option<(Role, bool)> {
         let given = item.get("role").and_then(Value::as_str);
         if let Some(name) = given.as_deref().filter(|name| !name.is_empty()) {
-            return Some(match name {
-                "function" => (Role::Tool, false),
-                "human" => (Role::User, false),
-                "ai" | "model" | "bot" => (Role::Assistant, false),
-                "user" | "assistant" => (Role::named(name), true),
-                known => (Role::named(known), self.style == Style::OpenAi),
+            return Some(match roles::named(name) {
+                // Some spell it otherwise.
+                role @ (Role::User | Role::Assistant) => (role.clone(), name == role.as_str()),
+                Role::Tool => (Role::Tool, name == "tool" && self.style == Style::OpenAi),
+                role => (role, self.style == Style::OpenAi),
             });
+        }
+        let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
+        let says = ["content", "tool_calls", "function_call", "tool_call_id"];
+        let says = says.iter().any(|name| item.given(name).is_some());
+        if let Some((role, field)) = roles::by_another_field(item).filter(|_| says) {
+            // A word that is not known is reported wherever the message goes.
+            if !matches!(role, Role::Other(_)) {
+                let finding = finding.because(format!("`{field}` says that it is {role}"));
+                findings.push(Finding { severity: Severity::Note, ..finding });
+            }
+            return Some((role, false));
         }
         let has = |name| item.given(name).is_some();
         let guess = if has("tool_calls") || has("function_call") {
@@ -149,7 +162,6 @@ impl MessageReader {
         } else {
             return None;
         };
-        let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
         findings.push(finding.because(format!("it names none and is taken for {guess}")));
         Some((guess, false))
     }

@@ -3,18 +3,45 @@
 //! Both readers understand each other's blocks, since agents that switch providers mix them. What a message looks like
 //! in its own dialect decides only whether it may be sent again as it is.
 //!
-//! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `within.rs` in other JSON, `message.rs` and `blocks.rs` read them.
+//! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `within.rs` in other JSON, `message.rs` and `blocks.rs` read them, `roles.rs` tells who speaks.
 
 pub(crate) mod blocks;
 pub mod detect;
 pub mod list;
 mod message;
+pub(crate) mod roles;
 mod within;
 
-pub use blocks::is_image_type;
-pub(crate) use blocks::{document_source, is_base64};
+use crate::accounting::Known;
+
+pub(crate) use blocks::document_source;
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
+pub(crate) use within::holds_speech;
+
+/// Fields that programs keep beside the content of a message.
+pub(crate) const KNOWN: &[Known] = &[
+    // What a text refers to; the text itself is the content.
+    Known::field("content.citations"),
+    Known::field("content.content.citations"),
+    Known::field("annotations"),
+    // How a document is to be read; it goes along with the document.
+    Known::field("content.context"),
+    Known::field("content.content.context"),
+    // Reasoning that only its provider can read is kept sealed.
+    Known::field("reasoning_details"),
+    // mini-swe-agent: the answer as it came, the output before it was formatted, and what went wrong.
+    Known::field("extra.actions"),
+    Known::field("extra.response"),
+    Known::field("extra.raw_output"),
+    Known::field("extra.traceback"),
+    Known::field("extra.exception"),
+    Known::field("extra.exception_info"),
+    Known::field("extra.submission"),
+    // SWE-agent: the command that the call or the text asks for.
+    Known::beside("message_type", "action"),
+    Known::beside("thought", "action"),
+];
 
 /// Which of the two shapes a list is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

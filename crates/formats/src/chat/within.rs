@@ -1,10 +1,16 @@
 //! Conversations inside other JSON: the runs of a benchmark, the trajectory of an agent. Their lists stand under names of
 //! their own, and one file may hold many.
 
-use rejoin_record::json::{Kind, Value};
+use rejoin_record::{
+    Text,
+    json::{Doc, Kind, Value},
+};
 
-use super::list::looks_like_message;
-use crate::gemini;
+use super::{list::looks_like_message, roles};
+use crate::{
+    gemini,
+    session::{Aside, Place, SetAside},
+};
 
 /// What such a list is called.
 const NAMES: &[&str] = &["messages", "history", "traj", "trajectory", "conversation"];
@@ -47,4 +53,56 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
         let ours = |item: Value<'_>| looks_like_message(item) && !gemini::is_content(item);
         list.items().take(LOOK_AT).any(ours).then_some((holder, *name, list))
     })
+}
+
+/// What stands around a conversation: the task, the score, the settings. It is known as such, unless somebody speaks in it.
+#[must_use]
+pub fn around(text: String) -> Aside {
+    let spoken = Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(holds_speech));
+    if spoken { Aside::Unknown(Text::from(text)) } else { Aside::Raw(Text::from(text)) }
+}
+
+/// What a value that holds several conversations has besides them.
+pub fn beside(root: Value<'_>) -> Vec<SetAside> {
+    let aside = |value: Value<'_>, what: Aside| SetAside {
+        place: Place { index: 0, offset: value.start(), line: None },
+        after: 0,
+        what,
+    };
+    // A list of runs, some of which hold no conversation.
+    let strange = |list: Value<'_>| -> Vec<SetAside> {
+        let strange = list.items().filter(|item| held(*item).is_none());
+        strange.map(|item| aside(item, Aside::Unknown(Text::new(item.raw())))).collect()
+    };
+    match root.kind() {
+        Kind::Array => strange(root),
+        Kind::Object if held(root).is_none() => {
+            let runs = root.fields().position(|(_, value)| !each(value).is_empty());
+            let fields = root.fields().enumerate().flat_map(|(place, (_, value))| {
+                if Some(place) == runs {
+                    strange(value)
+                } else if matches!(value.kind(), Kind::Array | Kind::Object | Kind::String) {
+                    vec![aside(value, around(value.raw().to_owned()))]
+                } else {
+                    Vec::new()
+                }
+            });
+            fields.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether somebody speaks in a value: an object in it names a speaker that is known.
+pub(crate) fn holds_speech(value: Value<'_>) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        let named = value.given("role").and_then(Value::as_str).map(|name| roles::named(&name));
+        let speaker = named.or_else(|| roles::by_another_field(value).map(|(role, _)| role));
+        if matches!(speaker, Some(rejoin_record::Role::User | rejoin_record::Role::Assistant)) {
+            return true;
+        }
+        open.extend(value.items().chain(value.fields().map(|(_, value)| value)));
+    }
+    false
 }

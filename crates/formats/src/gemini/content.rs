@@ -15,7 +15,7 @@ use super::{
     pairing::Pairing,
     parts::{self, PartReader},
 };
-use crate::chat::{DEEPEST, ReadMessage, list::ReadItem};
+use crate::chat::{DEEPEST, ReadMessage, list::ReadItem, roles};
 
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
@@ -69,6 +69,16 @@ impl ContentReader {
         let responds = holds("functionResponse");
         let role = match named.as_deref() {
             Some(name) => role_named(name, responds),
+            None if unnamed.is_none() && roles::by_another_field(item).is_some() => {
+                let (role, field) = roles::by_another_field(item).unwrap_or((Role::User, "role"));
+                if !matches!(role, Role::Other(_)) {
+                    let at = Position::message(index);
+                    let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
+                    let finding = finding.because(format!("`{field}` says that it is {role}"));
+                    findings.push(Finding { severity: Severity::Note, ..finding });
+                }
+                if role == Role::User && responds { Role::Tool } else { role }
+            }
             None => {
                 let guess = unnamed.unwrap_or_else(|| match (responds, holds("functionCall")) {
                     (true, _) => Role::Tool,
@@ -126,14 +136,9 @@ impl ContentReader {
 
 /// The role of that name, in the spellings that programs have for it.
 fn role_named(name: &str, responds: bool) -> Role {
-    match &*name.to_ascii_lowercase() {
-        "user" if responds => Role::Tool,
-        "user" => Role::User,
-        "model" | "assistant" => Role::Assistant,
-        "function" | "tool" => Role::Tool,
-        "system" => Role::System,
-        "developer" => Role::Developer,
-        _ => Role::named(name),
+    match roles::named(name) {
+        Role::User if responds => Role::Tool,
+        role => role,
     }
 }
 
@@ -141,8 +146,8 @@ fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
     let what = if single { "it is a bare part" } else { "it names none" };
     let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
     let finding = finding.because(format!("{what} and is taken for {guess}"));
-    // A request that is a single content of a user's may leave it out: that breaks nothing.
-    let documented = *guess == Role::User && !single;
+    // A request that is a single content of a user's may leave it out: that breaks nothing. Later on it is a guess.
+    let documented = *guess == Role::User && !single && index == 0;
     Finding { severity: if documented { Severity::Note } else { finding.severity }, ..finding }
 }
 

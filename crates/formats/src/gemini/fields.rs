@@ -94,14 +94,15 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// Whether a text is bytes as the API writes them: base64 in either alphabet, padded or not.
+/// Whether a text is bytes as the API writes them: base64 in one of its two alphabets, padded or not.
 #[must_use]
 pub fn is_bytes(text: &str) -> bool {
     let letters = text.trim_end_matches('=');
     let padding = text.len() - letters.len();
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    let of =
+        |marks: [u8; 2]| letters.bytes().all(|byte| byte.is_ascii_alphanumeric() || marks.contains(&byte));
     !letters.is_empty()
-        && letters.bytes().all(legal)
+        && (of(*b"+/") || of(*b"-_"))
         && letters.len() % 4 != 1
         && (padding == 0 || (padding <= 2 && text.len().is_multiple_of(4)))
 }

@@ -11,6 +11,8 @@ mod pairing;
 mod parts;
 mod schema;
 
+use crate::accounting::Known;
+
 pub use content::{ContentReader, more_fields, unknown_fields};
 pub use list::{Contents, is_content, sniff};
 pub use schema::json_schema;
@@ -22,6 +24,15 @@ pub fn is_signed(message: &rejoin_record::Message) -> bool {
     let parts = message.blocks.iter().filter_map(|block| message.native_block(block));
     own && parts.into_iter().any(|part| fields::Signature::in_part(part) == fields::Signature::Bound)
 }
+
+/// Fields of a content that hold no words of the conversation.
+pub(crate) const KNOWN: &[Known] = &[
+    // A signature that cannot be read is reported as such.
+    Known::field("parts.thoughtSignature"),
+    Known::field("parts.thought_signature"),
+    Known::field("parts.partMetadata"),
+    Known::field("parts.part_metadata"),
+];
 
 /// The name of the format and of the dialect.
 pub const FORMAT: &str = "gemini";

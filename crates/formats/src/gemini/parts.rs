@@ -13,7 +13,7 @@ use super::{
     FORMAT,
     fields::{Fields, Signature, is_bytes},
 };
-use crate::chat::{document_source, is_base64};
+use crate::{chat::document_source, media, wire::gemini};
 
 /// What a part may hold: one of these.
 const HELD: &[&str] = &[
@@ -123,9 +123,8 @@ impl PartReader<'_> {
         let fields = Fields::of(value);
         let field = |name| fields.given(name).and_then(|value| self.text(value));
         let (media_type, data) = (field("mimeType"), field("data"));
-        let data = data.filter(|data| is_base64(data));
         let image = media_type.as_ref().is_some_and(is_image);
-        let whole = data.as_ref().is_some_and(|data| is_bytes(data))
+        let written = data.as_ref().is_some_and(|data| is_bytes(data))
             && media_type.as_ref().is_some_and(|kind| !kind.is_blank())
             && fields.are_among(INLINE);
         let source = match data {
@@ -133,19 +132,24 @@ impl PartReader<'_> {
             Some(data) if image => MediaSource::Base64(data),
             Some(data) => document_source(media_type.as_deref().unwrap_or_default(), &data),
         };
-        (Some(media_block(image, Media { media_type, source, name: field("displayName") })), whole)
+        let block = media_block(image, Media { media_type, source, name: field("displayName") });
+        let whole = written && gemini::MEDIA.takes_named(&block.kind);
+        (Some(block), whole)
     }
 
     fn file_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
         let fields = Fields::of(value);
         let field = |name| fields.given(name).and_then(|value| self.text(value));
         let media_type = field("mimeType");
-        let uri = field("fileUri").filter(|uri| !uri.is_blank());
+        let uri = field("fileUri");
         let typed = fields.given("mimeType").is_none() || media_type.is_some();
-        let whole = uri.is_some() && typed && fields.are_among(FILE);
+        let written =
+            uri.as_deref().is_some_and(|uri| !media::is_data_url(uri)) && typed && fields.are_among(FILE);
         let image = media_type.as_ref().is_some_and(is_image);
         let source = uri.map_or(MediaSource::Unusable, MediaSource::Url);
-        (Some(media_block(image, Media { media_type, source, name: field("displayName") })), whole)
+        let block = media_block(image, Media { media_type, source, name: field("displayName") });
+        let whole = written && gemini::MEDIA.keeps(&block);
+        (Some(block), whole)
     }
 
     /// An id that the source gives: any text, or a number that some program took for one.

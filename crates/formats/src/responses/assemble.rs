@@ -8,9 +8,9 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::items::{FORMAT, Item, ItemReader};
+use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
-    chat::{MessageReader, Style},
+    chat::{MessageReader, Style, roles},
     context::Context,
     session::{Aside, Detail, Place, Session, SetAside},
 };
@@ -333,14 +333,19 @@ impl Assembler {
 /// Whether an item is a piece of a model's answer, by its type alone.
 fn is_answer(item: Value<'_>) -> bool {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-    let role = || item.get("role").and_then(Value::as_str).unwrap_or_default();
+    let message = matches!(&*kind, "message" | "")
+        || (Call::of_call(&kind).or(Call::of_output(&kind)).is_none() && is_message(item, &kind));
+    if message {
+        let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
+        let named = || roles::by_another_field(item).is_some_and(|(role, _)| role == Role::Assistant);
+        return roles::named(&role) == Role::Assistant || (role.is_empty() && (lists_calls(item) || named()));
+    }
     match &*kind {
-        "message" | "" => {
-            matches!(&*role(), "assistant" | "model" | "ai" | "bot")
-                || (role().is_empty() && item.given("tool_calls").is_some())
-        }
         "ghost_snapshot" | "text" | "input_text" | "input_image" | "input_file" | "tool_result" => false,
-        other => super::items::Call::of_output(other).is_none(),
+        other => {
+            super::Call::answered_by(item).is_none()
+                && super::Hosted::of(other).is_none_or(|known| known.side == super::Side::Provider)
+        }
     }
 }
 

@@ -9,9 +9,15 @@ use rejoin_record::{
     limits,
 };
 
-use crate::chat::{
-    Style,
-    blocks::{BlockReader, Under, document_source, irregular, is_base64, is_data_url, split_data_url},
+use super::{Hosted, Side};
+use crate::{
+    chat::{
+        Style,
+        blocks::{BlockReader, Under, document_at, document_data, irregular},
+        roles,
+    },
+    media,
+    wire::openai_responses,
 };
 
 /// The dialect's name.
@@ -39,7 +45,7 @@ impl Call {
     pub const FUNCTION: Call =
         Call { call: "function_call", output: "function_call_output", tool: None, input: "arguments" };
 
-    const ALL: [Call; 6] = [
+    const ALL: [Call; 7] = [
         Call::FUNCTION,
         Call { call: "custom_tool_call", output: "custom_tool_call_output", tool: None, input: "input" },
         Call {
@@ -61,6 +67,12 @@ impl Call {
             tool: Some("computer"),
             input: "action",
         },
+        Call {
+            call: "tool_search_call",
+            output: "tool_search_output",
+            tool: Some("tool_search"),
+            input: "arguments",
+        },
     ];
 
     /// The kind of call whose item has this type.
@@ -79,11 +91,28 @@ impl Call {
         Self::ALL.into_iter().find(|call| call.output == kind)
     }
 
+    /// The kind of call that an item is: one that waits for an answer.
+    #[must_use]
+    pub fn of(item: Value<'_>) -> Option<Call> {
+        Self::of_call(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
+    }
+
+    /// The kind of call that an item answers.
+    #[must_use]
+    pub fn answered_by(item: Value<'_>) -> Option<Call> {
+        Self::of_output(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
+    }
+
+    /// Whether a client answers it: a search that the provider made by itself has no id to answer.
+    fn waits(self, item: Value<'_>) -> bool {
+        self.tool != Some("tool_search") || item.given("call_id").is_some()
+    }
+
     /// The kind of call that an item's own bytes are.
     #[must_use]
     pub fn of_item(raw: &str) -> Option<Call> {
         let doc = Doc::parse(raw).ok()?;
-        Self::of_call(&doc.root()?.get("type")?.as_str()?)
+        Self::of(doc.root()?)
     }
 }
 
@@ -143,7 +172,8 @@ impl ItemReader {
     fn id_fits(&mut self, item: Value<'_>) -> bool {
         let Some(id) = item.get("id") else { return true };
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if Call::of_output(&kind).is_some() && id.is_null() {
+        let known = Hosted::of(&kind);
+        if id.is_null() && (Call::of_output(&kind).is_some() || known.is_some_and(|known| !known.needs_id)) {
             return true;
         }
         let Some(text) = id.as_str() else { return false };
@@ -185,11 +215,11 @@ struct Reader<'b> {
 impl Reader<'_> {
     fn item(&self, item: Value<'_>) -> Option<ReadItem> {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        if let Some(call) = Call::of_call(&kind) {
+        if let Some(call) = Call::of(item) {
             let (block, regular) = self.call(item, call);
             return Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None });
         }
-        if let Some(call) = Call::of_output(&kind) {
+        if let Some(call) = Call::answered_by(item) {
             let (block, regular) = self.output(item, call);
             let message = Item::Message(Role::Tool, vec![block], Form::Parts);
             return Some(ReadItem { item: message, regular, guessed: None });
@@ -197,7 +227,8 @@ impl Reader<'_> {
         match &*kind {
             "message" => Some(self.message(item)),
             "" if item.given("role").is_some() || item.given("content").is_some() => Some(self.message(item)),
-            "" => None,
+            "" if item.fields().next().is_none() => None,
+            _ if is_message(item, &kind) => Some(self.message(item)),
             "reasoning" => {
                 let (block, regular) = self.reasoning(item);
                 Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
@@ -219,30 +250,39 @@ impl Reader<'_> {
                 };
                 Some(ReadItem { item: read, regular: false, guessed: Some(role) })
             }
-            _ => {
-                // Something that the provider ran itself, or that is newer than this reader. A reference to an item
-                // that only the provider has cannot be followed.
-                let fits =
-                    kind != "item_reference" && item.is_clean() && !item.is_deeper_than(limits::NESTING);
-                let opaque = Opaque { kind: Text::new(&*kind), raw: self.blocks.raw(item), fits };
-                let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
-                let block = if fits { block.at(self.blocks.span(item)) } else { block };
-                Some(ReadItem { item: Item::Answer(vec![block]), regular: fits, guessed: None })
-            }
+            _ => Some(self.other(item, &kind)),
         }
+    }
+
+    /// Something that the provider ran itself, or that is newer than this reader. A reference to an item that only the
+    /// provider has cannot be followed.
+    fn other(&self, item: Value<'_>, kind: &str) -> ReadItem {
+        let known = Hosted::of(kind);
+        let fits = item.is_clean()
+            && !item.is_deeper_than(limits::NESTING)
+            && known.is_some_and(|known| known.fits(item));
+        let named = item.given("id").is_some() || !known.is_some_and(|known| known.needs_id);
+        let opaque = Opaque { kind: Text::new(kind), raw: self.blocks.raw(item), fits };
+        let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
+        let block = if fits { block.at(self.blocks.span(item)) } else { block };
+        let blocks = vec![block];
+        let read = match known.map_or(Side::Provider, |known| known.side) {
+            Side::Provider => Item::Answer(blocks),
+            Side::User => Item::Message(Role::User, blocks, Form::Parts),
+            Side::Developer => Item::Message(Role::Developer, blocks, Form::Parts),
+        };
+        ReadItem { item: read, regular: fits && named, guessed: None }
     }
 
     fn message(&self, item: Value<'_>) -> ReadItem {
         let name = item.get("role").and_then(Value::as_str).filter(|name| !name.is_empty());
         let typed = item.get("type").is_none_or(|kind| kind.is_str("message"));
+        let elsewhere = roles::by_another_field(item).filter(|_| name.is_none());
         let (role, known) = match name.as_deref() {
             Some(name @ ("user" | "assistant" | "system" | "developer")) => (Role::named(name), true),
-            Some("model" | "ai" | "bot") => (Role::Assistant, false),
-            Some("human") => (Role::User, false),
-            Some("function") => (Role::Tool, false),
-            Some(other) => (Role::named(other), false),
-            None if item.given("tool_calls").is_some() => (Role::Assistant, false),
-            None => (Role::User, false),
+            Some(other) => (roles::named(other), false),
+            None if lists_calls(item) => (Role::Assistant, false),
+            None => (elsewhere.map_or(Role::User, |(role, _)| role), false),
         };
         let guessed = name.is_none().then(|| role.clone());
         if role == Role::Tool {
@@ -338,47 +378,49 @@ impl Reader<'_> {
     fn image(&self, part: Value<'_>) -> Option<Block> {
         let holder = part.given("image_url");
         let url = holder.and_then(|holder| self.blocks.text(holder.get("url").unwrap_or(holder)));
-        let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_blank());
+        let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_empty());
+        // One of the two; an address that is empty says nothing where there is a file.
+        let url = url.filter(|url| !url.is_empty() || file.is_none());
+        let alone = url.is_none() || file.is_none();
+        let address = url.clone().unwrap_or_else(|| Text::new(""));
         let (media_type, source) = match (url, file) {
-            (Some(url), _) => match split_data_url(&url) {
-                Some((_, data)) if !is_base64(data) => (None, MediaSource::Unusable),
-                Some((media_type, data)) => {
-                    (Some(Text::new(media_type)), MediaSource::Base64(Text::new(data)))
-                }
-                None if url.is_blank() || is_data_url(&url) => (None, MediaSource::Unusable),
-                None => (None, MediaSource::Url(url)),
-            },
+            (Some(url), _) => media::at_address(url),
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
-        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
-        let whole = source != MediaSource::Unusable && ["image_url", "file_id", "detail"].iter().all(spelled);
-        let block = Block::new(BlockKind::Image(Box::new(Media { media_type, source, name: None })));
+        let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
+        let whole = alone
+            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && are_texts(part, &["image_url", "file_id", "detail"]);
+        let block = Block::new(kind);
         Some(if whole { block.at(self.blocks.span(part)) } else { block })
     }
 
     fn file(&self, part: Value<'_>) -> Option<Block> {
-        let field = |name| {
-            part.given(name).and_then(|value| self.blocks.text(value)).filter(|text: &Text| !text.is_blank())
-        };
+        let field = |name| part.given(name).and_then(|value| self.blocks.text(value));
+        let filled = |name| field(name).filter(|text: &Text| !text.is_empty());
         let name = field("filename");
-        let (media_type, source) = match (field("file_data"), field("file_url"), field("file_id")) {
-            (Some(data), ..) => match split_data_url(&data) {
-                Some((media_type, data)) => {
-                    let source = document_source(&media_type, data);
-                    (Some(Text::from(media_type)), source)
-                }
-                None if is_base64(&data) => (None, MediaSource::Base64(data)),
-                None => (None, MediaSource::Unusable),
-            },
-            (None, Some(url), _) => (None, MediaSource::Url(url)),
+        let sources = ["file_data", "file_url", "file_id"];
+        let given = sources.iter().filter(|name| filled(name).is_some()).count();
+        // Fields that are empty say nothing where another one is not.
+        let field = |name| if given == 0 { field(name) } else { filled(name) };
+        let (data, url) = (field("file_data"), field("file_url"));
+        // Data stands in an address that holds it, and what is behind an address is elsewhere.
+        let held = data.as_deref().is_none_or(media::is_data_url)
+            && !url.as_deref().is_some_and(|url| data.is_none() && media::is_data_url(url));
+        let address = data.clone().or_else(|| url.clone()).unwrap_or_else(|| Text::new(""));
+        let (media_type, source) = match (data, url, field("file_id")) {
+            (Some(data), ..) => document_data(data, name.as_deref()),
+            (None, Some(url), _) => document_at(url),
             (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None, None) => (None, MediaSource::Unusable),
         };
-        let texts = ["filename", "file_data", "file_url", "file_id", "detail"];
-        let spelled = |name: &&str| part.get(name).is_none_or(|value| value.kind() == Kind::String);
-        let usable = source != MediaSource::Unusable && texts.iter().all(spelled);
-        let block = Block::new(BlockKind::Document(Box::new(Media { media_type, source, name })));
+        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
+        let usable = held
+            && given == 1
+            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
+        let block = Block::new(kind);
         Some(if usable { block.at(self.blocks.span(part)) } else { block })
     }
 
@@ -409,7 +451,10 @@ impl Reader<'_> {
             && written
             && (kind.tool.is_some() || (named.is_some() && function.is_none()))
             && action_fits(item, kind)
-            && status_fits(item, matches!(kind.tool, Some("local_shell" | "apply_patch")));
+            && match kind.tool {
+                Some("tool_search") => Hosted::of(kind.call).is_some_and(|known| known.fits(item)),
+                tool => status_fits(item, matches!(tool, Some("local_shell" | "apply_patch"))),
+            };
         let name = kind.tool.map(Text::new).or(named).unwrap_or_else(|| Text::new(""));
         let call =
             ToolCall { id_given: id.is_some(), id: id.unwrap_or_else(|| CallId::from("")), name, arguments };
@@ -421,14 +466,27 @@ impl Reader<'_> {
         let given = item.given("call_id");
         let call_id = self.blocks.call_id(given.or_else(|| item.given("id")));
         let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
-        let output = item.get("output").or_else(|| item.get("result"));
+        let searched = kind.tool == Some("tool_search");
+        let field = if searched { "tools" } else { "output" };
+        let output = item.get(field).or_else(|| item.get("output")).or_else(|| item.get("result"));
         let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
         let (content, form, regular) = match output {
-            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") => {
+            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
                 // No call, and no other result, stands inside a result.
                 self.content_under(output, &Role::User, Under::Result)
             }
-            // The screen of a computer, the streams of a shell: kept as they are, shown as JSON.
+            // The screen of a computer is a picture.
+            Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {
+                let screen = self.image(value).map(irregular);
+                let known = value.get("type").is_some_and(|kind| kind.is_str("computer_screenshot"));
+                match screen.filter(|_| known) {
+                    Some(screen) => {
+                        (vec![screen], Form::Parts, self.image(value).is_some_and(|it| it.span.is_some()))
+                    }
+                    None => (vec![Block::text(value.to_raw_text(self.blocks.base))], Form::Text, false),
+                }
+            }
+            // The streams of a shell, the tools that were found: kept as they are, shown as JSON.
             Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
                 let text = Block::text(value.to_raw_text(self.blocks.base));
                 (vec![text], Form::Text, kind.tool.is_some())
@@ -439,11 +497,12 @@ impl Reader<'_> {
                 (read.blocks, read.form, (read.regular && read.form == Form::Text) || absent)
             }
         };
-        let there = item.get("output").is_some() || kind.tool == Some("apply_patch");
+        let there = item.get(field).is_some() || kind.tool == Some("apply_patch");
         let own_form = match kind.tool {
             Some("shell") => output.is_some_and(is_shell_output),
             Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
             Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
+            Some("tool_search") => Hosted::of(kind.output).is_some_and(|known| known.fits(item)),
             Some(_) => status_fits(item, true),
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };
@@ -483,6 +542,28 @@ impl Reader<'_> {
         let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
     }
+}
+
+/// Whether an item of no known type is a message all the same: it says who speaks, and what.
+pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
+    const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
+    let speaker = || {
+        item.given("role").is_some_and(|role| role.kind() == Kind::String)
+            || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
+    };
+    !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
+}
+
+/// Whether a message calls tools the way OpenAI Chat does, so that it can only be a model's.
+pub(super) fn lists_calls(item: Value<'_>) -> bool {
+    item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array)
+}
+
+/// Whether each of these fields is a text where it is there.
+fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
+    names
+        .iter()
+        .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
 }
 
 /// Whether an item says how far it came in one of the API's words; some items have to.

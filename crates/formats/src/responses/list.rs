@@ -95,8 +95,12 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     {
         return Err(nothing());
     }
-    let mut context =
-        Context { dialect: Some(Dialect::OpenAiResponses), whole_body: body.is_some(), ..Context::default() };
+    let mut context = Context {
+        dialect: Some(Dialect::OpenAiResponses),
+        whole_body: body.is_some(),
+        bare_list: body.is_none(),
+        ..Context::default()
+    };
     let own_id = body.and_then(|body| fields(&mut context, body, &input.text));
     let mut assembler = Assembler::new(FORMAT);
     assembler.set_model(context.model().map(Text::from));
@@ -107,9 +111,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     // A request that goes on from an earlier response may answer calls that stand there.
     let chained = ["previous_response_id", "conversation"].iter().any(|name| context.get(name).is_some());
     let called: HashSet<String> = items()
-        .filter(|item| {
-            item.get("type").and_then(Value::as_str).is_some_and(|kind| Call::of_call(&kind).is_some())
-        })
+        .filter(|item| Call::of(*item).is_some())
         .filter_map(|item| Some(item.get("call_id")?.as_str()?.into_owned()))
         .collect();
     let mut count = 0;
@@ -125,7 +127,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         } else if chained && answers_elsewhere(item, &called) {
             assembler.add_as_it_is(item, &source);
         } else if !assembler.add(item, &source) {
-            assembler.aside(place, Aside::Raw(Text::new(item.raw())));
+            assembler.aside(place, Aside::Unknown(Text::new(item.raw())));
             let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
             assembler.findings.push(finding.because("it is not an item"));
         }

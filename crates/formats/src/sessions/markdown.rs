@@ -39,9 +39,8 @@ pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Wri
                     BlockKind::Reasoning(reasoning) if !reasoning.text.is_blank() => {
                         quote(&mut out, &reasoning.text)
                     }
-                    BlockKind::Image(media) => paragraph(&mut out, &render::media_label("image", media)),
-                    BlockKind::Document(media) => {
-                        paragraph(&mut out, &render::media_label("document", media))
+                    BlockKind::Image(_) | BlockKind::Document(_) => {
+                        paragraph(&mut out, &render::media_label(&block.kind))
                     }
                     BlockKind::Opaque(opaque) => {
                         paragraph(&mut out, &format!("[{}]", opaque.kind));
@@ -98,8 +97,9 @@ fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) 
         for block in &result.result().content {
             match &block.kind {
                 BlockKind::Text(text) => fence(out, "", text),
-                BlockKind::Image(media) => paragraph(out, &render::media_label("image", media)),
-                BlockKind::Document(media) => paragraph(out, &render::media_label("document", media)),
+                BlockKind::Image(_) | BlockKind::Document(_) => {
+                    paragraph(out, &render::media_label(&block.kind))
+                }
                 BlockKind::Opaque(opaque) => fence(out, "json", opaque.raw.as_str()),
                 _ => {}
             }

@@ -7,8 +7,10 @@ pub mod jsonl;
 mod lines;
 pub mod markdown;
 pub mod registry;
+pub mod resend;
 pub mod turns;
 pub mod writing;
 
 pub use registry::{FORMATS, Format, Reading, detect, named, read, write};
+pub use resend::Resent;
 pub use writing::{Writing, Written};

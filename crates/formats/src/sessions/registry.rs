@@ -1,16 +1,20 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
+use rejoin_record::json::Doc;
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
-    chat::{Style, list},
+    accounting::{Known, Refuse, account, likeness},
+    chat::{self, Style, list},
     convert::{ConvertError, Converted, repaired},
     gemini,
     input::{Input, Stream},
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, instructions, jsonl, markdown, turns,
+        claude_code, codex, instructions, jsonl, markdown,
+        resend::Resent,
+        turns,
         writing::{Writing, Written},
     },
     wire::TooLarge,
@@ -29,6 +33,16 @@ pub struct Format {
     pub read: Option<Reading>,
     /// How a conversation is written in it.
     pub write: Option<Write>,
+    /// The agent that writes such files, and what it would send on resuming one.
+    pub agent: Option<Agent>,
+}
+
+/// An agent that keeps its sessions in a format.
+pub struct Agent {
+    /// What people call it.
+    pub name: &'static str,
+    /// The messages that it would send on resuming a session.
+    pub resend: fn(&Session) -> Resent,
 }
 
 /// How conversations are read from a format.
@@ -36,11 +50,37 @@ pub struct Reading {
     /// Whether a text, or the beginning of one, looks like it.
     pub sniff: fn(&str) -> bool,
     /// Reads every conversation in a text.
-    pub read: fn(&Input) -> Result<Vec<Session>, ReadError>,
+    text: fn(&Input) -> Result<Vec<Session>, ReadError>,
     /// Reads every conversation in a file of lines, as it comes.
-    pub read_stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
+    stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is always a file of lines, which needs not be one text to be read.
     pub lines: bool,
+    /// Whether it is our own record, which keeps what other formats could not place.
+    pub own: bool,
+    /// Fields that the reader knows and that hold no words of the conversation.
+    pub known: &'static [Known],
+}
+
+impl Reading {
+    /// Reads every conversation in a text, and reports the text that was not understood.
+    ///
+    /// # Errors
+    /// If there is no conversation in it, or most of its text was not understood.
+    pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
+        account((self.text)(input)?, self.refuse(Refuse::AnyFile))
+    }
+
+    /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
+    ///
+    /// # Errors
+    /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
+    pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+        account((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+    }
+
+    fn refuse(&self, refuse: Refuse) -> Refuse {
+        if self.own { Refuse::Nothing } else { refuse }
+    }
 }
 
 /// Every format, in the order in which they are tried.
@@ -50,94 +90,119 @@ pub const FORMATS: &[Format] = &[
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
         read: Some(Reading {
             sniff: claude_code::sniff,
-            read: claude_code::read,
-            read_stream: claude_code::read_stream,
+            text: claude_code::read,
+            stream: claude_code::read_stream,
             lines: true,
+            own: false,
+            known: claude_code::KNOWN,
         }),
         write: Some(claude_code::write),
+        agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
         read: Some(Reading {
             sniff: codex::sniff,
-            read: codex::read,
-            read_stream: codex::read_stream,
+            text: codex::read,
+            stream: codex::read_stream,
             lines: true,
+            own: false,
+            known: codex::KNOWN,
         }),
         write: Some(codex::write),
+        agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
         read: Some(Reading {
             sniff: turns::sniff,
-            read: turns::read,
-            read_stream: turns::read_stream,
+            text: turns::read,
+            stream: turns::read_stream,
             lines: true,
+            own: false,
+            known: responses::KNOWN,
         }),
         write: Some(turns::write),
+        agent: None,
     },
     Format {
         name: jsonl::FORMAT,
         about: "rejoin's own record, one entry a line",
         read: Some(Reading {
             sniff: jsonl::sniff,
-            read: jsonl::read,
-            read_stream: jsonl::read_stream,
+            text: jsonl::read,
+            stream: jsonl::read_stream,
             lines: true,
+            own: true,
+            known: &[],
         }),
         write: Some(jsonl::write),
+        agent: None,
     },
     Format {
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
         read: Some(Reading {
             sniff: |text| list::sniff(text) == Some(Style::OpenAi),
-            read: |input| list::read(input, Style::OpenAi),
-            read_stream: |stream| list::read_stream(Style::OpenAi, stream),
+            text: |input| list::read(input, Style::OpenAi),
+            stream: |stream| list::read_stream(Style::OpenAi, stream),
             lines: false,
+            own: false,
+            known: chat::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "openai-responses",
         about: "an OpenAI Responses request body, or just its list of items",
         read: Some(Reading {
             sniff: responses::list::sniff,
-            read: responses::list::read,
-            read_stream: responses::list::read_stream,
+            text: responses::list::read,
+            stream: responses::list::read_stream,
             lines: false,
+            own: false,
+            known: responses::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "anthropic",
         about: "an Anthropic Messages request body, or just its list of messages",
         read: Some(Reading {
             sniff: |text| list::sniff(text) == Some(Style::Anthropic),
-            read: |input| list::read(input, Style::Anthropic),
-            read_stream: |stream| list::read_stream(Style::Anthropic, stream),
+            text: |input| list::read(input, Style::Anthropic),
+            stream: |stream| list::read_stream(Style::Anthropic, stream),
             lines: false,
+            own: false,
+            known: chat::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: "gemini",
         about: "a Gemini request body, just its list of contents, or a checkpoint of one",
         read: Some(Reading {
             sniff: gemini::sniff,
-            read: |input| list::read(input, gemini::Contents),
-            read_stream: |stream| list::read_stream(gemini::Contents, stream),
+            text: |input| list::read(input, gemini::Contents),
+            stream: |stream| list::read_stream(gemini::Contents, stream),
             lines: false,
+            own: false,
+            known: gemini::KNOWN,
         }),
         write: None,
+        agent: None,
     },
     Format {
         name: markdown::FORMAT,
         about: "for people: what was said, called and answered",
         read: None,
         write: Some(markdown::write),
+        agent: None,
     },
 ];
 
@@ -153,7 +218,16 @@ pub fn named(name: &str) -> Option<&'static Format> {
 /// The format that a text is in.
 #[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(|reading| (reading.sniff)(text)))
+    let one = is_one_value(text);
+    let looks = |reading: &Reading| !(one && reading.lines) && (reading.sniff)(text);
+    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
+}
+
+/// Whether a text is a single value over several lines. Some of its lines may look like those of a file of lines.
+fn is_one_value(text: &str) -> bool {
+    let text = text.trim();
+    let first = text.lines().next().unwrap_or_default();
+    first.len() < text.len() && Doc::parse(first).is_err() && Doc::parse(text).is_ok()
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -161,8 +235,16 @@ pub fn detect(text: &str) -> Option<&'static Format> {
 /// # Errors
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
+    let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
-        Some(reading) => (reading.read)(input),
+        Some(reading) => match (reading.text)(input) {
+            Ok(sessions) => account(sessions, reading.refuse(refuse)),
+            Err(ReadError::NoConversation(why)) if format.is_none() => {
+                let nothing = ReadError::NoConversation(why);
+                Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
+            }
+            Err(error) => Err(error),
+        },
         None => Err(unknown(input)),
     }
 }
@@ -192,12 +274,13 @@ pub fn write(
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
 fn unknown(input: &Input) -> ReadError {
-    match rejoin_record::json::Doc::parse(&input.text) {
+    match Doc::parse(&input.text) {
         Err(error) if !error.reason.contains("after the end") => ReadError::NotJson {
             reason: error.reason,
             line: input.line_of(error.offset),
             offset: error.offset,
         },
-        _ => ReadError::UnknownFormat,
+        _ => likeness::of_text(&input.text)
+            .map_or(ReadError::UnknownFormat, |shape| ReadError::Foreign { shape }),
     }
 }

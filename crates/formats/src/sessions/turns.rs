@@ -26,6 +26,9 @@ pub const FORMAT: &str = "turns";
 /// How many lines are looked at to tell the format.
 const LOOK_AT: usize = 20;
 
+/// The fields of a turn.
+const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "truncatedCount"];
+
 /// Whether a text looks like turns.
 #[must_use]
 pub fn sniff(text: &str) -> bool {
@@ -85,7 +88,8 @@ impl LineReader for Turns {
         let summary = text_of(root, "summary");
         if items.is_none() && summary.is_none() {
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
-            return self.damaged(line, finding.because("it is not a turn"));
+            self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
+            return self.assembler.findings.push(finding.because("it is not a turn"));
         }
         self.known = true;
         if let Some(metadata) = root.given("metadata") {
@@ -103,7 +107,10 @@ impl LineReader for Turns {
             return;
         }
         // What stands around the items of a line is kept once, with the line itself.
-        self.assembler.aside(line.place, Aside::Raw(Text::from(without_items(root))));
+        let around = Text::from(without_items(root));
+        let known = |(key, _): (Value<'_>, Value<'_>)| AROUND.iter().any(|name| key.is_str(name));
+        let known = root.fields().all(known);
+        self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });
         for item in items.into_iter().flat_map(Value::items) {
             let source = Source {
                 buffer: &line.text,
@@ -113,7 +120,7 @@ impl LineReader for Turns {
                 time: time.clone(),
             };
             if !self.assembler.add(item, &source) {
-                self.assembler.aside(line.place, Aside::Raw(Text::new(item.raw())));
+                self.assembler.aside(line.place, Aside::Unknown(Text::new(item.raw())));
                 let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
                 self.assembler.findings.push(finding.because("it is not an item"));
             }

@@ -55,6 +55,38 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
+/// The first bytes of a strict spelling, at most `count` and a few more.
+#[must_use]
+pub fn head(data: &str, count: usize) -> Vec<u8> {
+    let letters = data.as_bytes();
+    let letters = &letters[..letters.len().min(count.div_ceil(3) * 4)];
+    decode(letters).unwrap_or_default()
+}
+
+/// The bytes of base64 in either alphabet, whatever its padding and its line breaks.
+#[must_use]
+pub fn decode(letters: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(letters.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for letter in letters.iter().filter(|letter| !matches!(letter, b'=' | b'\n' | b'\r')) {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    Some(bytes)
+}
+
 /// How many bytes a strict spelling holds.
 #[must_use]
 pub fn decoded_len(data: &str) -> usize {

@@ -6,9 +6,9 @@ use rejoin_record::{Raw, json::write};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use crate::{
-    context::{Context, Field, surrounding_names},
+    context::{Context, Field, limit_field, surrounding_names},
     convert::Settings,
-    wire::registry::Dialect,
+    wire::{registry::Dialect, render::with_field},
 };
 
 /// What a dialect says about one top-level field of the source.
@@ -88,6 +88,7 @@ pub fn write_around(
     }
     let context = &target.context;
     let same = context.dialect == Some(dialect);
+    limit(target, dialect, same, &mut around);
     let (list, system) = surrounding_names(dialect);
     let mut out = String::from("{");
     let mut written: HashSet<&str> = HashSet::new();
@@ -128,6 +129,39 @@ pub fn write_around(
     }
     (head, out)
 }
+
+/// Carries the limit of the answer's length over to another dialect, or sets the one that the caller chose.
+fn limit(target: &Settings, dialect: Dialect, same: bool, around: &mut Surroundings) {
+    let carried = target.context.max_tokens().filter(|_| !same);
+    let Some(limit) = target.max_tokens.or(carried) else { return };
+    // A limit below what the dialect takes is not one that it can keep.
+    if dialect == Dialect::OpenAiResponses && target.max_tokens.is_none() && limit < LEAST_OUTPUT {
+        return;
+    }
+    if let Some((name, None)) = target.context.dialect.map(limit_field).filter(|_| !same) {
+        around.leave_out(name);
+        around.leave_out("max_completion_tokens");
+    }
+    match limit_field(dialect) {
+        (name, None) => {
+            // OpenAI takes one of two names, and never both.
+            let other =
+                ("max_completion_tokens", same && target.context.get("max_completion_tokens").is_some());
+            let name = if other.1 { other.0 } else { name };
+            around.put(name, limit.to_string());
+        }
+        (name, Some(inner)) => {
+            let written = target.context.get(name).filter(|_| same);
+            let written =
+                around.value(name).map(str::to_owned).or(written.map(|raw| raw.as_str().to_owned()));
+            let written = written.unwrap_or_else(|| String::from("{}"));
+            around.put(name, with_field(&written, inner, &limit.to_string()));
+        }
+    }
+}
+
+/// The least that a Responses request may limit an answer to.
+const LEAST_OUTPUT: u64 = 16;
 
 /// What the fields say that a model sees before every message: instructions and tools, as they go out.
 pub fn seen_before(target: &Settings, dialect: Dialect, around: &Surroundings) -> String {

@@ -1,8 +1,8 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
-//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message),
-//! `checker.rs` (what the provider would refuse, over raw JSON, sharing nothing with the other two) and `answers.rs`
-//! (the provider's own words for each rule).
+//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message) and `answers.rs`
+//! (the provider's own words for each rule). What a provider refuses is judged in a room of its own, `crates/checkers`, which
+//! shares nothing with the codecs.
 //!
 //! `stream.rs` in a folder puts a streamed response together. `arriving.rs` does what all of them need: it cuts bytes into
 //! events (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces.
@@ -34,9 +34,5 @@ pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
-#[cfg(test)]
-mod trials;
-pub(crate) mod violation;
 
 pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};
-pub use violation::Violation;

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr, sync::Arc};
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, Violation, anthropic, bedrock, gemini, mistral, ollama,
-    openai_chat, openai_responses,
+    DecodeError, Decoded, Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat,
+    openai_responses,
     outline::{Encode, Outline},
     stream::StreamDecoder,
 };
@@ -39,8 +39,6 @@ pub trait Wire: Sync {
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         None
     }
-    /// What the provider would refuse in a request body.
-    fn check(&self, body: &[u8]) -> Vec<Violation>;
     /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.
     fn answer(&self, rule: Rule) -> Option<&'static str>;
 }

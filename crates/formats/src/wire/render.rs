@@ -3,9 +3,10 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
-    chat::{Style, blocks::is_base64, more_fields},
+    chat::{Style, more_fields},
     context::{ToolDeclaration, ToolKind},
     gemini,
+    media::{self, Accepts, Fault, Usable},
 };
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Text, ToolResult,
@@ -77,6 +78,8 @@ impl Content {
 pub struct Ledger {
     /// What was found.
     pub findings: Vec<Finding>,
+    /// The images and documents that the dialect takes.
+    pub media: Accepts,
     intact: bool,
     first_change: Option<sound::FirstChange>,
     /// The message whose fields were looked at last.
@@ -86,10 +89,17 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A fresh ledger.
+    /// A fresh ledger of a dialect that takes these images and documents.
     #[must_use]
-    pub fn new(intact: bool) -> Self {
-        Self { findings: Vec::new(), intact, first_change: None, fields_of: None, declared: HashSet::new() }
+    pub fn new(intact: bool, media: Accepts) -> Self {
+        Self {
+            findings: Vec::new(),
+            media,
+            intact,
+            first_change: None,
+            fields_of: None,
+            declared: HashSet::new(),
+        }
     }
 
     /// Where the repair pass first changed something, as far as that is known now.
@@ -171,8 +181,10 @@ impl Ledger {
     /// A block that cannot stand where it stands, as text.
     pub fn as_text(&mut self, kind: &BlockKind, at: Position) -> String {
         let (rule, text) = match kind {
-            BlockKind::Image(media) => (Rule::MovedMedia, media_label("image", media)),
-            BlockKind::Document(media) => (Rule::MovedMedia, media_label("document", media)),
+            BlockKind::Image(_) | BlockKind::Document(_) => match self.media.judge(kind) {
+                Err(fault) => return self.unavailable(kind, &fault, at),
+                Ok(_) => (Rule::MovedMedia, media_label(kind)),
+            },
             BlockKind::Opaque(opaque) => {
                 (Rule::ForeignBlock, opaque_label(&opaque.kind, opaque.raw.as_str()))
             }
@@ -181,6 +193,13 @@ impl Ledger {
         };
         self.change(Finding::new(rule, at, Action::Replaced));
         text
+    }
+
+    /// An image or a document that the dialect cannot have, as text that says why.
+    fn unavailable(&mut self, kind: &BlockKind, fault: &Fault, at: Position) -> String {
+        let finding = Finding::new(Rule::UnusableMedia, at, Action::Replaced);
+        self.change(finding.because(fault.to_string()));
+        unavailable_label(kind, fault)
     }
 
     /// Notes a text that lost half of a surrogate pair.
@@ -217,25 +236,75 @@ pub fn opaque_label(kind: &str, raw: &str) -> String {
     let kind = if kind.is_empty() { "block" } else { kind };
     let mut clean = String::new();
     write::clean_copy(&mut clean, raw);
-    format!("[{kind}] {clean}")
+    format!("[{kind}] {}", without_long_base64(&clean))
 }
 
-/// A medium that cannot go out, as text.
+/// Base64 of more characters is left out of a label: it says nothing to a reader, and may be longer than a whole context.
+const LONG_BASE64: usize = 4096;
+
+/// JSON whose long strings of base64 are named instead of written.
+fn without_long_base64(json: &str) -> Cow<'_, str> {
+    if json.len() <= LONG_BASE64 {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::new();
+    let mut rest = json;
+    while let Some(start) = rest.find('"') {
+        let (before, literal) = rest.split_at(start);
+        let inside = &literal[1..];
+        let mut escaped = false;
+        let end = inside.bytes().position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        });
+        let end = end.unwrap_or(inside.len());
+        let (text, behind) = inside.split_at(end);
+        let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(&byte);
+        out.push_str(before);
+        if data.len() > LONG_BASE64 && data.bytes().all(is_base64) {
+            out.push_str(&format!("\"({} characters of base64, not shown)\"", data.len()));
+        } else {
+            out.push_str(&format!("\"{text}\""));
+        }
+        rest = behind.strip_prefix('"').unwrap_or_default();
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// An image or a document as text, where it cannot stand as what it is.
 #[must_use]
-pub fn media_label(what: &str, media: &Media) -> String {
+pub fn media_label(kind: &BlockKind) -> String {
+    if let Err(fault) = Accepts::ANYTHING.judge(kind) {
+        return unavailable_label(kind, &fault);
+    }
+    let Some((what, media)) = medium(kind) else { return String::new() };
     let mut label = format!("[{what}");
     for detail in [media.name.as_ref(), media.media_type.as_ref()].into_iter().flatten() {
         label.push_str(&format!(", {detail}"));
     }
     match &media.source {
-        MediaSource::Url(url) => label.push_str(&format!(", {url}")),
+        MediaSource::Url(url) if !media::is_data_url(url) => label.push_str(&format!(", {url}")),
         MediaSource::ProviderFile(id) => label.push_str(&format!(", file {id}")),
         MediaSource::Plain(text) => return format!("{label}]\n{text}"),
-        MediaSource::Unusable => label.push_str(", unavailable"),
-        MediaSource::Base64(_) => label.push_str(", not shown"),
+        MediaSource::Base64(_) | MediaSource::Url(_) | MediaSource::Unusable => label.push_str(", not shown"),
     }
     label.push(']');
     label
+}
+
+fn unavailable_label(kind: &BlockKind, fault: &Fault) -> String {
+    medium(kind).map_or_else(String::new, |(what, media)| media::unavailable(what, media, fault))
+}
+
+fn medium(kind: &BlockKind) -> Option<(&'static str, &Media)> {
+    match kind {
+        BlockKind::Image(media) => Some(("image", media)),
+        BlockKind::Document(media) => Some(("document", media)),
+        _ => None,
+    }
 }
 
 /// Stands in a result for a medium that goes into the next user message.
@@ -247,35 +316,13 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
     }
 }
 
-/// The media type of something, if anybody says.
+/// The address of an image that has one, or one that holds its bytes; `None` if a file's id is all there is.
 #[must_use]
-pub fn media_type(media: &Media) -> Option<&str> {
-    media.media_type.as_deref().filter(|media_type| !media_type.trim().is_empty())
-}
-
-/// The media type of an image, told by its first bytes where nobody says.
-#[must_use]
-pub fn image_type<'m>(media: &'m Media, data: &str) -> &'m str {
-    if let Some(media_type) = media.media_type.as_ref().filter(|media_type| !media_type.is_blank()) {
-        return media_type;
-    }
-    match data {
-        _ if data.starts_with("/9j/") => "image/jpeg",
-        _ if data.starts_with("R0lG") => "image/gif",
-        _ if data.starts_with("UklG") => "image/webp",
-        _ => "image/png",
-    }
-}
-
-/// The address of an image: its own, or one that holds its bytes. `None` if it has neither.
-#[must_use]
-pub fn image_url(media: &Media) -> Option<String> {
-    match &media.source {
-        MediaSource::Url(url) => Some(url.to_string()),
-        MediaSource::Base64(data) if is_base64(data) => {
-            Some(format!("data:{};base64,{data}", image_type(media, data)))
-        }
-        _ => None,
+pub fn image_url(image: &Usable<'_>) -> Option<String> {
+    match image {
+        Usable::Address(url) => Some((*url).to_owned()),
+        Usable::Bytes { media_type, data } => Some(format!("data:{media_type};base64,{data}")),
+        Usable::File(_) | Usable::Plain(_) => None,
     }
 }
 
@@ -309,18 +356,23 @@ pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
     out.push(']');
 }
 
-/// An object with one field given another value, everything else as it was (made clean where it was not JSON).
-#[must_use]
+/// An object with one of its fields given a value; the field is added if there is none.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
     let doc = Doc::parse(raw);
     let mut out = String::from("{");
+    let mut found = false;
     for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
         if key.is_str(name) {
+            found = true;
             out.push_str(json);
         } else {
             write::clean_copy(&mut out, value.raw());
         }
+    }
+    if !found {
+        write::key(&mut out, name);
+        out.push_str(json);
     }
     out.push('}');
     out

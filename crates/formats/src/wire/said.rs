@@ -27,7 +27,7 @@ pub struct Said<'i> {
 pub enum What<'i> {
     /// A text, blank ones included.
     Text(Cow<'i, str>),
-    /// An image or a document.
+    /// An image or a document of a kind that the dialect takes.
     Media(&'i BlockKind),
 }
 
@@ -85,7 +85,7 @@ pub fn of_part<'i>(part: PartRef<'i>, index: usize, ledger: &mut Ledger) -> Vec<
             result.content.iter().filter_map(Block::as_text).for_each(|text| ledger.lossy(text, at));
             let label = Said { at, what: What::Text(render::orphan_text(result).into()) };
             let media = result.content.iter().filter(|block| is_media(block));
-            let media = media.map(|block| Said { at, what: What::Media(&block.kind) });
+            let media = media.filter_map(|block| of_block(block, at, ledger));
             std::iter::once(label).chain(media).collect()
         }
         PartRef::Exchange(..) => Vec::new(),
@@ -106,7 +106,8 @@ fn of_block<'i>(block: &'i Block, at: Position, ledger: &mut Ledger) -> Option<S
             ledger.lossy(text, at);
             What::Text(Cow::Borrowed(text))
         }
-        BlockKind::Image(_) | BlockKind::Document(_) => What::Media(&block.kind),
+        BlockKind::Image(_) | BlockKind::Document(_) if ledger.media.keeps(block) => What::Media(&block.kind),
+        BlockKind::Image(_) | BlockKind::Document(_) => What::Text(ledger.as_text(&block.kind, at).into()),
         BlockKind::Reasoning(_) => {
             ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
             return None;

@@ -141,7 +141,7 @@ fn damaged_lines() {
     bytes[at] = 0xff;
     let reading = sessions::named("claude-code").unwrap().read.as_ref().unwrap();
     let stream = Stream { name: "s.jsonl", source: &mut &bytes[..], companions: None };
-    let streamed = (reading.read_stream)(stream).unwrap().remove(0);
+    let streamed = reading.read_stream(stream).unwrap().remove(0);
     assert_eq!(sketch(&streamed), ["u:1", "a:2", "u:3\u{fffd}", "a:4"]);
     assert_eq!(streamed.id, session.id);
     let mut found = rules(&streamed.findings);
@@ -217,7 +217,7 @@ fn words_that_were_queued() {
             ),
         )
     };
-    let picture = r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},{"type":"text","text":"see"}]"#;
+    let picture = r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},{"type":"text","text":"see"}]"#;
     let lines = [
         user("u", "-", "go"),
         calls("a", "u", "m1", "c1"),
@@ -231,7 +231,7 @@ fn words_that_were_queued() {
     assert_eq!(problems(&session), []);
     assert_eq!(session.messages[3].form, Form::Text);
     let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
-    assert!(out.body.contains("and mind this") && out.body.contains("iVBORw=="));
+    assert!(out.body.contains("and mind this") && out.body.contains("iVBORw0KGgo="));
     // One without an id, which nobody can follow, written before the result: it comes after it.
     let loose = "{\"type\":\"attachment\",\"sessionId\":\"S\",\"attachment\":{\"type\":\"queued_command\",\"prompt\":\"stop\"}}\n";
     let session = read(&[&lines[0][..], &lines[1], loose, &lines[2], &says("b", "r", "m2", "yes")].concat());

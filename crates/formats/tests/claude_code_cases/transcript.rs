@@ -110,7 +110,7 @@ pub fn rules(findings: &[Finding]) -> Vec<(&'static str, Option<usize>)> {
 /// What is wrong with it as a request.
 pub fn problems(session: &Session) -> Vec<(&'static str, Option<usize>)> {
     let out = convert(session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
-    assert_eq!(Dialect::Anthropic.wire().check(out.body.as_bytes()), []);
+    assert_eq!(testkit::refusals(Dialect::Anthropic, out.body.as_bytes()), []);
     let problems: Vec<Finding> = out.findings.into_iter().filter(Finding::is_problem).collect();
     rules(&problems)
 }

@@ -90,7 +90,7 @@ proptest! {
                     prop_assert_eq!(drafted.body.len(), whole.body.len());
                     prop_assert_eq!(&drafted.names, &whole.names);
                     prop_assert_eq!(drafted.prefix.as_ref(), Some(&whole.prefix));
-                    let violations = to.wire().check(whole.body.as_bytes());
+                    let violations = testkit::refusals(to, whole.body.as_bytes());
                     prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", whole.body, violations);
                     prefix = drafted.prefix;
                 }

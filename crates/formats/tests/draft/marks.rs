@@ -54,7 +54,7 @@ proptest! {
         let (placed, plain) = (encode(Marks::Placed), encode(Marks::LeftOut));
         prop_assert_eq!(placed.body.replace(MARK, ""), plain.body.replace(MARK, ""));
         prop_assert_eq!(&placed.prefix, &plain.prefix, "no part of the prefix");
-        let violations = Dialect::Anthropic.wire().check(placed.body.as_bytes());
+        let violations = testkit::refusals(Dialect::Anthropic, placed.body.as_bytes());
         prop_assert!(violations.is_empty(), "{}\n{:#?}", placed.body, violations);
         let count = placed.body.matches(MARK).count();
         prop_assert!(count <= 4, "{count} marks");

@@ -29,7 +29,7 @@ proptest! {
         for to in Dialect::all() {
             for policy in [OnBroken::Keep, OnBroken::Drop] {
                 let out = convert(&session, to, None, policy).unwrap();
-                let violations = to.wire().check(out.body.as_bytes());
+                let violations = testkit::refusals(to, out.body.as_bytes());
                 prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", out.body, violations);
                 let json: Value = testkit::scan::parse(&out.body);
                 prop_assert!(first_text(&json, to).starts_with(INSTRUCTIONS), "{to}\n{}", out.body);
@@ -120,7 +120,7 @@ fn a_recorded_conversation_has_its_instructions_and_tools() {
         assert_eq!(session.context.model().as_deref(), Some(if named { "claude-x" } else { "echo" }));
         for to in Dialect::all() {
             let out = convert(&session, to, None, OnBroken::Keep).unwrap();
-            assert!(to.wire().check(out.body.as_bytes()).is_empty(), "{to} {}", out.body);
+            assert!(testkit::refusals(to, out.body.as_bytes()).is_empty(), "{to} {}", out.body);
             let json: Value = testkit::scan::parse(&out.body);
             assert_eq!(first_text(&json, to), "You keep words.");
             assert_eq!(declared(&json, to), ["read"]);

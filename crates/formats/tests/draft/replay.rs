@@ -204,7 +204,7 @@ fn run(turns: &[Turn], policy: Policy) -> Result<usize, TestCaseError> {
             let draft = drafts.entry(who).or_insert_with(|| provider.draft());
             let (body, prefix) = sent(&mut repairer, draft);
             let text = body.to_string();
-            let violations = provider.dialect.wire().check(text.as_bytes());
+            let violations = testkit::refusals(provider.dialect, text.as_bytes());
             prop_assert!(violations.is_empty(), "{}\n{text}\n{violations:#?}", provider.dialect);
             let now = seen(&body, provider.dialect);
             for (old, (issuer, before)) in &known {

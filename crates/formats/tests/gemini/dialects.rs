@@ -188,11 +188,14 @@ fn broken_base64_is_never_sent() {
         part(&image("iVBO\nRw0K\r\nGgo=")),
         json!({"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}})
     );
-    assert_eq!(part(&image("AAAAA")), json!({"text":"[image, image/png, not shown]"}));
+    assert_eq!(part(&image("AAAAA")), json!({"text":"[image unavailable: the data is not valid base64]"}));
     let (out, rules) =
         mended(&json!([{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AAAAA"}}]}]));
-    assert_eq!(out["contents"][0]["parts"][0], json!({"text":"[image, image/png, not shown]"}));
-    assert_eq!(rules, ["moved-media"]);
+    assert_eq!(
+        out["contents"][0]["parts"][0],
+        json!({"text":"[image unavailable: the data is not valid base64]"})
+    );
+    assert_eq!(rules, ["unusable-media"]);
 }
 
 #[test]

@@ -102,7 +102,7 @@ proptest! {
         for to in Dialect::all() {
             for policy in POLICIES {
                 let out = convert(&session, to, None, policy).unwrap();
-                let violations = to.wire().check(out.body.as_bytes());
+                let violations = testkit::refusals(to, out.body.as_bytes());
                 prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{violations:#?}", out.body);
                 if let Err(problem) = conserves(&body, &out.body, to, policy) {
                     prop_assert!(false, "{to} {policy:?}: {problem}\n{}", out.body);

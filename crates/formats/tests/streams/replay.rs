@@ -18,7 +18,7 @@ fn next_request(dialect: Dialect, message: &Message, model: &str) -> (String, Ve
     }
     let target = Target { model: Some(model), ..Target::of(&context) };
     let encoded = dialect.wire().encode(&view, &target).unwrap();
-    assert_eq!(dialect.wire().check(encoded.body.as_bytes()), [], "{}", encoded.body);
+    assert_eq!(testkit::refusals(dialect, encoded.body.as_bytes()), [], "{}", encoded.body);
     (encoded.body, encoded.findings)
 }
 

@@ -66,7 +66,7 @@ pub fn converted(source: &Value, from: &str, to: Dialect, on_broken: OnBroken) -
     let input = Input::new("body", source.to_string().as_bytes()).unwrap();
     let session = sessions::read(&input, sessions::named(from)).unwrap().remove(0);
     let Converted { body, findings } = convert(&session, to, None, on_broken).unwrap();
-    assert_eq!(to.wire().check(body.as_bytes()), [], "{body}");
+    assert_eq!(testkit::refusals(to, body.as_bytes()), [], "{body}");
     Out { body: serde_json::from_str(&body).unwrap(), findings }
 }
 

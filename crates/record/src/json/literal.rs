@@ -85,6 +85,20 @@ fn next_escape(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Where the literal that begins at `start` ends: the byte behind its closing quote. Nothing if it never ends.
+#[must_use]
+pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at = skip_plain(bytes, at);
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
 /// Decodes a literal with its quotes. The flag says whether something was lost (a lone surrogate, now U+FFFD).
 #[must_use]
 pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {

@@ -12,7 +12,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{FORM, SCHEMA, connect, failed, get, list, put, remove, scrub, take, words};
+use super::{FORM, SCHEMA, connect, failed, get, list, note_damage, put, remove, scrub, take, words};
 use crate::{
     digest::Digester,
     error::StoreError,
@@ -165,30 +165,18 @@ impl Folder {
         let before = get(connection, id).map_err(failed("reading the index"))?;
         let tail = before.as_ref().and_then(|summary| summary.tail);
         // What was read before stays, if the file goes on behind it.
-        let mut entries: Vec<Entry> = Vec::new();
-        store.read(id, tail.map_or(0, |tail| tail.seq), &mut |item| {
-            if let Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            ControlFlow::Continue(())
-        })?;
+        let (mut entries, mut damaged) = read_from(store, id, tail.map_or(0, |tail| tail.seq))?;
         let goes_on = tail.is_some_and(|tail| {
             let same = entries.first().is_some_and(|entry| entry.hash() == tail.hash);
-            same && mark.rsplit(' ').next() == self.identity_of(connection, id).as_deref()
-        });
+            same && self.mark_of(connection, id).is_some_and(|before| has_grown(&before, mark))
+        }) && !scan::beginning_is_damaged(store, id)?;
         let work = || -> Result<(), StoreError> {
             if goes_on {
                 entries.remove(0);
             } else {
                 drop_file(connection, &id.to_string()).map_err(failed("writing the index"))?;
                 if tail.is_some() {
-                    entries.clear();
-                    store.read(id, 0, &mut |item| {
-                        if let Item::Entry(entry) = item {
-                            entries.push(entry);
-                        }
-                        ControlFlow::Continue(())
-                    })?;
+                    (entries, damaged) = read_from(store, id, 0)?;
                 }
             }
             let mut summaries = HashMap::new();
@@ -205,6 +193,9 @@ impl Folder {
             for summary in summaries.values() {
                 put(connection, summary).map_err(failed("writing the index"))?;
             }
+            if damaged {
+                note_damage(connection, id).map_err(failed("writing the index"))?;
+            }
             connection
                 .execute("INSERT OR REPLACE INTO file (id, mark) VALUES (?1, ?2)", (id.to_string(), mark))
                 .map(drop)
@@ -213,11 +204,26 @@ impl Folder {
         work()
     }
 
-    /// Which file the conversation was in when it was last read.
-    fn identity_of(&self, connection: &Connection, id: ConversationId) -> Option<String> {
+    /// The mark of a conversation's file when it was last read.
+    fn mark_of(&self, connection: &Connection, id: ConversationId) -> Option<String> {
         let query = "SELECT mark FROM file WHERE id = ?1";
-        let mark: String = connection.query_row(query, [id.to_string()], |row| row.get(0)).ok()?;
-        mark.rsplit(' ').next().map(str::to_owned)
+        connection.query_row(query, [id.to_string()], |row| row.get(0)).ok()
+    }
+
+    /// Keeps in mind that a part of a conversation cannot be read, if the index is there.
+    pub(crate) fn note_damage(&self, id: ConversationId) {
+        let open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = match open.as_ref() {
+            Some(connection) => note_damage(connection, id),
+            None if self.path.is_file() => match connect(&self.path) {
+                Ok(connection) => note_damage(&connection, id),
+                Err(_) => return,
+            },
+            None => return,
+        };
+        if let Err(why) = noted {
+            tracing::debug!("the damage is not noted: {why}");
+        }
     }
 
     /// How many entries a conversation had when its file was last read. Nothing is read anew.
@@ -304,6 +310,26 @@ impl Folder {
         };
         Ok(found.into_iter().filter_map(hit).collect())
     }
+}
+
+/// The entries of a conversation from a place on, and whether something there is damaged.
+fn read_from(store: &dyn Store, id: ConversationId, from: u64) -> Result<(Vec<Entry>, bool), StoreError> {
+    let (mut entries, mut damaged) = (Vec::new(), false);
+    store.read(id, from, &mut |item| {
+        match item {
+            Item::Entry(entry) => entries.push(entry),
+            Item::Damage(damage) => damaged |= !damage.torn,
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((entries, damaged))
+}
+
+/// Whether a file is the one that it was and has only become longer, as far as its marks tell.
+fn has_grown(before: &str, now: &str) -> bool {
+    let size = |mark: &str| mark.split(' ').next().and_then(|size| size.parse::<u64>().ok());
+    let identity = |mark: &str| mark.rsplit(' ').next().map(str::to_owned);
+    identity(before) == identity(now) && size(before) < size(now)
 }
 
 /// Forgets a file.

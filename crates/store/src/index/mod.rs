@@ -28,14 +28,15 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 2;
+const FORM: i64 = 4;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
     CREATE TABLE summary (
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
-        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL
+        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL,
+        damaged INTEGER NOT NULL, forked_from TEXT
     ) STRICT;
     CREATE INDEX summary_newest ON summary (updated DESC, id);
     CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
@@ -181,10 +182,14 @@ impl Index {
             source.behind(seen, &mut |key, conversation, entry| {
                 seen = key;
                 taken += 1;
-                if let Ok(entry) = entry
-                    && let Err(why) =
+                let done = match entry {
+                    Ok(entry) => {
                         take(&transaction, &mut summaries, key, conversation, &entry, source.digester())
-                {
+                    }
+                    Err(damage) => known(&transaction, &mut summaries, conversation)
+                        .map(|summary| summary.damaged |= !damage.torn),
+                };
+                if let Err(why) = done {
                     trouble = Some(why);
                     return ControlFlow::Break(());
                 }
@@ -227,9 +232,10 @@ impl Index {
             if key > last {
                 return ControlFlow::Break(());
             }
-            if let Ok(entry) = entry {
-                let digest = source.digester()(&entry);
-                all.entry(conversation).or_insert_with(|| Summary::new(conversation)).add(&entry, digest);
+            let summary = all.entry(conversation).or_insert_with(|| Summary::new(conversation));
+            match entry {
+                Ok(entry) => summary.add(&entry, source.digester()(&entry)),
+                Err(damage) => summary.damaged |= !damage.torn,
             }
             ControlFlow::Continue(())
         })?;
@@ -258,6 +264,19 @@ impl Index {
             get(connection, conversation).map_err(failed("reading the index"))
         });
         Ok(found.unwrap_or_default())
+    }
+
+    /// Keeps in mind that a part of a conversation cannot be read. An index that is made later finds out by itself.
+    pub(crate) fn note_damage(source: &dyn Source, conversation: ConversationId) {
+        if !source.path().exists() {
+            return;
+        }
+        let noted = Self::with(source, |connection| {
+            note_damage(connection, conversation).map_err(failed("writing the index"))
+        });
+        if let Err(why) = noted {
+            tracing::debug!("the damage is not noted: {why}");
+        }
     }
 
     /// Entries that say something, best first.
@@ -400,7 +419,13 @@ impl Index {
         if listed.len() < real.len() {
             found.push(problem(None, String::from("the list lacks conversations; it is made anew")));
         }
-        let anew = found.iter().any(|problem| problem.what.ends_with("made anew"));
+        // Whoever lists is told of damage that was found just now.
+        let unknown = |summary: &Summary| {
+            let place = real.binary_search_by_key(&summary.id, |other| other.id);
+            place.is_ok_and(|place| real[place].damaged && !summary.damaged)
+        };
+        let anew =
+            found.iter().any(|problem| problem.what.ends_with("made anew")) || listed.iter().any(unknown);
         found.into_iter().for_each(each);
         if anew {
             let _ = Self::rebuild(source);
@@ -455,25 +480,38 @@ fn take(
             .prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
             .execute((key, words::spaced(&words.text)))?;
     }
-    let summary = match summaries.entry(conversation) {
+    known(connection, summaries, conversation)?.add(entry, digest);
+    Ok(())
+}
+
+/// What is known of a conversation so far.
+fn known<'s>(
+    connection: &Connection,
+    summaries: &'s mut std::collections::HashMap<ConversationId, Summary>,
+    conversation: ConversationId,
+) -> rusqlite::Result<&'s mut Summary> {
+    Ok(match summaries.entry(conversation) {
         std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
         std::collections::hash_map::Entry::Vacant(free) => {
             free.insert(get(connection, conversation)?.unwrap_or_else(|| Summary::new(conversation)))
         }
-    };
-    summary.add(entry, digest);
-    Ok(())
+    })
+}
+
+fn note_damage(connection: &Connection, conversation: ConversationId) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("UPDATE summary SET damaged = 1 WHERE id = ?1")?;
+    statement.execute([conversation.to_string()]).map(drop)
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, seq, tail, hash, open";
+                       updated, seq, tail, hash, open, damaged, forked_from";
 
 fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     let tail = summary.tail;
     connection
         .prepare_cached(&format!(
             "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16)"
+             ?14, ?15, ?16, ?17, ?18)"
         ))?
         .execute(rusqlite::params![
             summary.id.to_string(),
@@ -492,6 +530,8 @@ fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             tail.map(|tail| *tail.id.as_uuid().as_bytes()),
             tail.map(|tail| *tail.hash.as_bytes()),
             summary.open.join("\n"),
+            summary.damaged,
+            summary.forked_from,
         ])?;
     Ok(())
 }
@@ -525,11 +565,13 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         directory: row.get(5)?,
         format: row.get(6)?,
         state: row.get::<_, String>(7)?.parse().unwrap_or_default(),
+        damaged: row.get(16)?,
         messages: row.get::<_, i64>(8)?.unsigned_abs(),
         entries: row.get::<_, i64>(9)?.unsigned_abs(),
         created: time(10)?,
         updated: time(11)?,
         tail,
+        forked_from: row.get(17)?,
         open: open.split('\n').filter(|call| !call.is_empty()).map(str::to_owned).collect(),
     }))
 }

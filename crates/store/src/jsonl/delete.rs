@@ -1,4 +1,4 @@
-//! Removing a conversation: its file and what was set aside of it. The only place where one is removed.
+//! Removing a conversation: its file, its draft and what was set aside of it. The only place where one is removed.
 
 use std::{fs, io};
 
@@ -19,6 +19,7 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), 
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed()(why)),
         _ => {}
     }
+    store.drafts.remove(conversation)?;
     store.forget_asides(conversation, None).map_err(failed())?;
     files::sync_folder(&store.folder).map_err(failed())?;
     drop(locked);

@@ -37,6 +37,7 @@ use crate::index::Folder;
 use crate::{
     aside::Asides,
     digest::Digester,
+    drafts::Drafts,
     error::StoreError,
     files,
     location::Location,
@@ -59,6 +60,7 @@ pub struct Jsonl {
     read_only: Option<String>,
     locks: Locks,
     asides: Asides,
+    drafts: Drafts,
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
     summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
@@ -102,6 +104,7 @@ impl Jsonl {
             read_only,
             locks: Locks::new(folder.join(".locks")),
             asides: Asides::new(folder.join("aside")),
+            drafts: Drafts::new(folder.join("drafts")),
             digester: options.digester,
             ends: Mutex::default(),
             summaries: Mutex::default(),
@@ -324,7 +327,15 @@ impl Store for Jsonl {
         conversation: ConversationId,
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
+        #[cfg(feature = "sqlite")]
+        if !damage.torn {
+            self.index.note_damage(conversation);
+        }
         self.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        Some(&self.drafts)
     }
 
     fn verify(
@@ -430,9 +441,9 @@ impl Jsonl {
     }
 }
 
-/// The summary of a file without entries: it is as old as the file.
+/// The summary of a file without entries that can be read: it is as old as the file.
 fn empty_summary(conversation: ConversationId, mark: Mark) -> Summary {
-    let mut summary = Summary::new(conversation);
+    let mut summary = Summary { damaged: true, ..Summary::new(conversation) };
     if let Some(time) = mark.modified.and_then(timestamp) {
         summary.created = time;
         summary.updated = time;

@@ -47,6 +47,7 @@ pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), 
         work().map_err(unwritable("deleting the conversation"))
     })?;
     erase::scrub(inner)?;
+    inner.drafts.remove(conversation)?;
     let gone = inner.asides.forget(&conversation.to_string(), |_| true);
     gone.map_err(StoreError::io("removing what was set aside of the conversation"))?;
     Index::forget(inner, conversation, &keys)

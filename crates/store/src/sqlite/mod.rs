@@ -10,6 +10,7 @@ mod delete;
 mod erase;
 mod opening;
 mod pen;
+mod probe;
 mod reading;
 mod rebuild;
 mod rows;
@@ -27,6 +28,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
+pub(crate) use self::probe::try_writing;
 use self::{
     body::{Packer, Unpacker},
     pen::Pen,
@@ -36,6 +38,7 @@ use self::{
 use crate::{
     aside::Asides,
     digest::Digester,
+    drafts::Drafts,
     error::StoreError,
     files,
     index::{Follower, Index, Source},
@@ -46,6 +49,9 @@ use crate::{
     store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
+
+/// How many conversations of a list are looked at themselves, and not only their summaries: a few screens of them.
+const LOOKED_AT: usize = 200;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
@@ -65,6 +71,7 @@ struct Inner {
     index: Mutex<Option<Index>>,
     locks: Locks,
     asides: Asides,
+    drafts: Drafts,
     /// What was found when the file was opened.
     damage: Vec<Damage>,
     digester: Digester,
@@ -171,6 +178,7 @@ impl Sqlite {
             index: Mutex::new(None),
             locks: Locks::new(beside(".locks")),
             asides,
+            drafts: Drafts::new(beside(".drafts")),
             damage,
             digester: options.digester,
             path: file,
@@ -522,7 +530,16 @@ impl Store for Sqlite {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        Index::list(&*self.inner, query)
+        let mut page = Index::list(&*self.inner, query)?;
+        // The index does not notice what becomes of rows that it has read.
+        for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
+            let looked = scan::beginning_is_damaged(self, summary.id);
+            if !matches!(looked, Ok(false) | Err(StoreError::NotFound(_))) {
+                summary.damaged = true;
+                Index::note_damage(&*self.inner, summary.id);
+            }
+        }
+        Ok(page)
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
@@ -591,7 +608,14 @@ impl Store for Sqlite {
         conversation: ConversationId,
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
+        if !damage.torn {
+            Index::note_damage(&*self.inner, conversation);
+        }
         self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        Some(&self.inner.drafts)
     }
 
     fn verify(

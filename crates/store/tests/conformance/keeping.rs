@@ -237,3 +237,37 @@ fn files_are_private() {
         }
     });
 }
+
+/// A draft is its writer's while that lives, and everybody's after that. It is no conversation, and goes with its own.
+#[test]
+fn drafts_are_kept_beside_the_record() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (talk, entries) = Talk::of(1, 2);
+        store.append(talk.id, None, &entries).unwrap();
+        let Some(drafts) = store.drafts() else {
+            assert!(!home.is_on_disk(), "{}", home.name);
+            return;
+        };
+        assert_eq!((drafts.left_behind(talk.id), drafts.conversations()), (None, Vec::new()));
+        let mut draft = drafts.begin(talk.id).unwrap();
+        draft.append(b"some ").unwrap();
+        draft.append(b"words").unwrap();
+        assert!(drafts.begin(talk.id).is_err(), "{}: there is one at a time", home.name);
+        assert_eq!(drafts.left_behind(talk.id), None, "{}: it is still being written", home.name);
+        assert_eq!(drafts.conversations(), [talk.id]);
+        drop(draft);
+        assert_eq!(drafts.left_behind(talk.id).as_deref(), Some(&b"some words"[..]), "{}", home.name);
+        assert_eq!(store.list(&Query::default()).unwrap().total, 1, "{}", home.name);
+        assert!(problems(&*store, None).is_empty(), "{}", home.name);
+        #[cfg(unix)]
+        for path in home.files() {
+            let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+            assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        }
+        store.delete(talk.id).unwrap();
+        assert_eq!(home.holding("some words"), 0, "{}", home.name);
+        drafts.begin(talk.id).unwrap().remove().unwrap();
+        assert!(drafts.conversations().is_empty());
+    });
+}

@@ -180,7 +180,8 @@ fn outputs_are_broken_in_every_way() {
 fn what_stands_beside_and_around_occurs() {
     let mut counts = Counts::of(Shape::Responses);
     for aside in responses::ASIDES {
-        counts.text(aside, |json| json.contains(aside));
+        let beginning = aside.split('%').next().unwrap_or(aside);
+        counts.text(aside, |json| json.contains(beginning));
     }
     counts.item("sealed", |item| is(item, "reasoning") && item["encrypted_content"].is_string());
     counts.item("not sealed", |item| is(item, "reasoning") && item.get("encrypted_content").is_none());

@@ -71,7 +71,7 @@ fn copilot_is_entered_by_its_gate() {
     );
     let got = chat(&server, &short, &[EDITOR[0], EDITOR[1], ("x-initiator", "agent")]);
     assert_eq!((got.status, server.violations().last().unwrap().rule.as_str()), (400, "COP-04"));
-    let seen = json!({"model": "gpt", "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}]});
+    let seen = json!({"model": "gpt", "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]}]});
     let mut headers = vec![("authorization", format!("Bearer {short}"))];
     headers.extend(EDITOR.iter().map(|(name, value)| (*name, (*value).to_owned())));
     let look = |headers: &[(&str, String)]| {

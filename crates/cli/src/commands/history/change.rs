@@ -1,9 +1,10 @@
 //! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
 
 use rejoin::{
-    engine::{EngineError, Mode},
+    ConversationId,
+    engine::{self, EngineError, Mode},
     record::EntryId,
-    store::Summary,
+    store::{Store, Summary},
 };
 
 use super::numbers::{self, What};
@@ -46,6 +47,10 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let new = desk::writer(&*store, "rejoin history fork").fork(id, at)?;
     desk::settle(&*store);
+    desk.pointer().set(new)?;
+    output::talk(&format!(
+        "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
+    ));
     if arguments.json {
         let object = Object::new().text("id", &new.to_string()).text("from", &id.to_string());
         output::raw_data(&object.finish())?;
@@ -59,6 +64,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
+    named_for_good(&*store, arguments.which.given(), id, arguments.yes)?;
     let recorded = desk::read(&*store, id, Mode::Recover)?;
     let shown = numbers::shown(&recorded.entries);
     let mut entries = Vec::new();
@@ -88,6 +94,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
+    named_for_good(&*store, arguments.which.given(), id, arguments.yes)?;
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let question = format!(
         "Delete {id} ({}, {})? It cannot be had back.",
@@ -106,6 +113,18 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     }
     output::talk(&format!("Deleted conversation: {id}"));
     Ok(0)
+}
+
+/// Refuses a part of a title where nobody is asked: what is gone for good must have been named.
+fn named_for_good(store: &dyn Store, given: &str, id: ConversationId, yes: bool) -> Result<(), Failure> {
+    if !yes || engine::names_exactly(store, given, id)? {
+        return Ok(());
+    }
+    let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
+    Err(Failure::Usage {
+        what: format!("`{given}` is only a part of the title of {id} ({})", title(&summary)),
+        hint: Some(format!("name it exactly: {id}")),
+    })
 }
 
 /// The entry of a number.

@@ -1,6 +1,16 @@
 //! `rejoin history search`: who said it, and where.
 
-use rejoin::store::{Excerpt, Hit, Search};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
+
+use rejoin::{
+    record::EntryId,
+    store::{Excerpt, Hit, Item, Search, Store},
+};
+
+use super::numbers;
 
 use crate::{
     args::SearchArguments,
@@ -25,8 +35,9 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
             store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
         }
     };
+    let numbers = store.as_ref().map(|(store, _)| numbers_of(&**store, &hits)).unwrap_or_default();
     if arguments.json {
-        hits.iter().try_for_each(|hit| output::raw_data(&as_json(hit)))?;
+        hits.iter().try_for_each(|hit| output::raw_data(&as_json(hit, numbers.get(&hit.entry).copied())))?;
         return Ok(0);
     }
     if hits.is_empty() {
@@ -38,11 +49,37 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
         let title = harmless(hit.title.as_deref().unwrap_or("(untitled)"));
         text.push_str(&format!("{}  {title}\n", paint(&hit.conversation.to_string(), output::STRONG)));
         let role = harmless(&hit.role).to_uppercase();
+        let number = numbers.get(&hit.entry).map_or_else(String::new, |number| format!("[{number}] "));
         let time = paint(&local_time(hit.time), output::DIM);
-        text.push_str(&format!("    {role}  {time}\n    {}\n\n", marked(&hit.excerpt)));
+        text.push_str(&format!("    {number}{role}  {time}\n    {}\n\n", marked(&hit.excerpt)));
     }
     desk.show(&text)?;
     Ok(0)
+}
+
+/// The numbers of hits, as `history show` numbers messages. What lies on another branch, and a title, has none.
+fn numbers_of(store: &dyn Store, hits: &[Hit]) -> HashMap<EntryId, usize> {
+    let mut found = HashMap::new();
+    for conversation in hits.iter().map(|hit| hit.conversation).collect::<HashSet<_>>() {
+        let mut entries = Vec::new();
+        let read = store.read(conversation, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            ControlFlow::Continue(())
+        });
+        if let Err(why) = read {
+            // It was found a moment ago. Whoever asks for it next is told more.
+            tracing::debug!("{conversation} has no message numbers: {why}");
+            continue;
+        }
+        let wanted: HashSet<EntryId> =
+            hits.iter().filter(|hit| hit.conversation == conversation).map(|hit| hit.entry).collect();
+        let shown = numbers::shown(&entries);
+        let numbered = shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number));
+        found.extend(numbered.filter(|(entry, _)| wanted.contains(entry)));
+    }
+    found
 }
 
 /// An excerpt on one line; hits in colour, between stars where there is none.
@@ -59,7 +96,7 @@ fn marked(excerpt: &Excerpt) -> String {
     pieces.collect()
 }
 
-fn as_json(hit: &Hit) -> String {
+fn as_json(hit: &Hit, number: Option<usize>) -> String {
     let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
     let hits = hit.excerpt.pieces.iter().filter(|(_, hit)| *hit);
     Object::new()
@@ -67,6 +104,7 @@ fn as_json(hit: &Hit) -> String {
         .text_or_null("title", hit.title.as_deref())
         .text("entry", &hit.entry.to_string())
         .number("seq", hit.seq)
+        .raw("message", &number.map_or_else(|| String::from("null"), |number| number.to_string()))
         .text("time", &hit.time.to_string())
         .text("role", &hit.role)
         .text("excerpt", &plain)

@@ -1,6 +1,9 @@
 //! `rejoin history show`: what was said in a conversation, under numbers that stay.
 
-use rejoin::{engine::Mode, store::Summary};
+use rejoin::{
+    engine::{self, Mode},
+    store::Summary,
+};
 
 use super::{
     numbers::{self, Shown},
@@ -25,7 +28,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let mut recorded = desk::read(&*store, id, mode)?;
     let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
-    let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
+    let summary = engine::summary(&*store, id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
     let model = summary.model.clone().or_else(|| recorded.session.context.model());
     let shown = numbers::shown(&recorded.entries);

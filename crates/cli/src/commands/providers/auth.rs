@@ -44,7 +44,7 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
     }
     let name = service.map_or(given.trim().to_lowercase(), |service| service.name.to_owned());
     if service.is_none() && !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
-        return Err(unknown(&given));
+        return Err(unknown(&given, None));
     }
     let key = match service.and_then(|service| service.login) {
         Some(registry::Login::Copilot) => in_the_browser(desk)?,

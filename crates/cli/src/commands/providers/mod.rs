@@ -5,7 +5,7 @@ mod models;
 
 pub use auth::run as auth;
 pub use models::run as models;
-use rejoin::engine::provider::{choose::OFFLINE, registry};
+use rejoin::engine::provider::{choose::OFFLINE, decide::canonical, registry};
 
 use crate::{
     args::{SetAuthArguments, SetProviderArguments},
@@ -18,20 +18,23 @@ use crate::{
 /// Sets who answers in new conversations.
 pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
-    let name = arguments.provider.trim().to_lowercase();
-    let known = registry::find(&name);
-    if known.is_none() && name != OFFLINE && arguments.base_url.is_none() {
-        return Err(unknown(&arguments.provider));
+    let name = canonical(&arguments.provider);
+    if !is_known(&name) && arguments.base_url.is_none() {
+        return Err(unknown(&arguments.provider, None));
     }
-    let name = known.map_or(name, |service| service.name.to_owned());
-    settings::set(&home.config, Key::named("provider")?, &name)?;
+    let known = registry::find(&name);
     // What was set for another provider does not fit this one.
-    let others = [
+    let values = [
+        ("provider", Some(name.clone())),
         ("api", arguments.api.map(|api| api.name().to_owned())),
         ("model", arguments.model.clone()),
         ("base_url", arguments.base_url.clone()),
     ];
-    for (key, value) in others {
+    // All of them or none.
+    for (key, value) in &values {
+        value.as_ref().map(|value| settings::checked(Key::named(key)?, value)).transpose()?;
+    }
+    for (key, value) in values {
         match value {
             Some(value) => settings::set(&home.config, Key::named(key)?, &value)?,
             None => settings::unset(&home.config, Key::named(key)?)?,
@@ -46,12 +49,23 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What is said of a provider that nobody knows.
-pub fn unknown(given: &str) -> Failure {
+/// Whether a provider can be asked by its name alone.
+pub fn is_known(name: &str) -> bool {
+    name == OFFLINE || registry::find(name).is_some()
+}
+
+/// The error for a provider that is not known and has no address; `from` says what named it.
+pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     let names: Vec<&str> = registry::all().map(|service| service.name).chain([OFFLINE]).collect();
+    let near = settings::nearest(&canonical(given), names.iter().copied());
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    let from = from.map_or_else(String::new, |from| format!(" (from {from})"));
     Failure::Usage {
-        what: format!("no provider is called `{}`", output::harmless(given)),
-        hint: Some(format!("there are {}; any other with `--base-url`", names.join(", "))),
+        what: format!("no provider is called `{}`{from}", output::harmless(given)),
+        hint: Some(format!(
+            "{near}there are {}; any other needs its address: `--base-url URL`, or `rejoin config set base_url URL`",
+            names.join(", ")
+        )),
     }
 }
 

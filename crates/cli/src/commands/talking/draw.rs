@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use rejoin::engine::turn::{Ending, Event, TurnError, Turned};
 
+use super::Saving;
 use crate::{
-    commands::report,
+    commands::{exchange, report},
     failure::Failure,
     json::{self, Object},
     output::{self, harmless, harmless_lines, paint},
@@ -21,10 +22,10 @@ const EXPLANATIONS: usize = 10;
 enum Style {
     /// One JSON object a line.
     Json,
-    /// Words as they come.
+    /// Words as they come, on a terminal.
     Live,
-    /// The reply, once it is there.
-    Quiet,
+    /// Words as they come, to a pipe or a file: the exact text, and nothing but it.
+    Piped,
 }
 
 /// Shows one turn.
@@ -35,17 +36,31 @@ pub struct Drawing {
     /// Whether words of a model were shown.
     spoke: bool,
     thinking: bool,
+    /// Line breaks at the end of what came so far. Piped output ends with exactly one, so they wait for more text.
+    held_back: String,
+    /// Whether the next words belong to another message than those before.
+    new_message: bool,
     broken_pipe: Option<Failure>,
+    saving: Saving,
 }
 
 impl Drawing {
-    pub fn new(json: bool) -> Self {
+    pub fn new(json: bool, saving: Saving) -> Self {
         let style = match json {
             true => Style::Json,
             false if io::stdout().is_terminal() => Style::Live,
-            false => Style::Quiet,
+            false => Style::Piped,
         };
-        Self { style, in_line: false, spoke: false, thinking: false, broken_pipe: None }
+        Self {
+            style,
+            in_line: false,
+            spoke: false,
+            thinking: false,
+            held_back: String::new(),
+            new_message: false,
+            broken_pipe: None,
+            saving,
+        }
     }
 
     /// Shows something that happened.
@@ -59,12 +74,15 @@ impl Drawing {
         match event {
             Event::Text(text) => {
                 self.thought();
-                if matches!(self.style, Style::Live) {
+                if matches!(self.style, Style::Piped) {
+                    self.pipe(text);
+                } else if !text.is_empty() {
                     self.print(&harmless_lines(text));
                     self.in_line = !text.ends_with('\n');
                     self.spoke = true;
                 }
             }
+            Event::Answered { .. } => self.new_message = true,
             Event::Reasoning(text) if matches!(self.style, Style::Live) => {
                 self.thinking = true;
                 let _ = write!(anstream::stderr().lock(), "{}", paint(&harmless_lines(text), output::DIM));
@@ -110,6 +128,7 @@ impl Drawing {
                 let seconds = wait.as_secs_f32();
                 self.note(&format!("{}; trying again in {seconds:.1} s (attempt {attempt})", harmless(why)));
             }
+            Event::NotSaved(_) | Event::Saved if self.saving == Saving::AtTheEnd => {}
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);
                 self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));
@@ -134,12 +153,36 @@ impl Drawing {
                     self.print(&format!("{}\n", harmless_lines(&turned.response)));
                 }
             }
-            Style::Quiet => {
-                let text = turned.response.trim_end_matches('\n');
-                if !text.is_empty() {
-                    self.print(&format!("{text}\n"));
+            Style::Piped => {
+                if !self.spoke {
+                    self.pipe(&turned.response);
                 }
+                self.end_pipe();
             }
+        }
+    }
+
+    /// Passes words on to a pipe. Words that a model says between tool calls are messages of their own; a blank line parts
+    /// them.
+    fn pipe(&mut self, text: &str) {
+        let words = text.trim_end_matches('\n');
+        if words.is_empty() {
+            self.held_back.push_str(text);
+            return;
+        }
+        let parted = std::mem::take(&mut self.new_message) && self.spoke;
+        let before = std::mem::take(&mut self.held_back);
+        let before = if parted { "\n\n" } else { &before };
+        self.print(&format!("{before}{words}"));
+        self.held_back.push_str(&text[words.len()..]);
+        self.spoke = true;
+    }
+
+    /// Ends what was piped with one line break.
+    fn end_pipe(&mut self) {
+        self.held_back.clear();
+        if std::mem::take(&mut self.spoke) {
+            self.print("\n");
         }
     }
 
@@ -148,6 +191,9 @@ impl Drawing {
         if self.in_line {
             self.print("\n");
             self.in_line = false;
+        }
+        if matches!(self.style, Style::Piped) {
+            self.end_pipe();
         }
         let findings: &[_] = match error {
             TurnError::Unsound(findings) => findings,
@@ -211,9 +257,7 @@ impl Drawing {
 
 /// The beginning of a text, on one line.
 fn glimpse(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = line.chars().take(GLIMPSE).collect();
-    harmless(&if short.len() < line.len() { format!("{short}…") } else { short })
+    exchange::shortened(text, GLIMPSE)
 }
 
 /// An event as programs read it; none for what they need not know.

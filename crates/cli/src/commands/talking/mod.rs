@@ -1,12 +1,15 @@
 //! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
-//! `draw.rs` shows a turn to people or programs, `prompt.rs` reads lines on a terminal.
+//! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after
+//! the other, `terminal.rs` reads them.
 
 mod draw;
+mod message;
 mod prompt;
+mod terminal;
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _},
+    io::{self, BufRead as _, Write as _},
     sync::Arc,
     time::Duration,
 };
@@ -18,13 +21,17 @@ use rejoin::{
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
+    record::{Content, content::CallAt},
     store::{Access, Location, Store},
 };
 
-use super::resume::{Standing, state_of};
+use super::{
+    exchange::{self, OpenCall},
+    resume::{Standing, state_of},
+};
 use crate::{
     active::Pointer,
-    answering::{self, Answering},
+    answering::{self, Answering, Outcome},
     args::Talk,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
@@ -32,96 +39,56 @@ use crate::{
     settings::Settings as Settled,
 };
 pub use draw::Drawing;
+pub use message::{Said, has_terminal, said};
+use prompt::Again;
 
-/// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry holds
-/// it even if every letter of it has to be escaped.
-const MESSAGE_BYTES: u64 = 32 * 1024 * 1024;
-
-/// What is to be said.
-pub enum Said {
-    /// This.
-    Text(String),
-    /// Whatever somebody says at the prompt.
-    Prompt,
-}
-
-/// Whether somebody sits in front of it.
-pub fn has_terminal() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// What is to be said: as it was given, what is piped in, or what somebody says at the prompt.
-pub fn said(message: Option<&str>) -> Result<Said, Failure> {
-    let nothing = || Failure::Usage {
-        what: String::from("there is nothing to say"),
-        hint: Some(String::from(
-            "rejoin chat \"your message\", or pipe something in; see `rejoin chat --help`",
-        )),
-    };
-    match message {
-        Some(text) if text != "-" => {
-            if text.trim().is_empty() {
-                Err(nothing())
-            } else {
-                Ok(Said::Text(text.to_owned()))
-            }
-        }
-        None if has_terminal() => Ok(Said::Prompt),
-        _ => {
-            let unreadable =
-                |why| Failure::Unreadable { name: String::from("standard input"), why, hint: None };
-            let mut bytes = Vec::new();
-            let input = io::stdin().lock().take(MESSAGE_BYTES + 1).read_to_end(&mut bytes);
-            input.map_err(|why| unreadable(why.to_string()))?;
-            if bytes.len() as u64 > MESSAGE_BYTES {
-                return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
-            }
-            let text = String::from_utf8(bytes).map_err(|error| {
-                let at = error.utf8_error().valid_up_to();
-                unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
-            })?;
-            let text = text.trim_end_matches(['\n', '\r']);
-            if text.trim().is_empty() { Err(nothing()) } else { Ok(Said::Text(text.to_owned())) }
-        }
-    }
-}
-
-/// Opens the store as far as that is possible: a conversation goes on without one.
-pub fn open_store(desk: &Desk) -> Option<Arc<dyn Store>> {
+/// Opens the store for writing, or for reading if it cannot be written.
+pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    match opened {
-        Ok(store) => Some(Arc::from(store)),
-        Err(why) => {
-            desk::unusable(&desk.location, why).say();
-            None
-        }
-    }
+    opened.map(Arc::from).map_err(|why| desk::unusable(&desk.location, why))
 }
 
-/// Asks what is to become of calls without a result.
-pub fn ask_what_to_do(calls: usize) -> Result<OnBroken, Failure> {
-    let calls = output::plural(calls as u64, "call");
+/// Names the calls without a result, and asks what to do about them.
+pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
+    let count = output::plural(calls.len() as u64, "call");
+    output::talk(&format!("{count} without a result:"));
+    for line in exchange::listed(calls) {
+        output::talk(&format!("  {line}"));
+    }
+    let can_run = calls.iter().any(|call| call.can_run);
+    let again = if can_run { ", [r]un again" } else { "" };
     loop {
-        let _ = write!(
-            anstream::stderr().lock(),
-            "{calls} without a result: [k]eep as interrupted, [l]eave out, [r]un again? [k] "
-        );
+        let _ = write!(anstream::stderr().lock(), "[k]eep as interrupted, [l]eave out{again}? [k] ");
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
             (0, _) | (_, "" | "k" | "keep") => return Ok(OnBroken::Keep),
             (_, "l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
-            (_, "r" | "run" | "run again" | "rerun") => return Ok(OnBroken::Rerun),
-            _ => output::talk("k, l or r, please."),
+            (_, "r" | "run" | "run again" | "rerun") if can_run => return Ok(OnBroken::Rerun),
+            _ if can_run => output::talk("Please answer k, l or r."),
+            _ => output::talk("Please answer k or l."),
         }
     }
+}
+
+/// When a conversation is locked against other writers.
+#[derive(Debug, Clone, Copy)]
+enum Locking {
+    /// When it is opened.
+    AtOnce,
+    /// When something is said in it.
+    WhenSaid,
 }
 
 /// A conversation, and who answers in it.
 pub struct Talking {
     worker: Worker,
+    /// Who answers, and why; none where nobody is asked.
+    outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
+    /// Why there is no store, if there is none.
+    no_store: Option<Failure>,
     location: Location,
     command: &'static str,
     json: bool,
@@ -151,8 +118,7 @@ impl Talking {
             Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, store.cloned(), talk, "rejoin chat"))
+        Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
     /// One that is there, to go on with.
@@ -163,7 +129,22 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| answering::choose(desk, talk, Some(recorded)))
+        Self::opened(desk, store, id, talk, (command, Locking::AtOnce), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
+    }
+
+    /// One that is there, to prompt for what is said in it. Nobody is kept from writing to it until something is said.
+    pub fn open_to_prompt(
+        desk: &Desk,
+        store: &Arc<dyn Store>,
+        id: ConversationId,
+        talk: &Talk,
+        command: &'static str,
+    ) -> Result<Self, Failure> {
+        Self::opened(desk, store, id, talk, (command, Locking::WhenSaid), |recorded| {
+            answering::choose(desk, talk, Some(recorded))
+        })
     }
 
     /// One that is there, to see where it stands: nobody will answer in it, so it takes no key.
@@ -174,7 +155,8 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, command, |recorded| Ok(Answering::nobody(recorded)))
+        let locking = (command, Locking::AtOnce);
+        Self::opened(desk, store, id, talk, locking, |recorded| Ok(Answering::nobody(recorded)))
     }
 
     fn opened(
@@ -182,24 +164,24 @@ impl Talking {
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        command: &'static str,
+        (command, locking): (&'static str, Locking),
         choose: impl FnOnce(&Wanted) -> Result<Answering, Failure>,
     ) -> Result<Self, Failure> {
-        let opened = if store.read_only().is_some() {
-            Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), id)
-        } else {
-            Conversation::open(Arc::clone(store), Arc::new(SystemClock), id, command)
+        let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
+        let opened = match locking {
+            _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
+            Locking::AtOnce => Conversation::open_with_clock(kept, clock, id, command),
+            Locking::WhenSaid => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let answering = choose(&Wanted::of(&conversation))?;
-        answering.say();
-        Ok(Self::new(desk, conversation, answering.provider, Some(Arc::clone(store)), talk, command))
+        Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
     }
 
     fn new(
         desk: &Desk,
         conversation: Conversation,
-        provider: Arc<dyn rejoin::engine::provider::Provider>,
+        answering: Answering,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
@@ -214,11 +196,13 @@ impl Talking {
         let mut tools = Tools::builtin(&desk.folder);
         let hidden = answering::files_with_keys(&desk.home).into_iter();
         tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
-        let worker = Worker::new(conversation, provider, tools, settings);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
         Self {
             worker,
+            outcome: answering.outcome,
             store,
+            no_store: None,
             location: desk.location.clone(),
             command,
             json: talk.json,
@@ -252,6 +236,23 @@ impl Talking {
         self.worker.problems()
     }
 
+    /// Tells the user who answers, and why.
+    pub fn say_who_answers(&self, doing: &str) {
+        if let Some(outcome) = &self.outcome {
+            outcome.say(doing);
+        }
+    }
+
+    /// Provider, model and address in one line, for people.
+    pub fn provider_line(&self) -> String {
+        let mut line = format!("Provider: {}, model: {}", self.provider_name(), self.model_name());
+        if let Some(Outcome { provider, model, address: Some(address), .. }) = &self.outcome {
+            line += &format!(", at {}", address.value);
+            line += &format!(" (from: {}, {}, {})", provider.from, model.from, address.from);
+        }
+        output::harmless(&line)
+    }
+
     /// The name of whoever answers. A conversation from elsewhere may name anything.
     pub fn provider_name(&self) -> &str {
         &self.worker.provider().endpoint().provider
@@ -260,6 +261,35 @@ impl Talking {
     /// The name of the model. The same goes for it.
     pub fn model_name(&self) -> &str {
         &self.worker.provider().endpoint().model
+    }
+
+    /// The calls that have no result and were not decided about.
+    pub fn open_calls(&mut self) -> Vec<OpenCall> {
+        let open = self.worker.unanswered();
+        let tools = self.worker.tools_mut().clone();
+        let entries = self.worker.conversation().entries();
+        let call = |at: &CallAt| {
+            let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
+            let Content::Message(message) = Content::of(entry) else { return None };
+            let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
+            let call = block.as_call()?;
+            Some(OpenCall {
+                name: call.name.to_string(),
+                arguments: call.arguments.text().to_string(),
+                can_run: tools.get(&call.name).is_some(),
+            })
+        };
+        open.iter().filter_map(call).collect()
+    }
+
+    /// The last exchange: who spoke, and what was said.
+    pub fn last_exchange(&self) -> Vec<(&'static str, String)> {
+        exchange::last(self.worker.conversation().messages())
+    }
+
+    /// The folder that the conversation was begun in, if it is not this one.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.elsewhere.as_deref()
     }
 
     /// Where the conversation stands.
@@ -274,36 +304,51 @@ impl Talking {
         Standing { state, unanswered, messages, damaged }
     }
 
-    /// Says something, shows the reply, and is done.
-    pub fn say_once(mut self, text: String) -> Result<u8, Failure> {
-        let code = self.once(Input::from(text));
-        self.settle();
-        code
+    /// Goes on without a store, which cannot be opened for this reason.
+    pub fn without_store(&mut self, why: Failure) {
+        self.no_store = Some(why);
     }
 
-    /// Goes on with what was interrupted, shows the reply, and is done.
-    pub fn go_on_once(mut self) -> Result<u8, Failure> {
-        let code = self.once(Input::GoOn);
-        self.settle();
-        code
+    /// Sends a message, shows the answer, and is done.
+    pub fn say_once(self, text: String) -> Result<u8, Failure> {
+        self.once(Input::from(text))
     }
 
-    fn once(&mut self, input: Input) -> Result<u8, Failure> {
-        block_on(async {
+    /// Continues an interrupted turn, shows the answer, and is done.
+    pub fn go_on_once(self) -> Result<u8, Failure> {
+        self.once(Input::GoOn)
+    }
+
+    fn once(mut self, input: Input) -> Result<u8, Failure> {
+        let turned = block_on(async {
             let stop = Stop::new();
-            let signals = prompt::stop_on_signals(stop.clone(), Arc::default());
-            let turned = self.turn(input, &stop).await;
+            let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
+            let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
             signals.abort();
             turned
-        })?
+        })?;
+        match (turned, self.settle()) {
+            (turned, Ok(())) => turned,
+            (Ok(0), Err(unsaved)) => Err(unsaved),
+            // Both are said; the exit code is the turn's.
+            (turned, Err(unsaved)) => {
+                unsaved.say();
+                turned
+            }
+        }
     }
 
     /// One turn, drawn as it happens.
-    async fn turn(&mut self, input: Input, stop: &Stop) -> Result<u8, Failure> {
+    async fn turn(&mut self, input: Input, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
-        let mut drawing = Drawing::new(self.json);
+        let mut drawing = Drawing::new(self.json, saving);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
+        let no_store = self.no_store.as_ref().map(not_saved);
         let mut sink = |event: Event| {
+            let event = match (event, &no_store) {
+                (Event::NotSaved(_), Some(why)) => Event::NotSaved(why.clone()),
+                (event, _) => event,
+            };
             // It is stored by now, if it can be.
             if let (Event::Started { conversation, .. }, true) = (&event, stored)
                 && let Some(pointer) = pointer.take()
@@ -353,16 +398,33 @@ impl Talking {
         }
     }
 
-    fn settle(&mut self) {
+    /// Stores what is not stored yet, and brings the index up to date. Fails if something stays in memory only.
+    fn settle(&mut self) -> Result<(), Failure> {
         self.find_a_store();
-        if !self.worker.conversation_mut().save().is_durable() {
-            let warning = output::paint("warning:", output::WARNING);
-            output::talk(&format!("{warning} this conversation is not saved: it is gone when you leave"));
+        let saved = self.worker.conversation_mut().save();
+        if let Some(warning) = saved.warning() {
+            let no_store = self.no_store.as_ref().map(not_saved);
+            return Err(Failure::NotSaved(no_store.unwrap_or_else(|| warning.to_owned())));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
         }
+        Ok(())
     }
+}
+
+/// What to say of a turn that has no store to go to.
+fn not_saved(why: &Failure) -> String {
+    format!("Failed to save turn: {why}")
+}
+
+/// When it is said that something could not be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saving {
+    /// As soon as it happens: more turns may follow.
+    AtOnce,
+    /// After the turn, if it is still so.
+    AtTheEnd,
 }
 
 /// Points to a conversation that is stored. What is not cannot be found again.

@@ -1,34 +1,57 @@
-//! A plain prompt on a terminal: a line is a turn. Ctrl-C stops the turn, twice leaves; Ctrl-D leaves.
+//! A plain prompt on a terminal: a line is a turn. Ctrl-C stops a turn or clears the line, and leaves when it is pressed twice on
+//! an empty line; Ctrl-D leaves.
+//!
+//! A prompt that waits for a line holds no lock. It takes the lock when something is said, and first shows what others added.
 
 use std::{
-    io::{self, BufRead as _, Write as _},
+    collections::HashSet,
+    io::{self, Write as _},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use rejoin::{
-    engine::turn::{Input, Stop},
-    record::{Content, Text, content::Command},
+    engine::{
+        EngineError,
+        turn::{Input, Stop},
+    },
+    record::{Content, Entry, EntryId, Text, content::Command},
+    store::StoreError,
 };
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::task::JoinHandle;
 
-use super::{Talking, block_on};
+use super::{
+    Saving, Talking, block_on,
+    terminal::{Terminal, Typed},
+};
 use crate::{
-    failure::{Failure, INTERRUPTED},
+    commands::numbers,
+    failure::{FAILED, Failure, INTERRUPTED},
     output,
 };
 
-const HELP: &str = "A line is a message. /help: this. /exit (or Ctrl-D): leave. Ctrl-C stops a turn, twice leaves.
-An empty line goes on with a turn that was interrupted. Everything is saved; `rejoin resume` comes back to it.";
+const HELP: &str = "A line is a message. /help shows this, /exit or Ctrl-D leaves.
+Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leaves.
+An empty line continues an interrupted turn. Everything is saved; `rejoin resume` comes back to it.";
+
+/// How soon Ctrl-C has to be pressed again to leave.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// How often a prompt that has something to say looks whether the other process is done.
+const LOOK: Duration = Duration::from_millis(100);
 
 impl Talking {
-    /// Prompts until somebody leaves.
+    /// Prompts until the person leaves.
     pub fn prompt(mut self) -> Result<u8, Failure> {
         let code = block_on(self.lines())?;
-        self.settle();
-        code
+        match self.settle() {
+            // It was said when it happened.
+            Err(_) => code.map(|code| code.max(FAILED)),
+            Ok(()) => code,
+        }
     }
 
     async fn lines(&mut self) -> Result<u8, Failure> {
@@ -38,32 +61,48 @@ impl Talking {
             output::harmless(self.provider_name()),
             output::harmless(self.model_name())
         ));
-        let mut lines = read_lines();
+        let terminal = Terminal::new();
+        let mut lines = terminal.lines();
         let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));
-        let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave));
-        // Whoever presses Ctrl-C at the prompt may have meant the turn before.
-        let mut asked_once = false;
+        let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave), Again::IsIgnored);
+        // When Ctrl-C was pressed on an empty line, if that was the last thing that was typed.
+        let mut pressed: Option<Instant> = None;
         loop {
+            // Others may write while nothing is said here.
+            self.worker.release();
             let _ = write!(anstream::stderr().lock(), "{} ", output::paint("›", output::STRONG));
             let _ = io::stderr().flush();
-            let line = tokio::select! {
-                line = lines.recv() => line,
-                () = stop.asked() => {
+            terminal.at_the_prompt();
+            let typed = tokio::select! {
+                typed = lines.recv() => typed,
+                () = stop.asked() => Some(Typed::Stopped(String::new())),
+            };
+            terminal.in_a_turn();
+            stop.reset();
+            if leave.load(Ordering::Relaxed) {
+                output::talk("");
+                return Ok(INTERRUPTED);
+            }
+            let line = match typed {
+                None => {
                     output::talk("");
-                    if asked_once || leave.load(Ordering::Relaxed) {
+                    return Ok(0);
+                }
+                Some(Typed::Stopped(line)) => {
+                    output::talk("");
+                    let empty = line.trim().is_empty();
+                    if empty && pressed.is_some_and(|pressed| pressed.elapsed() < AGAIN) {
                         return Ok(INTERRUPTED);
                     }
-                    output::talk("Ctrl-C again leaves; so does Ctrl-D.");
-                    asked_once = true;
-                    stop.reset();
+                    pressed = empty.then(Instant::now);
+                    if empty {
+                        output::talk("Press Ctrl-C again to leave.");
+                    }
                     continue;
                 }
+                Some(Typed::Line(line)) => line,
             };
-            asked_once = false;
-            let Some(line) = line else {
-                output::talk("");
-                return Ok(0);
-            };
+            pressed = None;
             let input = match line.trim() {
                 "" if self.unfinished => Input::GoOn,
                 "" => continue,
@@ -86,7 +125,11 @@ impl Talking {
                 }
                 _ => Input::from(line),
             };
-            match self.turn(input, &stop).await {
+            if !self.reclaim(&stop).await? {
+                stop.reset();
+                continue;
+            }
+            match self.turn(input, &stop, Saving::AtOnce).await {
                 // Whoever reads our output is gone.
                 Err(failure @ Failure::ClosedPipe) => return Err(failure),
                 Err(failure) => failure.say(),
@@ -99,33 +142,72 @@ impl Talking {
         }
     }
 
+    /// Takes the conversation's lock and shows what others added. While another process is answering, it waits; false if the
+    /// person did not want to.
+    async fn reclaim(&mut self, stop: &Stop) -> Result<bool, Failure> {
+        let mut told = false;
+        loop {
+            match self.worker.reclaim() {
+                Ok(added) => {
+                    self.show(&added);
+                    return Ok(true);
+                }
+                Err(EngineError::Store(StoreError::Locked(holder))) => {
+                    if !std::mem::replace(&mut told, true) {
+                        let holder = output::harmless(&holder.to_string());
+                        output::talk(&format!("Waiting for {holder} to finish. Ctrl-C gives up."));
+                    }
+                }
+                Err(EngineError::Store(StoreError::NotFound(id))) => {
+                    return Err(EngineError::Unknown(id.to_string()).into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = stop.asked() => {
+                    output::talk("Nothing was sent.");
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Shows what was said elsewhere in the meantime.
+    fn show(&self, added: &[Entry]) {
+        let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
+        let shown = numbers::shown(self.worker.conversation().entries());
+        let shown = shown.iter().enumerate().filter(|(_, shown)| new.contains(&shown.entry.id()));
+        let text: String = shown.map(|(number, shown)| shown.for_people(number)).collect();
+        if !text.is_empty() {
+            output::talk(&format!("Added by another process in the meantime:\n{text}"));
+        }
+    }
+
     /// Records a command that somebody ran, and what it printed. No model sees it.
     fn keep_command(&mut self, command: &str, output: &str) {
         // A conversation in which nothing was said yet is not made of commands.
-        if self.keeps_commands && !self.worker.conversation().messages().is_empty() {
+        // While another process is answering, the command is not worth waiting for.
+        let keeps = self.keeps_commands && !self.worker.conversation().messages().is_empty();
+        if keeps && self.worker.reclaim().map(|added| self.show(&added)).is_ok() {
             let command = Command { command: Text::new(command), output: Text::new(output), failed: false };
             self.worker.conversation_mut().append(&Content::Command(command));
         }
     }
 }
 
-/// Lines of the terminal, read by a thread of its own: a line that is awaited cannot be given up.
-fn read_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+/// What Ctrl-C does while a turn is being stopped already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It leaves at once, as a kill would.
+    Leaves,
+    /// Nothing: at a prompt, only Ctrl-C on an empty line leaves.
+    IsIgnored,
 }
 
-/// Stops the turn at the first Ctrl-C, or when the system asks; leaves at the second. `leave` says that it is not the person
-/// who asks: the terminal is gone, or the system ends what runs.
-pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>) -> JoinHandle<()> {
+/// Stops the turn at the first Ctrl-C, or when the system asks. `leave` says that it is not the person who asks: the terminal is
+/// gone, or the system ends what runs. If the system asks twice, it gets what it wants at once.
+pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> JoinHandle<()> {
     // A file that grows beyond its limit is a full disk like any other, and no reason to die.
     #[cfg(unix)]
     let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
@@ -135,7 +217,7 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>) -> JoinHandle<()> {
         loop {
             let by_person = signals.next().await;
             leave.fetch_or(!by_person, Ordering::Relaxed);
-            if stop.is_stopped() {
+            if stop.is_stopped() && (again == Again::Leaves || !by_person) {
                 // What was acknowledged is stored; what is not was never said to be.
                 std::process::exit(i32::from(INTERRUPTED));
             }

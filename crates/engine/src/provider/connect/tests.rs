@@ -254,7 +254,7 @@ fn the_fields_are_in_the_body() {
             for (name, value) in provider.fields() {
                 assert!(body.contains(&format!("\"{name}\":{value}")), "{}: {name} in {body}", service.name);
             }
-            let refused = api.dialect.wire().check(body.as_bytes());
+            let refused = testkit::refusals(api.dialect, body.as_bytes());
             assert!(refused.is_empty(), "{}: {refused:?} in {body}", service.name);
         }
     }

@@ -1,8 +1,9 @@
-//! Lists of models, whatever service wrote them. One reader: the shapes differ only in the names of a few fields.
+//! Lists of models, whatever service wrote them. One reader: the shapes differ only in the names of a few fields. What a service
+//! does not say stays open here; `catalogue.rs` may know it.
 
 use rejoin_record::json::{Doc, Kind, Value};
 
-use crate::provider::{Model, catalogue};
+use crate::provider::Model;
 
 /// The models of a list; nothing if it is none.
 pub fn read(text: &str) -> Option<Vec<Model>> {
@@ -31,7 +32,6 @@ fn model(value: Value<'_>) -> Option<Model> {
         let holders = [Some(value), limits, top].into_iter().flatten();
         holders.flat_map(|holder| names.iter().filter_map(move |name| holder.given(name)?.as_u64())).next()
     };
-    let known = catalogue::known(&id);
     let window = number(&[
         "context_window",
         "context_length",
@@ -46,8 +46,8 @@ fn model(value: Value<'_>) -> Option<Model> {
     Some(Model {
         name: text(&["display_name", "displayName", "name"])
             .filter(|name| name.strip_prefix("models/").unwrap_or(name) != id),
-        window: window.or_else(|| known.map(|family| family.window)),
-        max_output: max_output.or_else(|| known.map(|family| family.max_output)),
+        window,
+        max_output,
         id,
     })
 }

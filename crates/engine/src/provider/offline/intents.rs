@@ -24,6 +24,8 @@ pub enum Intent {
     Note(String),
     /// A fact is asked for.
     Ask(String),
+    /// Everything that was told is asked for.
+    AskAll,
     /// What sum was asked.
     WhatSum,
     /// What was said before.
@@ -56,14 +58,17 @@ pub fn of(text: &str) -> Vec<Intent> {
         intents.push(Intent::List(String::from(".")));
     }
     intents.extend(files(text, &lower).into_iter().map(Intent::Read));
+    let fact = asked(&lower);
     let asks_before = ["did i just", "did i ask", "did i say", "was my last", "i just ask"];
-    if asks_before.iter().any(|words| lower.contains(words)) {
+    if fact.is_none() && asks_before.iter().any(|words| lower.contains(words)) {
         let sum = ["math", "sum", "calculat"].iter().any(|word| lower.contains(word));
         intents.push(if sum { Intent::WhatSum } else { Intent::WhatAsked });
     } else if ["summar", "recap"].iter().any(|word| lower.contains(word)) {
         intents.push(Intent::Summarise);
+    } else if fact.is_none() && asks_for_everything(&lower) {
+        intents.push(Intent::AskAll);
     } else {
-        intents.extend(asked(&lower).map(Intent::Ask));
+        intents.extend(fact.map(Intent::Ask));
         intents.extend(facts(text).into_iter().map(Intent::Told));
         intents.extend(note(text).map(Intent::Note));
     }
@@ -171,23 +176,70 @@ fn is_calculable(sum: &str) -> bool {
         .map_or_else(|why| why.contains("division") || why.contains("no number"), |_| true)
 }
 
-/// The fact that is asked for.
+/// Whether everything is asked for that was told.
+fn asks_for_everything(lower: &str) -> bool {
+    let phrases = ["know about me", "remember about me", "have i told you", "did i tell you"];
+    phrases.iter().any(|words| lower.contains(words))
+}
+
+/// The fact that is asked for: `name` for "What did I tell you my name was?".
 fn asked(lower: &str) -> Option<String> {
-    if lower.contains("who am i") {
+    let lower = &lower.replace('\u{2019}', "'");
+    let by_name = ["who am i", "who i am", "what am i called", "do you remember me", "what do you call me"];
+    if by_name.iter().any(|words| lower.contains(words)) {
         return Some(String::from("name"));
     }
-    let behind = [
-        "what's my ",
-        "what\u{2019}s my ",
-        "what is my ",
-        "whats my ",
-        "remember my ",
-        "know my ",
-        "tell me my ",
+    let sentences = lower.split_inclusive(['?', '.', '!', '\n', ';']);
+    sentences.into_iter().find_map(|sentence| {
+        sentence
+            .match_indices("my ")
+            .find_map(|(at, my)| asked_at(sentence, &sentence[..at], &sentence[at + my.len()..]))
+    })
+}
+
+/// The fact that a sentence asks for behind a `my`.
+fn asked_at(sentence: &str, before: &str, rest: &str) -> Option<String> {
+    let asks = [
+        "what's",
+        "whats",
+        "what is",
+        "what was",
+        "what did i",
+        "what do i",
+        "what i ",
+        "remember",
+        "recall",
+        "you know",
+        "remind me",
+        "tell me",
+        "tell you",
+        "told you",
+        "did i say",
+        "did i mention",
+        "which is",
     ];
-    let (_, rest) = behind.iter().find_map(|words| lower.split_once(words))?;
-    let what = rest.split(['?', '.', '!', ',', '\n']).next()?.trim();
-    (!what.is_empty() && what.split(' ').count() <= 5).then(|| what.to_owned())
+    let rest = rest.split(',').next()?.split(" and ").next()?;
+    let starts_word = before.chars().next_back().is_none_or(|letter| !letter.is_alphanumeric());
+    if !starts_word || !asks.iter().any(|words| before.contains(words)) {
+        return None;
+    }
+    // "Remember that my name is Alice" tells something, "Tell me what my name is" asks.
+    let is_question = sentence.ends_with('?') || before.contains("what");
+    let mut words: Vec<&str> =
+        rest.split([' ', '?', '.', '!', ';', '\n']).filter(|word| !word.is_empty()).collect();
+    if !is_question && words.iter().rev().skip(1).any(|word| *word == "is") {
+        return None;
+    }
+    let closing = [
+        "is", "was", "are", "were", "again", "please", "to", "you", "be", "now", "then", "earlier", "before",
+    ];
+    while words.last().is_some_and(|word| closing.contains(word)) {
+        words.pop();
+    }
+    // What was said last is not something that a person told of themselves.
+    let of_talk = ["question", "message", "last", "previous", "sentence", "words"];
+    let fits = !words.is_empty() && words.len() <= 5 && !words.iter().any(|word| of_talk.contains(word));
+    fits.then(|| words.join(" "))
 }
 
 /// The facts that a text tells.
@@ -208,7 +260,9 @@ pub fn facts(text: &str) -> Vec<Fact> {
             let starts = before.is_none_or(|letter| !letter.is_alphanumeric());
             starts.then(|| sentence[at + words.len()..].trim())
         };
-        let name = ["call me ", "i am called ", "i'm called "].iter().find_map(|words| behind(words));
+        let name = ["call me ", "i am called ", "i'm called ", "my name's ", "my name\u{2019}s "]
+            .iter()
+            .find_map(|words| behind(words));
         if let Some(value) = name.filter(|value| !value.is_empty()) {
             facts.push(Fact { what: String::from("name"), value: value.to_owned() });
         } else if let Some(rest) = behind("my ")
@@ -258,12 +312,52 @@ mod tests {
     fn facts_are_found() {
         let fact = |what: &str, value: &str| Fact { what: what.to_owned(), value: value.to_owned() };
         assert_eq!(facts("Hi, my name is Alice."), [fact("name", "Alice")]);
+        assert_eq!(facts("My name's Alice!"), [fact("name", "Alice")]);
         assert_eq!(
             facts("My favourite colour is deep blue and call me Al"),
             [fact("favourite colour", "deep blue"), fact("name", "Al")]
         );
         assert!(facts("What is my name?").is_empty());
         assert!(facts("\u{130}\u{130} my x is y").len() <= 1);
+    }
+
+    #[test]
+    fn questions_about_a_fact_are_understood() {
+        for (text, what) in [
+            ("What did I tell you my name was?", "name"),
+            ("what did i say my name is", "name"),
+            ("Do you remember my name?", "name"),
+            ("Do you still remember what my name is?", "name"),
+            ("Can you tell me my name?", "name"),
+            ("Please remind me what my name was again", "name"),
+            ("Who am I?", "name"),
+            ("Do you know who I am?", "name"),
+            ("Hi again. What\u{2019}s my name, please?", "name"),
+            ("What is my name, and how are you?", "name"),
+            ("What is my name and how are you?", "name"),
+            ("In my army days I forgot it: what is my name?", "name"),
+            ("What's my favourite colour?", "favourite colour"),
+            ("What did I say my favourite colour was?", "favourite colour"),
+            ("Which is my favourite colour?", "favourite colour"),
+            ("Did I tell you my shoe size?", "shoe size"),
+            ("What was my lucky number again?", "lucky number"),
+        ] {
+            assert_eq!(of(text), [Intent::Ask(what.to_owned())], "{text}");
+        }
+        for text in ["What was my last question?", "What did I just ask?", "What did I say before?"] {
+            assert_eq!(of(text), [Intent::WhatAsked], "{text}");
+        }
+        for text in ["What do you know about me?", "What have I told you so far?", "What did I tell you?"] {
+            assert_eq!(of(text), [Intent::AskAll], "{text}");
+        }
+        for text in ["Remember that my name is Bob", "remember my name is Bob.", "I tell you: my name is Bob"]
+        {
+            let told = of(text);
+            assert!(
+                matches!(&told[..], [Intent::Told(Fact { what, .. })] if what == "name"),
+                "{text}: {told:?}"
+            );
+        }
     }
 
     #[test]

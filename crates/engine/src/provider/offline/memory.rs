@@ -81,9 +81,25 @@ impl Memory {
         self.said.iter().rev().nth(1).map(|said| short(&said.text, 200))
     }
 
-    /// What was last told of something.
+    /// What was last told of something, in British or American spelling.
     pub fn fact(&self, what: &str) -> Option<&str> {
-        self.facts.iter().rev().find(|fact| fact.what == what).map(|fact| fact.value.as_str())
+        let spelled = |what: &str| what.replace("favourite", "favorite").replace("colour", "color");
+        let asked = spelled(what);
+        self.facts.iter().rev().find(|fact| spelled(&fact.what) == asked).map(|fact| fact.value.as_str())
+    }
+
+    /// Everything that was told, the newest of each.
+    pub fn all_facts(&self) -> String {
+        let is_newest =
+            |at: usize, fact: &Fact| !self.facts[at + 1..].iter().any(|later| later.what == fact.what);
+        let newest = self.facts.iter().enumerate().filter(|(at, fact)| is_newest(*at, fact));
+        let mut lines: Vec<String> =
+            newest.map(|(_, fact)| format!("Your {} is {}.", fact.what, fact.value)).collect();
+        lines.extend(self.notes.iter().map(|note| format!("I was to remember: {note}.")));
+        if lines.is_empty() {
+            return String::from("You have not told me anything about yourself yet.");
+        }
+        lines.join("\n")
     }
 
     /// The last thing that was said with a sum in it.

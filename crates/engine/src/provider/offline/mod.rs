@@ -142,8 +142,8 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
             })
             .collect();
         if !calls.is_empty() {
-            let blocks = std::iter::once(Block::text("Let me see.")).chain(calls).collect();
-            return Message::new(Role::Assistant, blocks);
+            // Words before the calls would stand before every answer, and scripts read the answer alone.
+            return Message::new(Role::Assistant, calls);
         }
     }
     Message::assistant(reply(&memory, &intents))
@@ -171,6 +171,7 @@ fn reply(memory: &Memory, intents: &[Intent]) -> String {
                 Some(value) => format!("Your {what} is {value}."),
                 None => format!("You have not told me your {what}."),
             }),
+            Intent::AskAll => parts.push(memory.all_facts()),
             Intent::WhatSum => parts.push(match memory.last_sum() {
                 Some(sum) => format!("You asked: {sum}"),
                 None => String::from("You have not asked a math question yet."),
@@ -234,6 +235,13 @@ mod tests {
         let mut messages = Vec::new();
         assert!(talk(&mut messages, "my name is Alice").contains("Alice"));
         assert_eq!(talk(&mut messages, "What's my name?"), "Your name is Alice.");
+        assert_eq!(talk(&mut messages, "What did I tell you my name was?"), "Your name is Alice.");
+        talk(&mut messages, "By the way, my favorite color is teal.");
+        assert_eq!(talk(&mut messages, "What's my favourite colour?"), "Your favourite colour is teal.");
+        assert_eq!(
+            talk(&mut messages, "What do you know about me?"),
+            "Your name is Alice.\nYour favorite color is teal."
+        );
         assert_eq!(talk(&mut messages, "What is 2+2?"), "2+2 = 4");
         assert_eq!(talk(&mut messages, "What math question did I just ask?"), "You asked: What is 2+2?");
         let summary = talk(&mut messages, "Summarize our conversation");

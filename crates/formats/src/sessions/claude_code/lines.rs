@@ -27,6 +27,51 @@ pub(super) struct Line {
     pub what: What,
 }
 
+/// The types of lines that are no part of the conversation: what the program keeps for itself.
+const BOOKKEEPING: &[&str] = &[
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "attribution-snapshot",
+    "auth_status",
+    "bridge-session",
+    "content-replacement",
+    "cost-state",
+    "file-history-delta",
+    "file-history-snapshot",
+    "fork-context-ref",
+    "frame-link",
+    "last-prompt",
+    "marble-origami-commit",
+    "marble-origami-snapshot",
+    "mode",
+    "permission-mode",
+    "post_turn_summary",
+    "pr-link",
+    "progress",
+    "prompt_suggestion",
+    "queue-operation",
+    "rate_limit_event",
+    "relocated",
+    "result",
+    "saved_hook_context",
+    "speculation-accept",
+    "started",
+    "stream_event",
+    "system",
+    "tag",
+    "task-summary",
+    "tombstone",
+    "tool_progress",
+    "tool_use_summary",
+    "tools-used",
+    "worktree-state",
+];
+
 /// Whom a line follows.
 pub(super) enum Parent {
     /// It does not say.
@@ -41,6 +86,8 @@ pub(super) enum Parent {
 pub(super) enum What {
     /// No part of the conversation.
     Aside,
+    /// A line of a type that nobody here knows, or a message without its content.
+    Unknown,
     /// A note of the program's that people see and no model does, and of which kind, where it says something.
     System(Option<Box<str>>),
     /// What the program put before the model in words of its own, and of which kind.
@@ -131,6 +178,7 @@ impl LineReader for Lines {
         let mut own = Line::new(line.place, Arc::clone(&line.text));
         let said = if root.kind() == Kind::Object { own.fill(root) } else { Err("it is not an object") };
         if let Err(why) = said {
+            own.what = What::Unknown;
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
             self.findings.push(finding.because(why));
         }
@@ -183,7 +231,8 @@ impl Line {
             "ai-title" => title(root, "aiTitle", 1),
             "custom-title" => title(root, "customTitle", 2),
             "last-prompt" => owned(root.get("leafUuid")).map_or(What::Aside, What::Tip),
-            _ => What::Aside,
+            known if BOOKKEEPING.contains(&known) => What::Aside,
+            _ => What::Unknown,
         };
         Ok(())
     }

@@ -6,16 +6,49 @@
 
 mod lines;
 mod read;
+mod resend;
 mod tree;
 mod write;
 
 use rejoin_record::json::{Doc, Kind, Value};
 
+use crate::accounting::{Known, likeness::is_iflow};
+
 pub(crate) use read::{read, read_stream};
+pub(crate) use resend::resend;
 pub(crate) use write::write;
 
 /// The name of the format.
 const FORMAT: &str = "claude-code";
+
+/// Fields of a line that hold no words of the conversation, or the same words in another form.
+pub(crate) const KNOWN: &[Known] = &[
+    // What a tool gave back, for the program's own display.
+    Known::field("toolUseResult"),
+    Known::field("mcpMeta"),
+    // The state of the program.
+    Known::field("todos"),
+    Known::field("thinkingMetadata"),
+    Known::field("planContent"),
+    Known::field("summarizeMetadata"),
+    Known::field("classifierMetaLines"),
+    Known::field("hookAdditionalContext"),
+    // Why a request failed; the message says it too.
+    Known::field("error"),
+    Known::field("apiError"),
+    Known::field("errorDetails"),
+    Known::field("apiRefusalExplanation"),
+    // What a text refers to; the text itself is the content.
+    Known::field("message.content.citations"),
+    Known::field("message.content.context"),
+    Known::field("message.content.content.citations"),
+    Known::field("message.content.content.context"),
+    // What the API says about its own answer.
+    Known::field("message.usage"),
+    Known::field("message.diagnostics"),
+    Known::field("message.stop_details"),
+    Known::field("message.context_management"),
+];
 
 /// How much of a text is looked at to tell its format.
 const SNIFF_BYTES: usize = 1024 * 1024;
@@ -47,7 +80,7 @@ fn is_own(root: Value<'_>) -> bool {
             let spoken = message.is_some_and(|message| {
                 message.get("content").is_some() || (message.is_cut() && message.get("role").is_some())
             });
-            spoken && (string("uuid") || string("sessionId"))
+            spoken && (string("uuid") || string("sessionId")) && !is_iflow(root)
         }
         "summary" => string("summary") && string("leafUuid"),
         "file-history-snapshot" => object("snapshot") && string("messageId"),

@@ -51,6 +51,8 @@ struct Builder<'l> {
     set_aside: Vec<SetAside>,
     /// The last model that a message names.
     model: Option<String>,
+    /// Lines whose type and message disagree about who speaks.
+    disputed: Vec<Finding>,
 }
 
 /// A message that was read, with what its lines say of it.
@@ -62,7 +64,7 @@ struct Spoken {
 
 impl<'l> Builder<'l> {
     fn new(lines: &'l [Line], shape: &'l Shape, companions: Option<&'l dyn Companions>) -> Self {
-        Self { lines, shape, companions, set_aside: Vec::new(), model: None }
+        Self { lines, shape, companions, set_aside: Vec::new(), model: None, disputed: Vec::new() }
     }
 
     fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
@@ -83,6 +85,7 @@ impl<'l> Builder<'l> {
         self.set_aside.sort_by_key(|item| item.after);
         findings.extend(self.shape.findings.iter().cloned());
         findings.extend(self.not_shown());
+        findings.append(&mut self.disputed);
         Session {
             format: FORMAT,
             id: self.id(name),
@@ -160,6 +163,10 @@ impl<'l> Builder<'l> {
         for line in lines() {
             let part = read_line(reader, line, start);
             self.model = part.model.or(self.model.take());
+            if part.disputed {
+                let finding = Finding::new(Rule::UnknownRole, lines::at(line.place), Action::Kept);
+                self.disputed.push(finding.because("the line and its message name different speakers"));
+            }
             items.push(NativeItem {
                 span: Span::verbatim(start, line.text.len()),
                 blocks: u32::try_from(part.message.blocks.len()).unwrap_or(u32::MAX),
@@ -219,7 +226,9 @@ impl<'l> Builder<'l> {
                 continue;
             }
             if !inside[index] {
-                self.aside(line.place, after, Aside::Raw(Text::new(Arc::clone(&line.text))));
+                let text = Text::new(Arc::clone(&line.text));
+                let unknown = matches!(line.what, What::Unknown);
+                self.aside(line.place, after, if unknown { Aside::Unknown(text) } else { Aside::Raw(text) });
             }
             if compacted[index] {
                 self.aside(line.place, after, Aside::Compacted { summary: Text::new("") });
@@ -267,11 +276,14 @@ struct Part {
     message: Message,
     time: Option<Text>,
     model: Option<String>,
+    /// The line's type says that somebody else speaks.
+    disputed: bool,
 }
 
 /// Reads the message of a line that stands at `start` of its native item.
 fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
-    let mut part = Part { message: Message::new(Role::User, Vec::new()), time: None, model: None };
+    let message = Message::new(Role::User, Vec::new());
+    let mut part = Part { message, time: None, model: None, disputed: false };
     let doc = Doc::parse(&line.text);
     let (Some(root), What::Said(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
         return part;
@@ -295,6 +307,11 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
         // The line's type tells who speaks; what the reader guessed does not count.
         part.message.role = if said.by_model { Role::Assistant } else { Role::User };
     }
+    part.disputed = match part.message.role {
+        Role::Assistant => !said.by_model,
+        Role::User => said.by_model,
+        _ => false,
+    };
     let model = message.get("model").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     // `<synthetic>` and the like name no model.
     part.model = model.filter(|model| said.by_model && !model.is_empty() && !model.starts_with('<'));

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, io::Cursor};
 
 use rejoin_record::{
-    Message, Raw, Text,
+    Message, Raw, Role, Text,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -123,17 +123,15 @@ impl<'c> Rollout<'c> {
             return Err(ReadError::NoConversation("no line of it is a rollout's"));
         }
         let refused = |why: &'static str, place: Position| {
-            Finding::new(Rule::DamagedEntry, place, Action::Kept).because(why)
+            Finding::new(Rule::CannotBeOpened, place, Action::Kept).because(why)
         };
         if self.meta.as_ref().is_some_and(|meta| meta.paginated) && !self.last_has_ordinal {
             let at = Position { line: Some(self.lines), ..Position::default() };
-            self.assembler
-                .findings
-                .push(refused("the last line has no number, and Codex refuses to go on", at));
+            self.assembler.findings.push(refused("the last line has no number", at));
         }
         if self.first_is_meta == Some(false) {
             let at = Position { line: Some(1), ..Position::default() };
-            let why = "it does not begin with the session's metadata, and Codex refuses to go on";
+            let why = "it does not begin with the session's metadata";
             self.assembler.findings.push(refused(why, at));
         }
         let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
@@ -149,11 +147,19 @@ impl<'c> Rollout<'c> {
         let own_id = self.meta.as_ref().and_then(|meta| meta.id.clone());
         let first = self.assembler.messages.first().and_then(|message| message.native.as_ref());
         let id = derive_id(FORMAT, own_id.as_deref(), name, first.map(|native| &native.raw));
-        Ok(self.assembler.into_session(FORMAT, id, context))
+        let mut session = self.assembler.into_session(FORMAT, id, context);
+        if !anything_said(&session) {
+            session.set_aside.iter_mut().for_each(|item| doubt_event(&mut item.what));
+        }
+        Ok(session)
     }
 
     fn raw(&mut self, line: &Line) {
         self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
+    }
+
+    fn unknown(&mut self, line: &Line) {
+        self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
     }
 
     fn meta(&mut self, line: &Line, payload: Value<'_>) {
@@ -248,7 +254,7 @@ impl<'c> Rollout<'c> {
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
         let source = self.source(line, 0, line.text.len(), time);
         if !self.assembler.add(item, &source) {
-            self.raw(line);
+            self.unknown(line);
         }
     }
 
@@ -301,8 +307,8 @@ impl LineReader for Rollout<'_> {
             && self.meta.is_none()
             && let Some(why) = payload.and_then(|payload| refused_meta(root, payload))
         {
-            let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::Kept);
-            self.assembler.findings.push(finding.because(format!("{why}, and Codex refuses to go on")));
+            let finding = Finding::new(Rule::CannotBeOpened, at(line.place), Action::Kept);
+            self.assembler.findings.push(finding.because(why));
         }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
@@ -322,11 +328,15 @@ impl LineReader for Rollout<'_> {
                         paginated: false,
                     });
                     self.model = text_of(root, "model");
+                    self.raw(line);
+                } else if root.get("record_type").is_some() || kind == "session_start" {
+                    self.raw(line);
+                } else {
+                    self.unknown(line);
                 }
-                self.raw(line);
             }
             // A line of a type that is not known, or an item without its envelope.
-            (None, _) if root.get("payload").is_some() => self.raw(line),
+            (None, _) if root.get("payload").is_some() => self.unknown(line),
             (None, _) => self.item(line, root, time),
         }
     }
@@ -339,6 +349,29 @@ impl LineReader for Rollout<'_> {
 
     fn found(&mut self, finding: Finding) {
         self.assembler.findings.push(finding);
+    }
+}
+
+/// Whether a person or a model says anything in the items.
+fn anything_said(session: &Session) -> bool {
+    let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
+        Aside::Hidden(message, _) => Some(message),
+        _ => None,
+    });
+    let mut messages = session.messages.iter().chain(hidden);
+    messages.any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
+}
+
+/// Events show again what the items say. In a rollout without items, their words are nowhere else.
+fn doubt_event(what: &mut Aside) {
+    let Aside::Raw(line) = &*what else { return };
+    let shows = Doc::parse(line).is_ok_and(|doc| {
+        let payload = doc.root().and_then(|root| root.get("payload"));
+        let kind = payload.and_then(|payload| payload.get("type")).and_then(Value::as_str);
+        kind.is_some_and(|kind| matches!(&*kind, "user_message" | "agent_message"))
+    });
+    if shows {
+        *what = Aside::Unknown(line.clone());
     }
 }
 

@@ -14,7 +14,7 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use super::origins::origins;
 use crate::{
     convert::Target,
-    responses::{Call, is_put_there, is_said_by_a_person},
+    responses::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     session::{Aside, Session, instant},
     sessions::writing::{Writing, Written, uuid},
     wire::{TooLarge, registry::Dialect, render},
@@ -27,8 +27,15 @@ const VERSION: &str = "0.0.0";
 const LONG_OUTPUT: usize = 40_000;
 
 /// What Codex sends on although it is not its own.
-const PASSED_ON: &[&str] =
-    &["web_search_call", "image_generation_call", "compaction", "tool_search_call", "tool_search_output"];
+const PASSED_ON: &[&str] = &[
+    "web_search_call",
+    "image_generation_call",
+    "compaction",
+    "compaction_summary",
+    "context_compaction",
+    "tool_search_call",
+    "tool_search_output",
+];
 
 /// Events of a source rollout that are not carried over: those that are written for the items themselves, and those about
 /// what is not in the copy. The others say where turns begin and end, what ran, and how full the context was, by which Codex
@@ -251,16 +258,21 @@ impl Rollout {
             "message" | "" => self.message_item(item, shown),
             "reasoning" => self.response_item(&reasoning(item), None),
             "function_call" | "custom_tool_call" | "local_shell_call" => self.response_item(item.raw(), None),
+            // Codex passes on some of what is not its own.
+            kind if PASSED_ON.contains(&kind) => self.response_item(item.raw(), None),
             _ => match (Call::of_call(&kind), Call::of_output(&kind)) {
                 (Some(call), _) => self.response_item(&as_function_call(item, call), None),
                 (None, Some(call)) => self.output(item, call),
-                // Codex passes on some of what the provider ran.
-                (None, None) if PASSED_ON.contains(&&*kind) => self.response_item(item.raw(), None),
                 // The rest it would skip without a word.
                 (None, None) => {
                     let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Replaced);
                     self.findings.push(finding.about(&*kind));
-                    self.message("assistant", &[output_text(&render::opaque_label(&kind, item.raw()))]);
+                    let label = render::opaque_label(&kind, item.raw());
+                    match Hosted::of(&kind).map(|known| known.side) {
+                        Some(Side::User) => self.message("user", &[input_text(&label)]),
+                        Some(Side::Developer) => self.message("developer", &[input_text(&label)]),
+                        Some(Side::Provider) | None => self.message("assistant", &[output_text(&label)]),
+                    }
                 }
             },
         }

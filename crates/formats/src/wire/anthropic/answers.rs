@@ -38,6 +38,7 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
         Rule::UnknownField => "messages.{i}: Extra inputs are not permitted",
         Rule::UnknownRole => "messages.{i}.role: Input should be 'user' or 'assistant'",
         Rule::MovedMedia => "all content must be type `text` if `is_error` is true",
+        Rule::UnusableMedia => "messages.{i}.content.{j}.image.source.base64: image cannot be empty",
         Rule::TooLarge => "request_too_large: Request exceeds the maximum size",
         _ => return None,
     })

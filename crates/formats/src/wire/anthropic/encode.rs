@@ -135,7 +135,7 @@ impl Encoder {
             target: Arc::clone(target),
             same,
             list: Scroll::default(),
-            ledger: Ledger::new(intact),
+            ledger: Ledger::new(intact, super::MEDIA),
             spelling: Spelling::new(legal_id, NAME_LENGTH),
             used_tools: List::default(),
             system: Vec::new(),
@@ -154,7 +154,8 @@ impl Encoder {
     fn prefix(&mut self) -> Text {
         let before = self.before.take().unwrap_or_else(|| {
             // Stubs are declared for what comes later, too: they are no part of it.
-            let mut copy = Self { used_tools: List::default(), ledger: Ledger::new(true), ..self.clone() };
+            let mut copy =
+                Self { used_tools: List::default(), ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
             let around = copy.around(Marks::LeftOut);
             seen_before(&self.target, Dialect::Anthropic, &around).into()
         });
@@ -460,6 +461,7 @@ impl Encoder {
 
     pub(super) fn is_regular(message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+            && message.blocks.iter().all(|block| super::MEDIA.keeps(block))
     }
 
     pub(super) fn push_raw(&mut self, role: &str, message: &Message) {

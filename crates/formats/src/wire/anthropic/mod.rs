@@ -2,7 +2,6 @@
 
 mod answers;
 mod around;
-pub mod checker;
 mod decode;
 mod encode;
 mod marks;
@@ -16,10 +15,16 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: Some(&["application/pdf"]), schemes: &["https://"] };
 
 /// The dialect.
 pub struct Anthropic;
@@ -39,9 +44,6 @@ impl Wire for Anthropic {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(stream::MessagesAssembly::default())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

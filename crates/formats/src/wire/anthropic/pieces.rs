@@ -3,23 +3,18 @@
 use std::borrow::Cow;
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message,
+    Block, BlockKind, Message,
     json::{Doc, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::super::render::{self, Piece};
 use super::{
+    MEDIA,
     encode::{Encoder, is_own, is_transcript},
     marks::{MARK, marks_on, without_marks},
 };
-use crate::{
-    chat::{blocks::is_base64, is_image_type},
-    convert::Marks,
-};
-
-/// The kind of document that goes out as bytes.
-const PDF: &str = "application/pdf";
+use crate::{convert::Marks, media::Usable};
 
 impl Encoder {
     /// A block of a user message or of a result. `None` if nothing of it goes out.
@@ -55,16 +50,15 @@ impl Encoder {
                 let exact = !text.is_lossy();
                 return Some(Piece { json: render::text_block(text).into(), exact });
             }
-            (BlockKind::Image(media), None) => self.image(media, is_own(message), at),
-            (BlockKind::Document(media), None) => self.document(media, is_own(message), at),
-            (other, None) => render::text_block(&self.ledger.as_text(other, at)),
+            (kind, None) => media_block(kind, is_own(message))
+                .unwrap_or_else(|| render::text_block(&self.ledger.as_text(kind, at))),
         };
         Some(Piece { json: made.into(), exact: false })
     }
 
     /// The source's own bytes of a block, if they may be sent again.
     pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native = message.native.as_ref().filter(|_| is_own(message))?;
+        let native = message.native.as_ref().filter(|_| is_own(message) && MEDIA.keeps(block))?;
         block.span?.of(native.raw.as_str())
     }
 
@@ -91,69 +85,42 @@ impl Encoder {
         self.ledger.note(finding.about("cache_control").because(why));
         Piece { json: without_marks(block, gone).into(), exact: false }
     }
+}
 
-    fn image(&mut self, media: &Media, own: bool, at: Position) -> String {
-        let mut out = String::from("{\"type\":\"image\",\"source\":");
-        match &media.source {
-            MediaSource::Base64(data)
-                if is_base64(data) && is_image_type(render::image_type(media, data)) =>
-            {
-                out.push_str("{\"type\":\"base64\",\"media_type\":");
-                write::string(&mut out, render::image_type(media, data));
-                write::key(&mut out, "data");
-                write::string(&mut out, data);
-            }
-            MediaSource::Url(url) => {
-                out.push_str("{\"type\":\"url\",\"url\":");
-                write::string(&mut out, url);
-            }
-            MediaSource::ProviderFile(id) if own => {
-                out.push_str("{\"type\":\"file\",\"file_id\":");
-                write::string(&mut out, id);
-            }
-            _ => {
-                self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Replaced));
-                return render::text_block(&render::media_label("image", media));
-            }
+/// An image or a document as a block; `None` if the API cannot have it.
+fn media_block(kind: &BlockKind, own: bool) -> Option<String> {
+    let mut out = match kind {
+        BlockKind::Image(_) => String::from("{\"type\":\"image\",\"source\":"),
+        _ => String::from("{\"type\":\"document\",\"source\":"),
+    };
+    match MEDIA.judge(kind).ok()? {
+        Usable::Bytes { media_type, data } => {
+            out.push_str("{\"type\":\"base64\",\"media_type\":");
+            write::string(&mut out, &media_type);
+            write::key(&mut out, "data");
+            write::string(&mut out, &data);
         }
-        out.push_str("}}");
-        out
+        Usable::Address(url) => {
+            out.push_str("{\"type\":\"url\",\"url\":");
+            write::string(&mut out, url);
+        }
+        Usable::Plain(text) if matches!(kind, BlockKind::Document(_)) => {
+            out.push_str("{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":");
+            write::string(&mut out, text);
+        }
+        Usable::File(id) if own => {
+            out.push_str("{\"type\":\"file\",\"file_id\":");
+            write::string(&mut out, id);
+        }
+        Usable::Plain(_) | Usable::File(_) => return None,
     }
-
-    fn document(&mut self, media: &Media, own: bool, at: Position) -> String {
-        let mut out = String::from("{\"type\":\"document\",\"source\":");
-        match &media.source {
-            MediaSource::Base64(data)
-                if is_base64(data) && media.media_type.as_deref().is_none_or(|kind| kind == PDF) =>
-            {
-                out.push_str("{\"type\":\"base64\",\"media_type\":");
-                write::string(&mut out, PDF);
-                write::key(&mut out, "data");
-                write::string(&mut out, data);
-            }
-            MediaSource::Url(url) => {
-                out.push_str("{\"type\":\"url\",\"url\":");
-                write::string(&mut out, url);
-            }
-            MediaSource::Plain(text) => {
-                out.push_str("{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":");
-                write::string(&mut out, text);
-            }
-            MediaSource::ProviderFile(id) if own => {
-                out.push_str("{\"type\":\"file\",\"file_id\":");
-                write::string(&mut out, id);
-            }
-            _ => {
-                self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Replaced));
-                return render::text_block(&render::media_label("document", media));
-            }
-        }
-        out.push('}');
-        if let Some(name) = &media.name {
-            write::key(&mut out, "title");
-            write::string(&mut out, name);
-        }
-        out.push('}');
-        out
+    out.push('}');
+    if let BlockKind::Document(media) = kind
+        && let Some(name) = &media.name
+    {
+        write::key(&mut out, "title");
+        write::string(&mut out, name);
     }
+    out.push('}');
+    Some(out)
 }

@@ -120,7 +120,8 @@ impl Encoder {
             let at = Position::block(result.at().0, result.at().1);
             for block in &result.result().content {
                 let message = result.message();
-                let is_media = matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_));
+                let is_media = matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
+                    && super::MEDIA.keeps(block);
                 let Some(piece) = self.content_piece(message, block, at) else { continue };
                 if is_media && is_error {
                     // A failed result may hold text only (ANT-24).

@@ -44,6 +44,7 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
             "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         }
         Rule::MovedMedia => "ValidationException: media are only supported in user messages",
+        Rule::UnusableMedia => "ValidationException: Could not process image",
         Rule::LoneSurrogate => "The request body is not valid JSON: no low surrogate in string",
         Rule::TooLarge => "ValidationException: above the maximum size or number of images and documents",
         _ => return None,

@@ -35,7 +35,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
         target: Arc::clone(settings),
         list: Scroll::default(),
         turn: None,
-        ledger: Ledger::new(false),
+        ledger: Ledger::new(false, super::MEDIA),
         spelling: Spelling::new(legal_id, NAME_LENGTH),
         used_tools: List::default(),
         system: Vec::new(),
@@ -377,7 +377,8 @@ impl Encoder {
 
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
-        let mut copy = Self { used_tools: List::default(), ledger: Ledger::new(true), ..self.clone() };
+        let mut copy =
+            Self { used_tools: List::default(), ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
         let before = seen_before(&self.target, Dialect::Bedrock, &copy.surroundings());
         self.list.prefix(&before, None)
     }

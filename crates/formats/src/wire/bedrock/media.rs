@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 
-use rejoin_record::{BlockKind, Media, MediaSource, json::write, text::is_blank};
+use rejoin_record::{BlockKind, Media, json::write, text::is_blank};
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{
-    TooLarge, base64,
-    render::{self, Ledger},
+use super::{
+    super::{
+        TooLarge, base64,
+        render::{self, Ledger},
+    },
+    MEDIA,
 };
+use crate::media::{self, Usable};
 
 const IMAGES: usize = 20;
 const DOCUMENTS: usize = 5;
@@ -36,22 +40,17 @@ impl Shelf {
         ledger: &mut Ledger,
     ) -> Result<Option<String>, TooLarge> {
         match kind {
-            BlockKind::Image(media) => self.image(media, at),
-            BlockKind::Document(media) => self.document(media, at, ledger),
+            BlockKind::Image(_) => self.image(kind, at),
+            BlockKind::Document(media) => self.document(kind, media, at, ledger),
             _ => Ok(None),
         }
     }
 
-    fn image(&mut self, media: &Media, at: Position) -> Result<Option<String>, TooLarge> {
-        let MediaSource::Base64(data) = &media.source else { return Ok(None) };
-        let format = match render::image_type(media, data) {
-            "image/png" => "png",
-            "image/jpeg" | "image/jpg" => "jpeg",
-            "image/gif" => "gif",
-            "image/webp" => "webp",
-            _ => return Ok(None),
+    fn image(&mut self, kind: &BlockKind, at: Position) -> Result<Option<String>, TooLarge> {
+        let Ok(Usable::Bytes { media_type, data }) = MEDIA.judge(kind) else { return Ok(None) };
+        let Some(format) = media_type.strip_prefix("image/").filter(|_| self.images < IMAGES) else {
+            return Ok(None);
         };
-        let Some(data) = base64::strict(data).filter(|_| self.images < IMAGES) else { return Ok(None) };
         fits(&data, "an image in bytes", IMAGE_BYTES, at)?;
         self.images += 1;
         Ok(Some(format!(
@@ -62,6 +61,7 @@ impl Shelf {
 
     fn document(
         &mut self,
+        kind: &BlockKind,
         media: &Media,
         at: Position,
         ledger: &mut Ledger,
@@ -69,12 +69,12 @@ impl Shelf {
         if self.documents.len() >= DOCUMENTS {
             return Ok(None);
         }
-        let (format, data) = match &media.source {
-            MediaSource::Base64(data) => match (document_format(media, data), base64::strict(data)) {
-                (Some(format), Some(data)) => (format, data.into_owned()),
-                _ => return Ok(None),
+        let (format, data) = match MEDIA.judge(kind) {
+            Ok(Usable::Bytes { media_type, data }) => match media::ending(&media_type) {
+                Some(format) => (format, data.into_owned()),
+                None => return Ok(None),
             },
-            MediaSource::Plain(text) if !text.is_blank() => ("txt", base64::encode(text.as_bytes())),
+            Ok(Usable::Plain(text)) => ("txt", base64::encode(text.as_bytes())),
             _ => return Ok(None),
         };
         fits(&data, "a document in bytes", DOCUMENT_BYTES, at)?;
@@ -114,30 +114,6 @@ impl Shelf {
         self.documents.insert(free.clone());
         free
     }
-}
-
-/// The format of a document, told by its type, its name or its first bytes.
-fn document_format(media: &Media, data: &str) -> Option<&'static str> {
-    let format = match media.media_type.as_deref() {
-        Some("application/pdf") => Some("pdf"),
-        Some("text/plain") => Some("txt"),
-        Some("text/markdown" | "text/x-markdown") => Some("md"),
-        Some("text/csv") => Some("csv"),
-        Some("text/html") => Some("html"),
-        Some("application/msword") => Some("doc"),
-        Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document") => Some("docx"),
-        Some("application/vnd.ms-excel") => Some("xls"),
-        Some("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet") => Some("xlsx"),
-        _ => None,
-    };
-    let named = || {
-        let (_, ending) = media.name.as_deref()?.rsplit_once('.')?;
-        let ending = ending.to_ascii_lowercase();
-        ["pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"]
-            .into_iter()
-            .find(|known| *known == ending)
-    };
-    format.or_else(named).or_else(|| data.starts_with("JVBERi0").then_some("pdf"))
 }
 
 fn fits(data: &str, what: &'static str, limit: usize, at: Position) -> Result<(), TooLarge> {

@@ -2,7 +2,6 @@
 
 mod answers;
 mod around;
-pub mod checker;
 mod decode;
 mod encode;
 mod media;
@@ -11,8 +10,15 @@ use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, Violation, outline::Encode, registry::Wire};
-use crate::convert::Settings;
+use super::{DecodeError, Decoded, outline::Encode, registry::Wire};
+use crate::{
+    convert::Settings,
+    media::{Accepts, DOCUMENTS, PICTURES, WEB},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB };
 
 /// The dialect.
 pub struct Bedrock;
@@ -29,9 +35,6 @@ impl Wire for Bedrock {
     }
     fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
         decode::decode(response)
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

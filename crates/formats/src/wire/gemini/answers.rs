@@ -36,6 +36,7 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
             "Invalid JSON payload received. Unknown name at 'contents[{i}].parts[{j}]': Cannot find field."
         }
         Rule::LoneSurrogate => "Invalid JSON payload received. Unexpected token.",
+        Rule::UnusableMedia => "Unable to process input image.",
         Rule::TooLarge => "Request payload size exceeds the limit.",
         _ => return None,
     })

@@ -169,7 +169,7 @@ impl Encoder {
             list: Scroll::default(),
             last: None,
             begun: false,
-            ledger: Ledger::new(keeps_reasoning && !renamed),
+            ledger: Ledger::new(keeps_reasoning && !renamed, super::MEDIA),
             names: NameMap::default(),
             system: Vec::new(),
             leading: 0,
@@ -180,7 +180,7 @@ impl Encoder {
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
         let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
             let around = copy.surroundings();
             seen_before(&self.target, Dialect::Gemini, &around).into()
         });
@@ -438,6 +438,7 @@ impl Encoder {
 
     pub(super) fn is_regular(message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
+            && message.blocks.iter().all(|block| super::MEDIA.keeps(block))
     }
 
     /// Notes why a message of this very dialect does not go out as it was, unless that was said already.

@@ -2,7 +2,6 @@
 
 mod answers;
 mod around;
-pub mod checker;
 mod decode;
 mod edit;
 mod encode;
@@ -16,10 +15,13 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{convert::Settings, media::Accepts};
+
+/// The images and documents that the API takes: what it can do with a type depends on the model.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] };
 
 /// The dialect.
 pub struct Gemini;
@@ -39,9 +41,6 @@ impl Wire for Gemini {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(stream::ContentAssembly::default())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

@@ -1,24 +1,20 @@
 //! Parts on their way out: text, media, and what only the API itself understands.
 
-use std::borrow::Cow;
-
-use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, json::write};
+use rejoin_record::{Block, BlockKind, Message, json::write};
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::render::{self, Piece};
+use super::super::render::Piece;
 use super::{
+    MEDIA,
     edit::{Signing, edited},
     encode::{Encoder, is_own},
 };
-use crate::gemini::fields::{Signature, is_bytes};
-
-/// What a document is where nobody says.
-const PDF: &str = "application/pdf";
+use crate::{gemini::fields::Signature, media::Usable};
 
 impl Encoder {
     /// The source's own bytes of a block, if they may be sent again.
     pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native = message.native.as_ref().filter(|_| is_own(message))?;
+        let native = message.native.as_ref().filter(|_| is_own(message) && MEDIA.keeps(block))?;
         block.span?.of(native.raw.as_str())
     }
 
@@ -48,9 +44,7 @@ impl Encoder {
                 self.ledger.lossy(text, at);
                 text_part(text)
             }
-            (BlockKind::Image(media) | BlockKind::Document(media), None) => media_part(&block.kind, media)
-                .unwrap_or_else(|| text_part(&self.ledger.as_text(&block.kind, at))),
-            (other, None) => text_part(&self.ledger.as_text(other, at)),
+            (kind, None) => media_part(kind).unwrap_or_else(|| text_part(&self.ledger.as_text(kind, at))),
         };
         Some(Piece { json: json.into(), exact: false })
     }
@@ -69,30 +63,19 @@ pub(super) fn text_part(text: &str) -> String {
     out
 }
 
-/// A picture or a document as the API takes it; `None` where there are no bytes that it could read.
-fn media_part(kind: &BlockKind, media: &Media) -> Option<String> {
+/// A picture or a document as the API takes it; `None` where it cannot have it.
+fn media_part(kind: &BlockKind) -> Option<String> {
     let mut out = String::from("{");
-    match &media.source {
-        MediaSource::Base64(data) => {
-            // Elsewhere lines of base64 may be broken.
-            let data: Cow<'_, str> = match data.contains(['\n', '\r']) {
-                true => data.replace(['\n', '\r'], "").into(),
-                false => data.as_str().into(),
-            };
-            if !is_bytes(&data) {
-                return None;
-            }
-            let media_type = match kind {
-                BlockKind::Image(_) => render::image_type(media, &data),
-                _ => media.media_type.as_deref().filter(|kind| !kind.trim().is_empty()).unwrap_or(PDF),
-            };
+    match MEDIA.judge(kind).ok()? {
+        Usable::Bytes { media_type, data } => {
             out.push_str("\"inlineData\":{\"mimeType\":");
-            write::string(&mut out, media_type);
+            write::string(&mut out, &media_type);
             write::key(&mut out, "data");
             write::string(&mut out, &data);
         }
-        MediaSource::Url(url) => {
+        Usable::Address(url) => {
             out.push_str("\"fileData\":{");
+            let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return None };
             if let Some(media_type) = media.media_type.as_ref().filter(|kind| !kind.is_blank()) {
                 write::key(&mut out, "mimeType");
                 write::string(&mut out, media_type);
@@ -100,7 +83,7 @@ fn media_part(kind: &BlockKind, media: &Media) -> Option<String> {
             write::key(&mut out, "fileUri");
             write::string(&mut out, url);
         }
-        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
+        Usable::File(_) | Usable::Plain(_) => return None,
     }
     out.push_str("}}");
     Some(out)

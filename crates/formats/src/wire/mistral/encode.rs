@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use rejoin_record::{BlockKind, Media, MediaSource, Text, json::write};
+use rejoin_record::{BlockKind, Text, json::write};
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView,
     sound::{self, PartRef},
@@ -37,7 +37,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
     let mut encoder = Encoder {
         target: Arc::clone(settings),
         list: Scroll::default(),
-        ledger: Ledger::new(false),
+        ledger: Ledger::new(false, super::MEDIA),
         spelling: Spelling::new(legal_id, NAME_LENGTH).with_id_length(ID_LENGTH),
         leading: 0,
         last: Last::Instructions,
@@ -294,7 +294,7 @@ impl Encoder {
 
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
-        let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+        let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
         let before = seen_before(&self.target, Dialect::Mistral, &copy.surroundings());
         self.list.prefix(&before, None)
     }
@@ -338,26 +338,11 @@ fn tool_choice(choice: &ToolChoice) -> String {
 
 /// An image or a document as a chunk of a user message, if there is one for it.
 fn media_chunk(kind: &BlockKind) -> Option<String> {
-    match kind {
-        BlockKind::Image(media) => {
-            let url = render::image_url(media)?;
-            Some(format!("{{\"type\":\"image_url\",\"image_url\":{}}}", render::literal(&url)))
-        }
-        BlockKind::Document(media) => document_chunk(media),
-        _ => None,
-    }
-}
-
-fn document_chunk(media: &Media) -> Option<String> {
-    let url = match &media.source {
-        MediaSource::Url(url) => url.to_string(),
-        MediaSource::Base64(data) => {
-            format!("data:{};base64,{data}", media.media_type.as_deref().unwrap_or("application/pdf"))
-        }
-        MediaSource::ProviderFile(_) | MediaSource::Plain(_) | MediaSource::Unusable => return None,
+    let url = render::literal(&render::image_url(&super::MEDIA.judge(kind).ok()?)?);
+    let BlockKind::Document(media) = kind else {
+        return Some(format!("{{\"type\":\"image_url\",\"image_url\":{url}}}"));
     };
-    let mut out = String::from("{\"type\":\"document_url\",\"document_url\":");
-    write::string(&mut out, &url);
+    let mut out = format!("{{\"type\":\"document_url\",\"document_url\":{url}");
     if let Some(name) = &media.name {
         write::key(&mut out, "document_name");
         write::string(&mut out, name);

@@ -1,7 +1,6 @@
 //! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
 
 mod answers;
-pub mod checker;
 pub(crate) mod decode;
 mod encode;
 
@@ -10,10 +9,17 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
+    DecodeError, Decoded, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
     stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct Mistral;
@@ -33,9 +39,6 @@ impl Wire for Mistral {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

@@ -6,14 +6,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use rejoin_record::{BlockKind, MediaSource, Text, ToolCall, json::write};
+use rejoin_record::{BlockKind, Text, ToolCall, json::write};
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, List, Position, ResultRef, Rule, SoundRole, SoundView,
     sound::{self, PartRef},
 };
 
 use super::super::{
-    TooLarge, base64,
+    TooLarge,
     body::{Surroundings, seen_before, write_around},
     calls,
     names::NameMap,
@@ -24,7 +24,7 @@ use super::super::{
     scroll::Scroll,
     tools,
 };
-use crate::convert::Settings;
+use crate::{convert::Settings, media::Usable};
 
 /// Stands before the text of a result that failed: the dialect has no mark for it.
 const FAILED: &str = "[error]";
@@ -33,7 +33,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
     let mut encoder = Encoder {
         target: Arc::clone(settings),
         list: Scroll::default(),
-        ledger: Ledger::new(false),
+        ledger: Ledger::new(false, super::MEDIA),
         names: NameMap::default(),
     };
     encoder.instructions();
@@ -291,7 +291,7 @@ impl Encoder {
 
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
-        let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+        let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
         let before = seen_before(&self.target, Dialect::Ollama, &copy.surroundings());
         self.list.prefix(&before, None)
     }
@@ -317,7 +317,9 @@ fn spell(name: &str) -> Cow<'_, str> {
 
 /// The bytes of an image, if they are here.
 fn image_data(kind: &BlockKind) -> Option<String> {
-    let BlockKind::Image(media) = kind else { return None };
-    let MediaSource::Base64(data) = &media.source else { return None };
-    base64::strict(data).map(Cow::into_owned)
+    let BlockKind::Image(_) = kind else { return None };
+    match super::MEDIA.judge(kind).ok()? {
+        Usable::Bytes { data, .. } => Some(data.into_owned()),
+        Usable::Address(_) | Usable::File(_) | Usable::Plain(_) => None,
+    }
 }

@@ -1,7 +1,6 @@
 //! Ollama's `/api/chat`: contents are strings, calls have no ids.
 
 mod answers;
-pub mod checker;
 mod decode;
 mod encode;
 
@@ -12,10 +11,16 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images that the server decodes; it knows no documents and follows no addresses.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct Ollama;
@@ -35,9 +40,6 @@ impl Wire for Ollama {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(stream::LinesAssembly::default())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

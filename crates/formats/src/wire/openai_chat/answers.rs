@@ -29,6 +29,11 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
             "Invalid 'messages[{i}]'. Image URLs are only allowed for messages with role 'user', \
              but this message contains an image URL."
         }
+        Rule::UnusableMedia => {
+            "Invalid 'messages[{i}].content[{j}].image_url.url'. Expected a base64-encoded data URL with an \
+             image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got empty \
+             base64-encoded bytes."
+        }
         Rule::SplitBatch => {
             "Invalid 'messages[{i}].tool_calls': array too long. Expected an array with maximum length 128."
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, BlockKind, Form, Media, MediaSource, Message, Reasoning, Role, Text, ToolCall,
+    Block, BlockKind, Form, Message, Reasoning, Role, Text, ToolCall,
     json::{Doc, Kind, Value, write},
     limits,
 };
@@ -24,8 +24,9 @@ use super::super::{
     scroll::Scroll,
 };
 use crate::{
-    chat::{REASONING_FIELDS, blocks::is_base64},
+    chat::REASONING_FIELDS,
     convert::{Bond, Settings},
+    media::Usable,
 };
 
 const ID_LENGTH: usize = 40;
@@ -42,7 +43,7 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
         same: settings.context.dialect == Some(Dialect::OpenAiChat),
         keeps_reasoning,
         list: Scroll::default(),
-        ledger: Ledger::new(keeps_reasoning),
+        ledger: Ledger::new(keeps_reasoning, super::MEDIA),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         fields_of: None,
         voice: None,
@@ -156,7 +157,7 @@ impl Encoder {
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
         let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
             let around = copy.surroundings();
             seen_before(&self.target, Dialect::OpenAiChat, &around).into()
         });
@@ -239,20 +240,13 @@ impl Encoder {
             BlockKind::Reasoning(_) => {
                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
             }
-            BlockKind::Image(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
-                Some(raw) => content.part(raw),
-                None => match image_part(media) {
+            kind @ (BlockKind::Image(_) | BlockKind::Document(_)) if user => {
+                let own = self.own_bytes(message, block).map(str::to_owned);
+                match own.or_else(|| media_part(kind, is_own(message))) {
                     Some(part) => content.part(part),
-                    None => content.text(&self.ledger.as_text(&block.kind, at)),
-                },
-            },
-            BlockKind::Document(media) if user => match self.own_bytes(message, block).map(str::to_owned) {
-                Some(raw) => content.part(raw),
-                None => match file_part(media, is_own(message)) {
-                    Some(part) => content.part(part),
-                    None => content.text(&self.ledger.as_text(&block.kind, at)),
-                },
-            },
+                    None => content.text(&self.ledger.as_text(kind, at)),
+                }
+            }
             BlockKind::Opaque(_) if user => match self.own_bytes(message, block).map(str::to_owned) {
                 Some(raw) => content.part(raw),
                 None => content.text(&self.ledger.as_text(&block.kind, at)),
@@ -405,12 +399,7 @@ impl Encoder {
                 }
                 for block in &result.result().content {
                     if is_media(block) {
-                        let carried = match &block.kind {
-                            BlockKind::Image(picture) => image_part(picture),
-                            BlockKind::Document(document) => file_part(document, is_own(result.message())),
-                            _ => None,
-                        };
-                        let Some(part) = carried else {
+                        let Some(part) = media_part(&block.kind, is_own(result.message())) else {
                             content.text(&self.ledger.as_text(&block.kind, at));
                             continue;
                         };
@@ -448,12 +437,14 @@ impl Encoder {
     }
 
     fn is_regular(&self, message: &Message) -> bool {
-        is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)
+        is_own(message)
+            && message.native.as_ref().is_some_and(|native| native.regular)
+            && message.blocks.iter().all(|block| super::MEDIA.keeps(block))
     }
 
     /// The source's own bytes of a block, if they may be sent again.
     fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        if is_own(message) { message.native_block(block) } else { None }
+        if is_own(message) && super::MEDIA.keeps(block) { message.native_block(block) } else { None }
     }
 
     fn push(&mut self, json: &str) {
@@ -541,26 +532,29 @@ fn voice_of(message: &Message) -> Voice {
     }
 }
 
-fn image_part(media: &Media) -> Option<String> {
-    let url = render::image_url(media)?;
-    Some(format!("{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}", render::literal(&url)))
-}
-
-fn file_part(media: &Media, same: bool) -> Option<String> {
+/// An image or a document as a part of a user message; `None` if the API cannot have it.
+fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
+    let usable = super::MEDIA.judge(kind).ok()?;
+    let BlockKind::Document(media) = kind else {
+        let url = render::image_url(&usable)?;
+        return Some(format!(
+            "{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}",
+            render::literal(&url)
+        ));
+    };
     let mut out = String::from("{\"type\":\"file\",\"file\":{");
-    match &media.source {
-        MediaSource::Base64(data) if is_base64(data) => {
-            let media_type = render::media_type(media).unwrap_or("application/pdf");
+    match usable {
+        Usable::Bytes { media_type, data } => {
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
             write::key(&mut out, "file_data");
             write::string(&mut out, &format!("data:{media_type};base64,{data}"));
         }
-        MediaSource::ProviderFile(id) if same => {
+        Usable::File(id) if own => {
             write::key(&mut out, "file_id");
             write::string(&mut out, id);
         }
-        _ => return None,
+        Usable::Address(_) | Usable::File(_) | Usable::Plain(_) => return None,
     }
     out.push_str("}}");
     Some(out)

@@ -2,7 +2,6 @@
 
 mod answers;
 mod around;
-pub mod checker;
 pub(crate) mod decode;
 mod encode;
 pub(crate) mod stream;
@@ -13,10 +12,16 @@ use std::sync::Arc;
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Violation, arriving::Decoder, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
 };
-use crate::convert::Settings;
+use crate::{
+    convert::Settings,
+    media::{self, Accepts},
+};
+
+/// The images and documents that the API takes.
+pub(crate) const MEDIA: Accepts =
+    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub struct OpenAiChat;
@@ -36,9 +41,6 @@ impl Wire for OpenAiChat {
     }
     fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
         Some(Box::new(Decoder::new(stream::ChatAssembly::default())))
-    }
-    fn check(&self, body: &[u8]) -> Vec<Violation> {
-        checker::check(body)
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

@@ -28,6 +28,10 @@ pub(super) fn answer(rule: Rule) -> Option<&'static str> {
         Rule::MovedMedia | Rule::ForeignBlock => {
             "Invalid value: 'input_image'. Supported values are: 'output_text' and 'refusal'."
         }
+        Rule::UnusableMedia => {
+            "Invalid 'input[{i}].content[{j}].image_url'. Expected a base64-encoded data URL with an image MIME \
+             type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got empty base64-encoded bytes."
+        }
         Rule::RoleOrder => "Invalid 'input': empty array. Expected an array with minimum length 1.",
         Rule::UnknownRole => {
             "Invalid value: '{id}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."

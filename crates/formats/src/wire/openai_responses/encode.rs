@@ -1,10 +1,10 @@
 //! Encoding for OpenAI Responses: one forward pass over the view. What the dialect takes goes out byte for byte, item by
 //! item. Pieces of items are made in `pieces.rs`; the fields around the items are in `around.rs`.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, Message, Native, Raw, Reasoning, Role, Text, ToolCall,
+    Block, BlockKind, Message, Native, Opaque, Raw, Reasoning, Role, Text, ToolCall,
     json::{Doc, Value, write},
 };
 use rejoin_view::{
@@ -22,12 +22,12 @@ use super::super::{
     scroll::Scroll,
 };
 use super::pieces::{
-    TEXT_CHARS, answer_item, file_part, has_id, image_part, is_media, list, longest_text, only, only_words,
-    part, streams, without_field, without_id,
+    TEXT_CHARS, answer_item, has_id, is_media, list, longest_text, media_part, only, only_words, part,
+    streams, without_field, without_id,
 };
 use crate::{
     convert::{Bond, Settings},
-    responses::{Call, FORMAT},
+    responses::{Call, FORMAT, Hosted, Side},
 };
 
 const ID_LENGTH: usize = 64;
@@ -45,11 +45,12 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
         target: Arc::clone(settings),
         same: settings.context.dialect == Some(Dialect::OpenAiResponses),
         list: Scroll::default(),
-        ledger: Ledger::new(intact),
+        ledger: Ledger::new(intact, super::MEDIA),
         spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
         too_large: None,
         current: 0,
         instructions: None,
+        approvals: HashSet::new(),
         before: None,
     };
     if !encoder.same {
@@ -71,6 +72,8 @@ pub(super) struct Encoder {
     current: usize,
     /// Another dialect's system prompt, where it is one text.
     pub(super) instructions: Option<String>,
+    /// What the provider asked approval for, by the ids of its questions.
+    approvals: HashSet<String>,
     /// What a model sees before every item, once that is decided.
     before: Option<Arc<str>>,
 }
@@ -180,7 +183,7 @@ impl Encoder {
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
         let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true), ..self.clone() };
+            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
             let around = copy.surroundings();
             seen_before(&self.target, Dialect::OpenAiResponses, &around).into()
         });
@@ -199,7 +202,14 @@ impl Encoder {
 
     fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
         let message = item.message();
-        if item.is_complete() && is_own(message) && self.regular_item(message).is_some() {
+        if let Some(json) = self.unnamed_item(item) {
+            return self.push(&json);
+        }
+        if item.is_complete()
+            && is_own(message)
+            && self.regular_item(message).is_some()
+            && self.is_asked_for(message)
+        {
             if let Some(native) = &message.native {
                 let span = native.items[0].span;
                 self.push(sub(native, span.start as usize..(span.start + span.len) as usize).as_str());
@@ -258,22 +268,18 @@ impl Encoder {
 
     /// A block of a user message, of instructions, or of a result.
     fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
-        let own = if is_own(message) { message.native_block(block) } else { None };
+        let own =
+            if is_own(message) && super::MEDIA.keeps(block) { message.native_block(block) } else { None };
         match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
+            // What only the API understands is an item of its own.
+            (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.ledger.as_text(kind, at)),
             (_, Some(raw)) => raw.to_owned(),
             (BlockKind::Text(text), None) => {
                 self.ledger.lossy(text, at);
                 part("input_text", text)
             }
-            (BlockKind::Image(media), None) => match image_part(media, is_own(message)) {
-                Some(part) => part,
-                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
-            },
-            (BlockKind::Document(media), None) => match file_part(media, is_own(message)) {
-                Some(part) => part,
-                None => part("input_text", &self.ledger.as_text(&block.kind, at)),
-            },
-            (kind, None) => part("input_text", &self.ledger.as_text(kind, at)),
+            (kind, None) => media_part(kind, is_own(message))
+                .unwrap_or_else(|| part("input_text", &self.ledger.as_text(kind, at))),
         }
     }
 
@@ -289,7 +295,6 @@ impl Encoder {
         };
         let mut pieces: Vec<Piece> = Vec::new();
         let mut sent: Vec<Sent<'_>> = Vec::new();
-        let mut left_out_reasoning = false;
         for (part_place, part_ref) in item.parts().enumerate() {
             match part_ref {
                 PartRef::Block(block, content) => {
@@ -311,7 +316,6 @@ impl Encoder {
                                     done: true,
                                 });
                             } else {
-                                left_out_reasoning = true;
                                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
                             }
                         }
@@ -325,16 +329,17 @@ impl Encoder {
                             }
                             pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
                         }
-                        BlockKind::Opaque(opaque) if &*opaque.kind == "item_reference" => {
-                            // Only the provider knows what it refers to.
-                            let finding = Finding::new(Rule::ForeignBlock, at, Action::LeftOut);
-                            self.ledger.change(finding.about("item_reference"));
-                        }
-                        BlockKind::Opaque(opaque) if regular && opaque.fits => {
-                            let json = String::new();
-                            let done =
-                                opaque.kind.ends_with("_call") || &*opaque.kind == "mcp_approval_request";
-                            pieces.push(Piece { native, block, json, exact: true, reasoning: false, done });
+                        BlockKind::Opaque(opaque) if own && opaque.fits && self.is_free(opaque, regular) => {
+                            // One whose id the API would refuse goes without.
+                            let json = if regular { String::new() } else { self.unnamed(opaque, at) };
+                            pieces.push(Piece {
+                                native,
+                                block,
+                                json,
+                                exact: regular,
+                                reasoning: false,
+                                done: true,
+                            });
                         }
                         other => {
                             let json = answer_item(&self.ledger.as_text(other, at));
@@ -360,7 +365,7 @@ impl Encoder {
                 PartRef::Orphan(..) => {}
             }
         }
-        self.drop_dangling(item, &mut pieces, &ranges, &mut left_out_reasoning);
+        self.drop_dangling(item, &mut pieces, &ranges);
         if pieces.is_empty() {
             let at = Position::message(item.index());
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
@@ -371,20 +376,43 @@ impl Encoder {
             let at = Position::block(item.index(), empty.start);
             self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
         }
-        self.push_answer(item, native, &pieces, &ranges, left_out_reasoning);
+        self.push_answer(item, native, &pieces, &ranges);
         for waiting in &sent {
             self.result(waiting);
         }
     }
 
+    /// An item of the client's whose id the API would refuse, without it.
+    fn unnamed_item(&mut self, item: ItemRef<'_>) -> Option<String> {
+        let message = item.message();
+        let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return None };
+        let known = Hosted::of(&opaque.kind).filter(|known| !known.needs_id && opaque.fits)?;
+        let regular = self.regular_item(message).is_some();
+        let goes = item.is_complete() && is_own(message) && !regular && known.side != Side::Provider;
+        (goes && self.is_asked_for(message)).then(|| self.unnamed(opaque, Position::message(item.index())))
+    }
+
+    /// Whether a message is no answer to a question of the provider's, or the question stands before it.
+    fn is_asked_for(&self, message: &Message) -> bool {
+        let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return true };
+        let doc = Doc::parse(opaque.raw.as_str());
+        let asked = doc.as_ref().ok().and_then(|doc| doc.root()?.get("approval_request_id")?.as_str());
+        &*opaque.kind != "mcp_approval_response" || asked.is_some_and(|id| self.approvals.contains(&*id))
+    }
+
+    /// Whether an item that only the API understands can go back: with its id, or without.
+    fn is_free(&self, opaque: &Opaque, regular: bool) -> bool {
+        regular || Hosted::of(&opaque.kind).is_some_and(|known| !known.needs_id)
+    }
+
+    /// Such an item without its id.
+    fn unnamed(&mut self, opaque: &Opaque, at: Position) -> String {
+        self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+        without_id(opaque.raw.as_str())
+    }
+
     /// Reasoning goes with what the model did next: without that it is refused.
-    fn drop_dangling(
-        &mut self,
-        item: ItemRef<'_>,
-        pieces: &mut Vec<Piece>,
-        ranges: &[Range<usize>],
-        left_out: &mut bool,
-    ) {
+    fn drop_dangling(&mut self, item: ItemRef<'_>, pieces: &mut Vec<Piece>, ranges: &[Range<usize>]) {
         for index in (0..pieces.len()).rev() {
             if !pieces[index].reasoning {
                 continue;
@@ -397,7 +425,6 @@ impl Encoder {
                 let at = Position::block(item.index(), pieces[index].block);
                 self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
                 pieces.remove(index);
-                *left_out = true;
             }
         }
     }
@@ -409,8 +436,8 @@ impl Encoder {
         native: Option<&Native>,
         pieces: &[Piece],
         ranges: &[Range<usize>],
-        without_ids: bool,
     ) {
+        let bare = without_reasoning(item.message(), pieces);
         let mut index = 0;
         while index < pieces.len() {
             let piece = &pieces[index];
@@ -427,13 +454,21 @@ impl Encoder {
             });
             match whole {
                 Some((count, raw)) => {
+                    let at = Position::block(item.index(), piece.block);
+                    let hosted = match &item.message().blocks[piece.block].kind {
+                        BlockKind::Opaque(opaque) => Hosted::of(&opaque.kind),
+                        _ => None,
+                    };
                     // An id of the provider's own drags its reasoning in; if that was left out, it goes too.
-                    let named = without_ids && has_id(raw.as_str());
-                    if named {
-                        let at = Position::block(item.index(), piece.block);
+                    let named = bare[piece.block] && has_id(raw.as_str());
+                    if named && hosted.is_some_and(|hosted| hosted.needs_id) {
+                        let text = self.ledger.as_text(&item.message().blocks[piece.block].kind, at);
+                        self.push(&answer_item(&text));
+                    } else if named {
                         self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
                         self.push(&without_id(raw.as_str()));
                     } else {
+                        self.approvals.extend(hosted.and_then(|_| approval_asked(raw.as_str())));
                         self.push(raw.as_str());
                     }
                     index += count;
@@ -461,9 +496,10 @@ impl Encoder {
         let block = &item.message().blocks[exchange.block()];
         let own = if is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
-        // The screen of a computer cannot be made up: without it, the call is a function's.
-        let screen = || only(exchange).and_then(|result| self.own_result(result, kind));
-        let own = own.filter(|_| kind.tool != Some("computer") || screen().is_some());
+        // The screen of a computer and the tools that were found cannot be made up: without them, the call is a function's.
+        let given = || only(exchange).and_then(|result| self.own_result(result, kind));
+        let made_up = !matches!(kind.tool, Some("computer" | "tool_search"));
+        let own = own.filter(|_| made_up || given().is_some());
         if own.is_none() {
             kind = Call::FUNCTION;
         }
@@ -592,7 +628,8 @@ impl Encoder {
     /// The only item of a message, if it may be sent again.
     fn regular_item(&self, message: &Message) -> Option<()> {
         let native = message.native.as_ref()?;
-        (native.items.len() == 1 && native.items[0].regular).then_some(())
+        let sound = || message.blocks.iter().all(|block| super::MEDIA.keeps(block));
+        (native.items.len() == 1 && native.items[0].regular && sound()).then_some(())
     }
 
     fn push(&mut self, json: &str) {
@@ -623,6 +660,30 @@ impl Encoder {
 /// Whether a message was said in this dialect, or to an agent that speaks it.
 fn is_own(message: &Message) -> bool {
     message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
+}
+
+/// For each block of an answer: whether the reasoning before it was left out.
+fn without_reasoning(message: &Message, pieces: &[Piece]) -> Vec<bool> {
+    let kept: HashSet<usize> =
+        pieces.iter().filter(|piece| piece.reasoning).map(|piece| piece.block).collect();
+    let mut bare = false;
+    let blocks = message.blocks.iter().enumerate();
+    blocks
+        .map(|(index, block)| {
+            if matches!(block.kind, BlockKind::Reasoning(_)) {
+                bare = !kept.contains(&index);
+            }
+            bare
+        })
+        .collect()
+}
+
+/// The id of a question of the provider's, if an item is one.
+fn approval_asked(raw: &str) -> Option<String> {
+    let doc = Doc::parse(raw).ok()?;
+    let item =
+        doc.root().filter(|item| item.get("type").is_some_and(|kind| kind.is_str("mcp_approval_request")))?;
+    Some(item.get("id")?.as_str()?.into_owned())
 }
 
 /// The blocks that each native item holds.

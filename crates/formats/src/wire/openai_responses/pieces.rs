@@ -1,13 +1,13 @@
 //! Pieces of items: texts, media, what results say, and items without one of their fields.
 
 use rejoin_record::{
-    Block, BlockKind, Media, MediaSource,
+    Block, BlockKind,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{ExchangeRef, ResultRef, sound};
 
-use super::super::render;
-use crate::chat::blocks::is_base64;
+use super::{super::render, MEDIA};
+use crate::media::Usable;
 
 /// How many characters a text may have.
 pub(super) const TEXT_CHARS: usize = 10_485_760;
@@ -42,8 +42,7 @@ pub(super) fn only_words(results: &[ResultRef<'_>]) -> String {
     let words: Vec<String> = texts
         .map(|block| match &block.kind {
             BlockKind::Text(text) => text.to_string(),
-            BlockKind::Image(media) => render::media_label("image", media),
-            BlockKind::Document(media) => render::media_label("document", media),
+            BlockKind::Image(_) | BlockKind::Document(_) => render::media_label(&block.kind),
             BlockKind::Opaque(opaque) => render::opaque_label(&opaque.kind, opaque.raw.as_str()),
             _ => String::new(),
         })
@@ -94,43 +93,34 @@ pub(super) fn without_field(raw: &str, name: &str) -> String {
     out
 }
 
-pub(super) fn image_part(media: &Media, same: bool) -> Option<String> {
-    let url = match &media.source {
-        MediaSource::Url(url) => url.to_string(),
-        MediaSource::Base64(data) if is_base64(data) => {
-            format!("data:{};base64,{data}", render::image_type(media, data))
-        }
-        MediaSource::ProviderFile(id) if same => {
-            return Some(format!(
-                "{{\"type\":\"input_image\",\"detail\":\"auto\",\"file_id\":{}}}",
-                render::literal(id)
-            ));
-        }
-        _ => return None,
+/// An image or a document as a part; `None` if the API cannot have it.
+pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
+    let usable = MEDIA.judge(kind).ok()?;
+    let BlockKind::Document(media) = kind else {
+        let (field, value) = match &usable {
+            Usable::File(id) if own => ("file_id", (*id).to_owned()),
+            image => ("image_url", render::image_url(image)?),
+        };
+        let value = render::literal(&value);
+        return Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"{field}\":{value}}}"));
     };
-    let url = render::literal(&url);
-    Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":{url}}}"))
-}
-
-pub(super) fn file_part(media: &Media, same: bool) -> Option<String> {
     let mut out = String::from("{\"type\":\"input_file\"");
-    match &media.source {
-        MediaSource::Base64(data) if is_base64(data) => {
-            let media_type = render::media_type(media).unwrap_or("application/pdf");
+    match usable {
+        Usable::Bytes { media_type, data } => {
             write::key(&mut out, "filename");
             write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
             write::key(&mut out, "file_data");
             write::string(&mut out, &format!("data:{media_type};base64,{data}"));
         }
-        MediaSource::Url(url) => {
+        Usable::Address(url) => {
             write::key(&mut out, "file_url");
             write::string(&mut out, url);
         }
-        MediaSource::ProviderFile(id) if same => {
+        Usable::File(id) if own => {
             write::key(&mut out, "file_id");
             write::string(&mut out, id);
         }
-        _ => return None,
+        Usable::File(_) | Usable::Plain(_) => return None,
     }
     out.push('}');
     Some(out)

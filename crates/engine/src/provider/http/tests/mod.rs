@@ -80,7 +80,7 @@ fn models_are_listed_whatever_their_shape() {
             "GET /models",
             r#"{"object":"list","data":[{"id":"gpt-4o","object":"model"}]}"#,
             "gpt-4o",
-            Some(128_000),
+            None,
             None,
         ),
         (

@@ -1,0 +1,723 @@
+//! The strict checker of Bedrock Converse request bodies: an oracle that answers as Claude on Bedrock would,
+//! for tests and for `check --for`. Judges every `BED-…` rule that a body alone can break.
+//! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
+//! is refused, and so is `null` in a known field. Block types that it does not know are let through, since
+//! models bring their own.
+
+mod settings;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Scope, Verdict, media, shape,
+    violation::{Violation, read_body},
+    words,
+};
+
+const MAX_WORD: usize = 64;
+const MAX_INPUT_NESTING: usize = 128;
+const MAX_IMAGES: usize = 20;
+const MAX_DOCUMENTS: usize = 5;
+const MAX_DOCUMENT_NAME: usize = 200;
+/// "3.75 MB" and "4.5 MB" read as the smaller of their two meanings.
+const MAX_IMAGE_BYTES: usize = 3_750_000;
+const MAX_DOCUMENT_BYTES: usize = 4_500_000;
+
+const IMAGE_FORMATS: &[&str] = &["png", "jpeg", "gif", "webp"];
+const DOCUMENT_FORMATS: &[&str] = &["pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"];
+const VIDEO_FORMATS: &[&str] = &["mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"];
+
+/// Tells every reason why Bedrock's Converse API would refuse a request body; none means it is accepted.
+///
+/// The order is that of the document: first the settings of the request, then message by message.
+pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
+    let request = read_body(body, "BED-schema");
+    let mut checker = Checker { scope, ..Checker::default() };
+    match &request {
+        Ok(Value::Object(fields)) => checker.request(fields),
+        Ok(_) => checker.refuse("BED-schema", "body", "The request body must be a JSON object"),
+        Err(violation) => checker.verdict.violations.push(violation.clone()),
+    }
+    checker.verdict
+}
+
+/// A message reduced to what the rules between messages look at.
+struct Turn<'a> {
+    role: &'a str,
+    blocks: &'a [Value],
+    calls: Vec<&'a str>,
+    /// Block index and answered id of each result.
+    results: Vec<(usize, &'a str)>,
+}
+
+impl<'a> Turn<'a> {
+    fn read(message: &'a Value) -> Self {
+        let role = message["role"].as_str().unwrap_or_default();
+        let blocks = list(&message["content"]);
+        let ids_of = |kind: &'static str, of: &str| {
+            let blocks = if role == of { blocks } else { &[] };
+            blocks
+                .iter()
+                .enumerate()
+                .filter_map(move |(j, block)| Some((j, block.get(kind)?["toolUseId"].as_str()?)))
+        };
+        let calls = ids_of("toolUse", "assistant").map(|(_, id)| id).collect();
+        let results = ids_of("toolResult", "user").collect();
+        Turn { role, blocks, calls, results }
+    }
+
+    fn uses_tools(&self) -> bool {
+        let is_of_tools = |block: &Value| block.get("toolUse").is_some() || block.get("toolResult").is_some();
+        self.blocks.iter().any(is_of_tools)
+    }
+}
+
+/// What one message holds of media, its results included.
+#[derive(Default)]
+struct Media<'a> {
+    images: usize,
+    documents: usize,
+    names: HashSet<&'a str>,
+}
+
+#[derive(Default)]
+struct Checker<'a> {
+    scope: Scope,
+    verdict: Verdict,
+    media: Media<'a>,
+}
+
+/// The request and the rules between its messages.
+impl<'a> Checker<'a> {
+    fn request(&mut self, fields: &'a Map<String, Value>) {
+        self.settings(fields);
+        self.system(fields.get("system"));
+        let declares_tools = self.tool_config(fields.get("toolConfig"));
+        let messages = match fields.get("messages") {
+            Some(Value::Array(messages)) => messages,
+            Some(_) => return self.constraint("messages", "Member must be a list"),
+            None => return self.constraint("messages", "Member must not be null"),
+        };
+        let turns: Vec<Turn> = messages.iter().map(Turn::read).collect();
+        if self.scope != Scope::Messages && !declares_tools && turns.iter().any(Turn::uses_tools) {
+            let message =
+                "The toolConfig field must be defined when using toolUse and toolResult content blocks.";
+            self.refuse("BED-06", "toolConfig", message);
+        }
+        if turns.first().is_none_or(|first| first.role != "user") {
+            let path = if turns.is_empty() { "messages" } else { "messages.0" };
+            let message = "A conversation must start with a user message. Try again with a conversation \
+                           that starts with a user message.";
+            self.refuse("BED-05", path, message);
+        }
+        for (i, message) in messages.iter().enumerate() {
+            self.alternates(i, &turns);
+            self.message(i, message);
+            self.results_answer_the_previous(i, &turns);
+            self.calls_are_answered_next(i, &turns);
+        }
+        if turns.last().is_some_and(|last| last.role != "user") {
+            let message = "A conversation must end with a user message. Try again with a conversation that \
+                           ends with a user message.";
+            self.refuse("BED-05", format!("messages.{}", turns.len() - 1), message);
+        }
+    }
+
+    fn settings(&mut self, fields: &Map<String, Value>) {
+        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
+            self.refuse("BED-schema", fault.path.clone(), words::aws(&fault));
+        }
+    }
+
+    fn alternates(&mut self, i: usize, turns: &[Turn]) {
+        let role = turns[i].role;
+        let repeats = i > 0 && !role.is_empty() && turns[i - 1].role == role;
+        if repeats || role == "system" {
+            let message = "A conversation must alternate between user and assistant roles. Make sure the \
+                           conversation alternates between user and assistant roles and try again.";
+            self.refuse("BED-04", format!("messages.{i}"), message);
+        }
+    }
+
+    fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
+        let turn = &turns[i];
+        let previous = i.checked_sub(1).map(|before| &turns[before]);
+        let calls: HashSet<&str> = previous.into_iter().flat_map(|turn| turn.calls.iter().copied()).collect();
+        let leading = turn.blocks.iter().take_while(|block| block.get("toolResult").is_some()).count();
+        let mut answered = HashSet::new();
+        let mut misplaced = Vec::new();
+        for &(j, id) in &turn.results {
+            let path = format!("messages.{i}.content.{j}");
+            if !calls.contains(id) || !answered.insert(id) {
+                let message = format!(
+                    "The number of toolResult blocks at messages.{i}.content exceeds the number of toolUse \
+                     blocks of previous turn."
+                );
+                self.refuse("BED-02", path, message);
+            } else if j >= leading {
+                misplaced.push((path, id));
+            }
+        }
+        if let Some((path, _)) = misplaced.first() {
+            let ids: Vec<&str> = misplaced.iter().map(|(_, id)| *id).collect();
+            self.refuse("BED-01", path.clone(), unanswered(i, &ids));
+        }
+    }
+
+    fn calls_are_answered_next(&mut self, i: usize, turns: &[Turn]) {
+        let mut seen = HashSet::new();
+        let repeated: Vec<&str> = turns[i].calls.iter().copied().filter(|id| !seen.insert(*id)).collect();
+        if !repeated.is_empty() {
+            let ids = repeated.join(", ");
+            let message = format!("The toolUse blocks at messages.{i}.content contain duplicate Ids: {ids}");
+            self.refuse("BED-03", format!("messages.{i}.content"), message);
+        }
+        let answers = turns.get(i + 1).map_or(&[][..], |next| next.results.as_slice());
+        let answered: HashSet<&str> = answers.iter().map(|(_, id)| *id).collect();
+        let missing: Vec<&str> = turns[i].calls.iter().copied().filter(|id| !answered.contains(id)).collect();
+        if !missing.is_empty() {
+            self.refuse("BED-01", format!("messages.{i}"), unanswered(i + 1, &missing));
+        }
+    }
+}
+
+/// The settings beside the messages.
+impl<'a> Checker<'a> {
+    fn system(&mut self, system: Option<&'a Value>) {
+        let blocks = match system {
+            None => return,
+            Some(Value::Array(blocks)) => blocks,
+            Some(_) => return self.constraint("system", "Member must be a list"),
+        };
+        for (k, block) in blocks.iter().enumerate() {
+            let path = format!("system.{k}");
+            match member(block) {
+                Some(("text", text)) => self.text("SystemContentBlock", text, &path),
+                Some(("cachePoint", mark)) => self.cache_point(mark, &path),
+                Some(("guardContent", content)) => self.guarded(content, &path),
+                _ => self.union(&path, "text, guardContent, cachePoint"),
+            }
+        }
+    }
+
+    /// Returns whether at least one tool is declared.
+    fn tool_config(&mut self, config: Option<&'a Value>) -> bool {
+        let tools = match config {
+            None => return false,
+            Some(Value::Object(config)) => config.get("tools").unwrap_or(&Value::Null),
+            Some(_) => {
+                self.constraint("toolConfig", "Member must be a structure");
+                return false;
+            }
+        };
+        if !tools.is_array() {
+            self.constraint("toolConfig.tools", "Member must be a list");
+            return false;
+        }
+        let mut names = HashSet::new();
+        let mut declares_tools = false;
+        for (k, tool) in list(tools).iter().enumerate() {
+            let path = format!("toolConfig.tools.{k}");
+            match member(tool) {
+                Some(("cachePoint", mark)) => self.cache_point(mark, &path),
+                Some((kind, of_kind)) => {
+                    declares_tools = true;
+                    let path = format!("{path}.{kind}");
+                    if kind == "toolSpec" {
+                        self.tool_spec(of_kind, &path);
+                    }
+                    if let Some(name) = of_kind["name"].as_str()
+                        && !names.insert(name)
+                    {
+                        let message = format!("The toolConfig field contains duplicate tool names: {name}");
+                        self.refuse("BED-schema", path, message);
+                    }
+                }
+                None => self.union(&path, "toolSpec, systemTool, cachePoint"),
+            }
+        }
+        if !declares_tools {
+            let message = "Value at 'toolConfig.tools' failed to satisfy constraint: Member must have \
+                           length greater than or equal to 1";
+            self.refuse("BED-06", "toolConfig.tools", message);
+        }
+        self.tool_choice(config.and_then(|config| config.get("toolChoice")), &names);
+        true // what a declaration lacks has been told
+    }
+
+    fn tool_spec(&mut self, spec: &'a Value, path: &str) {
+        self.word(spec, "name", "[a-zA-Z0-9_-]+", path);
+        match spec.get("description") {
+            None => {}
+            Some(Value::String(text)) if !text.is_empty() => {}
+            Some(_) => {
+                let reason = "Member must have length greater than or equal to 1";
+                self.constraint(&format!("{path}.description"), reason);
+            }
+        }
+        let path = format!("{path}.inputSchema");
+        match member(&spec["inputSchema"]) {
+            Some(("json", Value::Object(schema))) => {
+                if schema.get("type").is_none_or(|kind| kind != "object") {
+                    let message =
+                        format!("The value at {path}.json.type must be one of the following: object.");
+                    self.refuse("BED-schema", format!("{path}.json.type"), message);
+                }
+            }
+            Some(("json", _)) => {
+                let message =
+                    format!("The format of the value at {path}.json is invalid. Provide a json object.");
+                self.refuse("BED-schema", format!("{path}.json"), message);
+            }
+            _ => self.union(&path, "json"),
+        }
+    }
+
+    fn tool_choice(&mut self, choice: Option<&Value>, names: &HashSet<&str>) {
+        match choice.and_then(member) {
+            None if choice.is_none() => {}
+            Some(("auto" | "any", Value::Object(_))) => {}
+            Some(("tool", tool)) => {
+                if !tool["name"].as_str().is_some_and(|name| names.contains(name)) {
+                    let message = "The toolChoice.tool.name field must be the name of a tool in toolConfig.";
+                    self.refuse("BED-schema", "toolConfig.toolChoice.tool", message);
+                }
+            }
+            _ => self.union("toolConfig.toolChoice", "auto, any, tool"),
+        }
+    }
+}
+
+/// One message and its blocks.
+impl<'a> Checker<'a> {
+    fn message(&mut self, i: usize, message: &'a Value) {
+        let path = format!("messages.{i}");
+        if !message.is_object() {
+            return self.constraint(&path, "Member must be a structure");
+        }
+        let role = match message["role"].as_str() {
+            Some(role @ ("user" | "assistant" | "system")) => role,
+            Some(_) => {
+                let reason = "Member must satisfy enum value set: [user, assistant]";
+                return self.constraint(&format!("{path}.role"), reason);
+            }
+            None => return self.constraint(&format!("{path}.role"), "Member must not be null"),
+        };
+        let Value::Array(blocks) = &message["content"] else {
+            return self.constraint(&format!("{path}.content"), "Member must be a list");
+        };
+        // A mark alone says nothing.
+        if blocks.iter().all(|block| block.get("cachePoint").is_some()) {
+            let message = format!(
+                "The content field in the Message object at {path} is empty. Add a ContentBlock object to \
+                 the content field and try again."
+            );
+            self.refuse("BED-09", format!("{path}.content"), message);
+        }
+        self.media = Media::default();
+        let path = format!("{path}.content");
+        for (j, block) in blocks.iter().enumerate() {
+            let path = format!("{path}.{j}");
+            match member(block) {
+                Some((kind, of_kind)) => self.block(role, kind, of_kind, &path),
+                None => self.union(&path, "text, image, document, toolUse, toolResult, …"),
+            }
+        }
+        self.documents_have_a_text(blocks, &path);
+        self.media_are_few(&path);
+    }
+
+    fn block(&mut self, role: &str, kind: &str, block: &'a Value, path: &str) {
+        let is_media = ["image", "document", "video", "audio"].contains(&kind);
+        if is_media && role == "assistant" {
+            let message = format!(
+                "The {kind} field at {path} is not supported for the assistant role. Include media only in \
+                 user messages."
+            );
+            return self.refuse("BED-11", path, message);
+        }
+        let only_in = match kind {
+            "toolUse" | "reasoningContent" | "citationsContent" => "assistant",
+            "toolResult" | "guardContent" => "user",
+            _ => role,
+        };
+        if role != only_in && role != "system" {
+            let message = format!("The {kind} block at {path} is only supported for the {only_in} role.");
+            return self.refuse("BED-schema", path, message);
+        }
+        match kind {
+            "text" => self.text("ContentBlock", block, path),
+            "toolUse" => self.call(block, path),
+            "toolResult" => self.tool_result(block, path),
+            "reasoningContent" => self.reasoning(block, path),
+            "cachePoint" => self.cache_point(block, path),
+            "guardContent" => self.guarded(block, path),
+            "citationsContent" => self.cited(block, path),
+            _ if is_media => self.medium(kind, block, path),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call: &'a Value, path: &str) {
+        let path = format!("{path}.toolUse");
+        self.word(call, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
+        self.word(call, "name", "[a-zA-Z0-9_-]+", &path);
+        let input = &call["input"];
+        if !input.is_object() || nesting_of(input) > MAX_INPUT_NESTING {
+            let message = format!("The format of the value at {path}.input is invalid.");
+            self.refuse("BED-08", format!("{path}.input"), message);
+        }
+    }
+
+    fn tool_result(&mut self, result: &'a Value, path: &str) {
+        let path = format!("{path}.toolResult");
+        self.word(result, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
+        let content = format!("{path}.content");
+        match result.get("content") {
+            Some(Value::Array(blocks)) => {
+                if blocks.is_empty() {
+                    let message =
+                        format!("The content field in the ToolResultBlock object at {path} is empty.");
+                    self.refuse("BED-09", &*content, message);
+                }
+                for (k, block) in blocks.iter().enumerate() {
+                    self.result_block(block, &format!("{content}.{k}"));
+                }
+                self.documents_have_a_text(blocks, &content);
+            }
+            Some(_) => self.constraint(&content, "Member must be a list"),
+            None => self.constraint(&content, "Member must not be null"),
+        }
+        match result.get("status") {
+            None => {}
+            Some(status) if status == "success" || status == "error" => {}
+            Some(_) => {
+                let reason = "Member must satisfy enum value set: [success, error]";
+                self.constraint(&format!("{path}.status"), reason);
+            }
+        }
+    }
+
+    fn result_block(&mut self, block: &'a Value, path: &str) {
+        match member(block) {
+            Some(("text", text)) => self.text("ToolResultContentBlock", text, path),
+            Some(("json", json)) => {
+                if !json.is_object() {
+                    let message = format!(
+                        "The format of the value at {path}.json is invalid. Provide a json object for the \
+                         field and try again."
+                    );
+                    self.refuse("BED-schema", format!("{path}.json"), message);
+                }
+            }
+            Some((kind @ ("image" | "document" | "video"), medium)) => self.medium(kind, medium, path),
+            Some(("searchResult", _)) => {}
+            _ => self.union(path, "json, text, image, document, video, searchResult"),
+        }
+    }
+
+    fn reasoning(&mut self, reasoning: &'a Value, path: &str) {
+        let path = format!("{path}.reasoningContent");
+        match member(reasoning) {
+            Some(("reasoningText", thought)) => {
+                // An empty text with a signature is how a model hides its thoughts.
+                if !thought["text"].is_string() {
+                    self.constraint(&format!("{path}.reasoningText.text"), "Member must not be null");
+                }
+                if thought["signature"].as_str().is_none_or(str::is_empty) {
+                    let message = format!("{path}.reasoningText: thinking.signature: Field required");
+                    self.refuse("BED-10", format!("{path}.reasoningText"), message);
+                }
+            }
+            Some(("redactedContent", sealed)) => {
+                if sealed.as_str().and_then(base64_length).is_none() {
+                    self.constraint(&format!("{path}.redactedContent"), "Member must be a base64 blob");
+                }
+            }
+            _ => self.union(&path, "reasoningText, redactedContent"),
+        }
+    }
+
+    fn guarded(&mut self, content: &'a Value, path: &str) {
+        let path = format!("{path}.guardContent");
+        match member(content) {
+            Some(("text", text)) => self.text("GuardrailConverseTextBlock", &text["text"], &path),
+            Some(("image", image)) => {
+                self.one_of(image, "format", &["png", "jpeg"], &path);
+                self.source("image", &image["source"], &path);
+            }
+            _ => self.union(&path, "text, image"),
+        }
+    }
+
+    fn cited(&mut self, block: &'a Value, path: &str) {
+        let path = format!("{path}.citationsContent");
+        if !block.is_object() {
+            return self.constraint(&path, "Member must be a structure");
+        }
+        for field in ["content", "citations"] {
+            if block.get(field).is_some_and(|value| !value.is_array()) {
+                self.constraint(&format!("{path}.{field}"), "Member must be a list");
+            }
+        }
+        for (k, part) in list(&block["content"]).iter().enumerate() {
+            let path = format!("{path}.content.{k}");
+            match member(part) {
+                Some(("text", text)) => self.text("CitationGeneratedContent", text, &path),
+                _ => self.union(&path, "text"),
+            }
+        }
+    }
+}
+
+/// Images, documents and videos.
+impl<'a> Checker<'a> {
+    fn medium(&mut self, kind: &str, medium: &'a Value, path: &str) {
+        let path = format!("{path}.{kind}");
+        if !medium.is_object() {
+            return self.constraint(&path, "Member must be a structure");
+        }
+        match kind {
+            "image" => {
+                self.media.images += 1;
+                self.one_of(medium, "format", IMAGE_FORMATS, &path);
+            }
+            "document" => {
+                self.media.documents += 1;
+                if medium.get("format").is_some() {
+                    self.one_of(medium, "format", DOCUMENT_FORMATS, &path);
+                }
+                self.document_name(&medium["name"], &path);
+            }
+            "video" => self.one_of(medium, "format", VIDEO_FORMATS, &path),
+            _ => {}
+        }
+        self.source(kind, &medium["source"], &path);
+        self.format_fits(kind, medium, &path);
+    }
+
+    fn format_fits(&mut self, kind: &str, medium: &Value, path: &str) {
+        let (Some(format), Some(data)) = (medium["format"].as_str(), medium["source"]["bytes"].as_str())
+        else {
+            return;
+        };
+        let said = match (kind, format) {
+            ("image", _) => format!("image/{format}"),
+            ("document", "pdf") => "application/pdf".to_owned(),
+            ("document", "txt" | "md" | "csv" | "html") => format!("text/{format}"),
+            ("document", _) => format!("a document in the format {format}"),
+            _ => return,
+        };
+        if base64_length(data).is_some() && media::names_another_type(&said, data) {
+            let message = format!("The {kind} at {path} could not be processed: its bytes are not {said}.");
+            self.refuse("SAN-09", path, message);
+        }
+    }
+
+    fn source(&mut self, kind: &str, source: &'a Value, path: &str) {
+        let path = format!("{path}.source");
+        match member(source) {
+            Some(("bytes", bytes)) => {
+                let Some(length) = bytes.as_str().and_then(base64_length) else {
+                    let reason = "Member must be a base64 blob of length greater than or equal to 1";
+                    return self.constraint(&format!("{path}.bytes"), reason);
+                };
+                let max = match kind {
+                    "image" => MAX_IMAGE_BYTES,
+                    "document" => MAX_DOCUMENT_BYTES,
+                    _ => usize::MAX,
+                };
+                if length > max {
+                    let message =
+                        format!("The {kind} at {path} has {length} bytes, above the maximum of {max}.");
+                    self.refuse("BED-11", path, message);
+                }
+            }
+            Some(("s3Location", location)) => {
+                let bucket = location["uri"].as_str().and_then(|uri| uri.strip_prefix("s3://"));
+                if bucket.is_none_or(str::is_empty) {
+                    let reason = "Member must satisfy regular expression pattern: s3://[a-z0-9][\\.\\-a-z0-9]\
+                                  {1,61}[a-z0-9](/.*)?";
+                    self.constraint(&format!("{path}.s3Location.uri"), reason);
+                }
+            }
+            Some(("text", text)) if kind == "document" => self.text("DocumentSource", text, &path),
+            Some(("content", Value::Array(parts))) if kind == "document" && !parts.is_empty() => {
+                for (k, part) in parts.iter().enumerate() {
+                    let path = format!("{path}.content.{k}");
+                    match member(part) {
+                        Some(("text", text)) => self.text("DocumentContentBlock", text, &path),
+                        _ => self.union(&path, "text"),
+                    }
+                }
+            }
+            _ if kind == "document" => self.union(&path, "bytes, s3Location, text, content"),
+            _ => self.union(&path, "bytes, s3Location"),
+        }
+    }
+
+    fn document_name(&mut self, name: &'a Value, path: &str) {
+        let path = format!("{path}.name");
+        let Some(name) = name.as_str() else {
+            return self.constraint(&path, "Member must not be null");
+        };
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || " -()[]".contains(c);
+        let legal = !name.is_empty()
+            && name.len() <= MAX_DOCUMENT_NAME
+            && name.chars().all(is_legal)
+            && !name.contains("  ");
+        if !legal {
+            let message = format!(
+                "The document name at {path} can only contain alphanumeric characters, whitespace \
+                 characters, hyphens, parentheses, and square brackets, no more than one consecutive \
+                 whitespace character, and 1 to {MAX_DOCUMENT_NAME} characters."
+            );
+            self.refuse("BED-11", &*path, message);
+        }
+        if !self.media.names.insert(name) {
+            let message = format!("The document name at {path} is not unique in its message: {name}");
+            self.refuse("BED-11", path, message);
+        }
+    }
+
+    fn documents_have_a_text(&mut self, blocks: &[Value], path: &str) {
+        let has = |kind: &str| blocks.iter().any(|block| block.get(kind).is_some());
+        if has("document") && !has("text") {
+            let message =
+                format!("The content at {path} has a document field and must also have a text field.");
+            self.refuse("BED-11", path, message);
+        }
+    }
+
+    fn media_are_few(&mut self, path: &str) {
+        let counted =
+            [("images", self.media.images, MAX_IMAGES), ("documents", self.media.documents, MAX_DOCUMENTS)];
+        for (what, count, max) in counted {
+            if count > max {
+                let message =
+                    format!("The content at {path} has {count} {what}, above the maximum of {max}.");
+                self.refuse("BED-11", path, message);
+            }
+        }
+    }
+}
+
+/// What all of the above is made of.
+impl<'a> Checker<'a> {
+    fn text(&mut self, holder: &str, text: &Value, path: &str) {
+        match text.as_str() {
+            Some(text) if text.chars().all(is_space) => {
+                let message = format!(
+                    "The text field in the {holder} object at {path} is blank. Add text to the text field, \
+                     and try again."
+                );
+                self.refuse("BED-09", path, message);
+            }
+            Some(_) => {}
+            None => self.constraint(&format!("{path}.text"), "Member must be a string"),
+        }
+    }
+
+    /// Judges an id or a name.
+    fn word(&mut self, fields: &'a Value, field: &str, pattern: &str, path: &str) {
+        let path = format!("{path}.{field}");
+        let Some(word) = fields[field].as_str() else {
+            return self.constraint(&path, "Member must not be null");
+        };
+        let more = if field == "toolUseId" { ".:" } else { "" };
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || more.contains(c);
+        if word.is_empty() || !word.chars().all(is_legal) {
+            let reason = format!("Member must satisfy regular expression pattern: {pattern}");
+            self.refuse("BED-07", &*path, failed(&path, &reason));
+        }
+        if word.chars().count() > MAX_WORD {
+            let reason = format!("Member must have length less than or equal to {MAX_WORD}");
+            self.refuse("BED-07", &*path, failed(&path, &reason));
+        }
+    }
+
+    fn one_of(&mut self, fields: &Value, field: &str, values: &[&str], path: &str) {
+        if !fields[field].as_str().is_some_and(|value| values.contains(&value)) {
+            let reason = format!("Member must satisfy enum value set: [{}]", values.join(", "));
+            self.constraint(&format!("{path}.{field}"), &reason);
+        }
+    }
+
+    fn cache_point(&mut self, mark: &Value, path: &str) {
+        if mark["type"] != "default" {
+            let reason = "Member must satisfy enum value set: [default]";
+            self.constraint(&format!("{path}.cachePoint.type"), reason);
+        }
+    }
+
+    fn union(&mut self, path: &str, members: &str) {
+        self.constraint(path, &format!("Exactly one member must be set of: {members}"));
+    }
+
+    fn constraint(&mut self, path: &str, reason: &str) {
+        self.refuse("BED-schema", path, failed(path, reason));
+    }
+
+    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
+        self.verdict.violations.push(Violation::new(rule, path, message));
+    }
+}
+
+fn unanswered(i: usize, ids: &[&str]) -> String {
+    format!("Expected toolResult blocks at messages.{i}.content for the following Ids: {}", ids.join(", "))
+}
+
+/// A broken constraint in Amazon's words, which count from one: `messages.0.role` is `messages.1.member.role`.
+fn failed(path: &str, reason: &str) -> String {
+    let segments = path.split('.').map(|segment| match segment.parse::<usize>() {
+        Ok(index) => format!("{}.member", index + 1),
+        Err(_) => segment.to_owned(),
+    });
+    let place = segments.collect::<Vec<_>>().join(".");
+    format!("Value at '{place}' failed to satisfy constraint: {reason}")
+}
+
+/// The one member that is set of a union.
+fn member(union: &Value) -> Option<(&str, &Value)> {
+    let fields = union.as_object()?;
+    let (name, value) = fields.iter().next()?;
+    (fields.len() == 1).then_some((name.as_str(), value))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The depth of the deepest array or object; `{}` has depth 1.
+fn nesting_of(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => continue,
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+/// How many bytes a base64 text stands for; none if it is not one, or empty.
+fn base64_length(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let legal = digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/');
+    let whole = !digits.is_empty() && text.len().is_multiple_of(4) && padding <= 2;
+    (legal && whole).then(|| text.len() / 4 * 3 - padding)
+}
+
+/// Whitespace to Unicode or to Java, which counts the four separator controls as well.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! Which request bodies each provider refuses, and in which words.
+//!
+//! One folder per dialect: tables of fields, types and patterns (`settings.rs`), and the rules across messages
+//! (`mod.rs`). A checker reads raw JSON, shares no code with the codec of its dialect, and mends nothing; where the
+//! provider's behaviour is not known for sure, it refuses. Depends on no other room, so that it can judge all of them.
+//!
+//! To add a dialect, add a folder and a line to `registry.rs`.
+
+mod anthropic;
+mod bedrock;
+mod gemini;
+mod media;
+mod mistral;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
+mod registry;
+mod rules;
+#[cfg(test)]
+mod settings_tests;
+mod shape;
+#[cfg(test)]
+mod trials;
+mod violation;
+mod words;
+
+pub use registry::{CHECKERS, Checker, Scope, Verdict, named};
+pub use rules::{ProviderRule, RULES, rule_named};
+pub use violation::Violation;

@@ -1,0 +1,36 @@
+//! The fields of a Mistral chat request.
+
+use crate::shape::{Field, Kind, NATURAL, POSITIVE};
+
+pub(super) const SETTINGS: &[Field] = &[
+    Field::required("model", Kind::FilledText),
+    Field::optional("messages", Kind::Any),
+    Field::nullable("tools", Kind::Any),
+    Field::nullable("tool_choice", Kind::Any),
+    Field::nullable("temperature", Kind::Number(0.0, 1.5)),
+    Field::nullable("top_p", Kind::Number(0.0, 1.0)),
+    Field::nullable("top_k", NATURAL),
+    Field::nullable("max_tokens", NATURAL),
+    Field::nullable("min_tokens", NATURAL),
+    Field::optional("stream", Kind::Flag),
+    Field::nullable("stop", Kind::TextOrTexts(usize::MAX)),
+    Field::nullable("random_seed", NATURAL),
+    Field::nullable("metadata", Kind::Object),
+    Field::nullable("response_format", Kind::Object),
+    Field::nullable("presence_penalty", Kind::Number(-2.0, 2.0)),
+    Field::nullable("frequency_penalty", Kind::Number(-2.0, 2.0)),
+    Field::nullable("repetition_penalty", Kind::Number(0.0, f64::MAX)),
+    Field::nullable("logprobs", Kind::Flag),
+    Field::nullable("top_logprobs", NATURAL),
+    Field::nullable("prompt_logprobs", Kind::Flag),
+    Field::nullable("top_prompt_logprobs", NATURAL),
+    Field::nullable("n", POSITIVE),
+    Field::nullable("prediction", Kind::Object),
+    Field::nullable("parallel_tool_calls", Kind::Flag),
+    Field::nullable("reasoning_effort", Kind::Text),
+    Field::nullable("prompt_mode", Kind::Text),
+    Field::nullable("guardrails", Kind::List),
+    Field::nullable("prompt_cache_key", Kind::Text),
+    Field::nullable("service_tier", Kind::OneOf(&["auto", "standard_only"])),
+    Field::nullable("safe_prompt", Kind::Flag),
+];

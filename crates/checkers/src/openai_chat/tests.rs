@@ -1,0 +1,361 @@
+//! Bodies that the checker of this dialect must accept and refuse: a pair for each rule, the fixtures with
+//! their verdicts, and damaged input of every kind. Must not use the codec.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::*;
+use crate::trials;
+
+/// What is refused in a body whose model may still be missing.
+fn check(body: &[u8]) -> Vec<Violation> {
+    super::check(body, Scope::Draft).violations
+}
+
+/// Every rule this checker can report.
+const RULES: &str = "\
+    OAC-01 OAC-02 OAC-03 OAC-04 OAC-05 OAC-06 OAC-07 OAC-08 OAC-09 OAC-10 OAC-11 OAC-12 OAC-13 \
+    OAC-schema SAN-02 SAN-07 SAN-09 VLL-01";
+
+#[test]
+fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
+    let mut judged = BTreeSet::from(["OAC-12", "SAN-02", "SAN-07"]); // bodies too large or odd for the table
+    for (expected, accepted, refused) in cases() {
+        assert_eq!(check_value(&accepted), [] as [Violation; 0], "{expected:?}: {accepted}");
+        let violations = check_value(&refused);
+        let rules: Vec<&str> = violations.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, expected, "{refused}\n{violations:#?}");
+        judged.extend(expected);
+    }
+    assert_eq!(judged, RULES.split_whitespace().collect());
+}
+
+/// The rules that are broken, a body that keeps them, and one that does not.
+type Case = (Vec<&'static str>, Value, Value);
+
+fn cases() -> Vec<Case> {
+    let mut cases = pairing_cases();
+    cases.extend(call_cases());
+    cases.extend(argument_cases());
+    cases.extend(content_cases());
+    cases.extend(role_cases());
+    cases.extend(setting_cases());
+    cases.extend(schema_cases());
+    cases
+}
+
+fn pairing_cases() -> Vec<Case> {
+    let answered = turns([user("go"), calls([call("a"), call("b")]), result("b"), result("a")]);
+    let twice = |first: &str, second: &str| {
+        let opened = [user("go"), calls([call(first)]), result(first), says("so"), user("again")];
+        turns(opened.into_iter().chain([calls([call(second)]), result(second)]))
+    };
+    vec![
+        (vec!["OAC-01"], answered.clone(), turns([user("go"), calls([call("a"), call("b")]), result("a")])),
+        (
+            vec!["OAC-01"],
+            turns([user("go"), calls([call("a")]), result("a"), user("so?")]),
+            turns([user("go"), calls([call("a")]), user("so?")]),
+        ),
+        (
+            vec!["OAC-01", "OAC-02"],
+            turns([user("go"), calls([call("a")]), result("a"), user("so?")]),
+            turns([user("go"), calls([call("a")]), user("so?"), result("a")]),
+        ),
+        (vec!["OAC-02"], turns([user("go")]), turns([user("go"), result("a")])),
+        (vec!["OAC-02"], answered.clone(), turns([user("go"), calls([call("a")]), result("b"), result("a")])),
+        (vec!["OAC-03"], answered.clone(), turns([user("go"), calls([call("a")]), result("a"), result("a")])),
+        (vec!["OAC-03"], twice("a", "b"), twice("a", "a")),
+        (
+            vec!["OAC-03", "OAC-03"],
+            answered,
+            turns([user("go"), calls([call("a"), call("a")]), result("a"), result("a")]),
+        ),
+    ]
+}
+
+fn call_cases() -> Vec<Case> {
+    let with_id = |id: &str| turns([calls([call(id)]), result(id)]);
+    let many = |count: usize| {
+        let ids: Vec<String> = (0..count).map(|k| format!("call_{k}")).collect();
+        let all = calls(ids.iter().map(|id| call(id)).collect::<Vec<_>>());
+        turns([all].into_iter().chain(ids.iter().map(|id| result(id))))
+    };
+    let named = |name: &str| looping(json!({"name": name, "arguments": "{}"}));
+    let custom =
+        |custom: Value| turns([calls([json!({"id": "a", "type": "custom", "custom": custom})]), result("a")]);
+    let nameless = looping(json!({"arguments": "{}"}));
+    let mut numbered = with_id("a");
+    numbered["messages"][0]["tool_calls"][0]["id"] = json!(1);
+    vec![
+        (vec!["OAC-04"], with_id(&"é".repeat(40)), with_id(&"x".repeat(41))),
+        (vec!["OAC-04"], with_id("functions.x:0"), with_id("")),
+        (vec!["OAC-04", "OAC-02"], with_id("1"), numbered),
+        (vec!["OAC-05"], many(128), many(129)),
+        (
+            vec!["OAC-05"],
+            turns([says("hi")]),
+            turns([json!({"role": "assistant", "content": "hi", "tool_calls": []})]),
+        ),
+        (vec!["OAC-06"], named("read_file"), named("read.file")),
+        (vec!["OAC-06"], named(&"n".repeat(64)), named(&"n".repeat(65))),
+        (vec!["OAC-06"], named("n"), named("")),
+        (vec!["OAC-06"], named("n"), nameless),
+        (
+            vec!["OAC-06"],
+            custom(json!({"name": "n", "input": "free"})),
+            custom(json!({"name": "ü", "input": ""})),
+        ),
+        (
+            vec!["OAC-schema"],
+            custom(json!({"name": "n", "input": ""})),
+            custom(json!({"name": "n", "input": {}})),
+        ),
+    ]
+}
+
+fn argument_cases() -> Vec<Case> {
+    let given = |arguments: Value| looping(json!({"name": "look", "arguments": arguments}));
+    let text = |arguments: &str| given(json!(arguments));
+    let nested = |depth: usize| text(&(r#"{"a":"#.repeat(depth - 1) + "{}" + &"}".repeat(depth - 1)));
+    vec![
+        (vec!["OAC-08"], text("{}"), given(json!({}))),
+        (vec!["OAC-08"], text("{}"), given(Value::Null)),
+        (vec!["OAC-08"], text("{}"), looping(json!({"name": "look"}))),
+        (vec!["VLL-01"], text(r#" {"a": 1} "#), text(r#"{"a":"#)),
+        (vec!["VLL-01"], text(r#"{"a":[1]}"#), text("[1]")),
+        (vec!["VLL-01"], text(r#"{"a":1e999}"#), text(r#"{"a":01}"#)),
+        (vec!["VLL-01"], text(r#"{"a":123456789012345678901234567890}"#), text(r#"{"a":NaN}"#)),
+        (vec!["VLL-01"], text(r#"{"a":"\ud83d"}"#), text(r#""{}""#)),
+        (vec!["VLL-01"], text("{}"), text("")),
+        (vec!["VLL-01"], text("{}"), text("{}{}")),
+        (vec!["VLL-01"], text("{}"), text("null")),
+        (vec!["VLL-01"], nested(128), nested(129)),
+    ]
+}
+
+fn content_cases() -> Vec<Case> {
+    let by = |role: &str, content: Value| turns([json!({"role": role, "content": content})]);
+    let text = json!({"type": "text", "text": "hi"});
+    let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
+    let audio = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
+    let file = json!({"type": "file", "file": {"file_id": "f"}});
+    let silence = json!({"type": "input_audio", "input_audio": {"data": "%%%", "format": "wav"}});
+    let shown = |url: &str| by("user", json!([{"type": "image_url", "image_url": {"url": url}}]));
+    let filed = |data: Value| by("user", json!([{"type": "file", "file": {"file_data": data}}]));
+    let refusal = json!({"type": "refusal", "refusal": "no"});
+    let answered = |content: Value| {
+        turns([calls([call("a")]), json!({"role": "tool", "tool_call_id": "a", "content": content})])
+    };
+    let silent =
+        |field: &str, value: Value| turns([json!({"role": "assistant", "content": null, field: value})]);
+    vec![
+        (vec!["OAC-07"], by("user", json!("")), by("user", Value::Null)),
+        (vec!["OAC-07"], by("assistant", json!("")), by("assistant", Value::Null)),
+        (vec!["OAC-07"], turns([calls([call("a")]), result("a")]), turns([json!({"role": "assistant"})])),
+        (vec!["OAC-07"], answered(json!("")), answered(Value::Null)),
+        (vec!["OAC-07"], silent("refusal", json!("no")), silent("refusal", Value::Null)),
+        (vec!["OAC-07"], silent("audio", json!({"id": "x"})), silent("audio", Value::Null)),
+        (vec!["OAC-07", "OAC-05"], by("system", json!("")), silent("tool_calls", json!([]))),
+        (vec!["OAC-10"], by("user", json!([text, image])), by("assistant", json!([text, image]))),
+        (vec!["OAC-10"], answered(json!([text])), answered(json!([text, image]))),
+        (vec!["OAC-10"], by("developer", json!([text])), by("system", json!([image]))),
+        (vec!["SAN-09"], shown("data:image/gif;base64,R0lGODlhAQ=="), shown("data:image/gif;base64,")),
+        (vec!["SAN-09"], shown("data:image/jpg;base64,/9j/4AA="), shown("data:image/bmp;base64,Qk0AAA==")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("data:image/png;base64,%%%")),
+        (vec!["SAN-09"], shown("http://example.org/a.png"), shown("data:image/png;base64,/9j/4AA=")),
+        (vec!["SAN-09"], shown("https://example.org/a.png"), shown("./a.png")),
+        (vec!["SAN-09"], filed(json!("data:application/pdf;base64,JVBERi0=")), filed(json!("JVBERi0="))),
+        (vec!["SAN-09"], by("user", json!([file])), filed(json!("data:application/pdf;base64,aGVsbG8="))),
+        (vec!["OAC-schema"], by("user", json!([audio])), by("user", json!([silence]))),
+        (vec!["OAC-schema"], by("user", json!([audio])), by("assistant", json!([audio]))),
+        (vec!["OAC-schema"], by("user", json!([file])), by("system", json!([file]))),
+        (vec!["OAC-schema"], by("assistant", json!([refusal])), by("user", json!([refusal]))),
+        (vec!["OAC-schema"], by("user", json!([text])), by("user", json!([]))),
+        (vec!["OAC-schema"], by("user", json!([text])), by("user", json!({}))),
+        (vec!["OAC-schema"], by("user", json!([text])), by("user", json!(["hi"]))),
+        (vec!["OAC-schema"], by("user", json!([text])), by("user", json!([{"type": "text"}]))),
+        (
+            vec!["OAC-schema"],
+            by("user", json!([image])),
+            by("user", json!([{"type": "image_url", "image_url": {}}])),
+        ),
+        (
+            vec!["OAC-schema"],
+            by("assistant", json!([text])),
+            by("assistant", json!([{"type": "thinking", "thinking": "hm"}, text])),
+        ),
+    ]
+}
+
+fn role_cases() -> Vec<Case> {
+    let by = |role: &str| turns([json!({"role": role, "content": "hi"})]);
+    let legacy =
+        json!({"role": "assistant", "content": "hi", "function_call": {"name": "n", "arguments": "{}"}});
+    let mut functions = by("user");
+    functions["functions"] = json!([]);
+    vec![
+        (vec!["OAC-09"], by("developer"), by("human")),
+        (vec!["OAC-09"], by("system"), turns([json!({"content": "hi"})])),
+        (vec!["OAC-13"], by("assistant"), by("function")),
+        (vec!["OAC-13"], by("user"), turns([legacy])),
+        (vec!["OAC-13"], by("user"), functions),
+    ]
+}
+
+fn setting_cases() -> Vec<Case> {
+    let with = |field: &str, value: Value| json!({field: value, "messages": [user("go")]});
+    let function = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let tools = |count: usize| with("tools", (0..count).map(|k| function(&format!("n{k}"))).collect());
+    let chosen = |choice: Value| {
+        let mut body = tools(2);
+        body["tool_choice"] = choice;
+        body
+    };
+    let schemed = |parameters: Value| {
+        with("tools", json!([{"type": "function", "function": {"name": "n", "parameters": parameters}}]))
+    };
+    vec![
+        (vec!["OAC-11"], turns([user("go")]), turns([])),
+        (vec!["OAC-11"], tools(1), tools(0)),
+        (vec!["OAC-11"], tools(128), tools(129)),
+        (vec!["OAC-06"], with("tools", json!([function("n-1")])), with("tools", json!([function("n.1")]))),
+        (vec!["OAC-schema"], tools(2), with("tools", json!([function("n"), function("n")]))),
+        (vec!["OAC-schema"], tools(1), with("tools", Value::Null)),
+        (vec!["OAC-schema"], tools(1), with("tools", json!([{"name": "n"}]))),
+        (vec!["OAC-schema"], tools(1), with("tools", json!([{"type": "function", "name": "n"}]))),
+        (vec!["OAC-schema"], schemed(json!({"type": "object"})), schemed(json!([]))),
+        (vec!["OAC-schema"], chosen(json!("auto")), with("tool_choice", json!("auto"))),
+        (vec!["OAC-schema"], chosen(json!("required")), chosen(json!("any"))),
+        (vec!["OAC-schema"], chosen(function("n1")), chosen(function("n2"))),
+    ]
+}
+
+fn schema_cases() -> Vec<Case> {
+    let schema = || vec!["OAC-schema"];
+    let good = || turns([user("go")]);
+    let extended = json!({"role": "assistant", "content": "hi", "reasoning_content": "hm", "name": "ada"});
+    let nulled = json!({"role": "assistant", "content": "hi", "tool_calls": null});
+    let calling = json!({"role": "user", "content": "hi", "tool_calls": [call("a")]});
+    let untyped = json!({"id": "a", "function": {"name": "n", "arguments": "{}"}});
+    let refusing = json!({"role": "assistant", "content": "hi", "refusal": true});
+    vec![
+        (schema(), good(), json!([])),
+        (schema(), good(), json!({})),
+        (schema(), good(), json!({"messages": null})),
+        (schema(), good(), turns([json!("go")])),
+        (schema(), turns([extended]), turns([nulled])),
+        (schema(), good(), turns([calling])),
+        (schema(), good(), turns([refusing])),
+        (schema(), good(), turns([calls([untyped]), result("a")])),
+        (schema(), good(), turns([calls([json!({"id": "a", "type": "function"})]), result("a")])),
+        (
+            schema(),
+            good(),
+            turns([calls([call("a")]), result("a"), json!({"role": "tool", "content": "hi"})]),
+        ),
+    ]
+}
+
+#[test]
+fn a_text_past_the_length_limit_is_refused() {
+    let content = |length: usize| turns([user("é".repeat(length))]).to_string();
+    assert_eq!(rules(content(MAX_TEXT).as_bytes()), [] as [&str; 0]);
+    assert_eq!(rules(content(MAX_TEXT + 1).as_bytes()), ["OAC-12"]);
+    let padded = |length: usize| {
+        let arguments = "{}".to_owned() + &" ".repeat(length - 2);
+        looping(json!({"name": "look", "arguments": arguments})).to_string()
+    };
+    assert_eq!(rules(padded(MAX_TEXT).as_bytes()), [] as [&str; 0]);
+    assert_eq!(rules(padded(MAX_TEXT + 1).as_bytes()), ["OAC-12"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_one_violation() {
+    let check = |words: &str, expect: &[&str]| {
+        let body = format!(r#"{{"messages":[{{"role":"user","content":"go","extra":{words}}}]}}"#);
+        assert_eq!(rules(body.as_bytes()), expect, "{words}");
+    };
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    check("1e999", &[]);
+    check(r#""\ud83d\ude00""#, &[]);
+    check(r#""\ud83d""#, &["SAN-02"]);
+    check(&nested(997), &[]);
+    check(&nested(998), &["SAN-07"]);
+    check("01", &["OAC-schema"]);
+    check("NaN", &["OAC-schema"]);
+}
+
+#[test]
+fn violations_come_in_document_order_in_the_words_of_the_api() {
+    let body =
+        turns([user("go"), calls([call("a"), call("b")]), json!({"role": "tool", "tool_call_id": "c"})]);
+    let told: Vec<String> = check_value(&body).iter().map(Violation::to_string).collect();
+    let expect = [
+        "OAC-01 at messages.1: An assistant message with 'tool_calls' must be followed by tool messages \
+         responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: a, b",
+        "OAC-07 at messages.2.content: Invalid value for 'content': expected a string, got null.",
+        "OAC-02 at messages.2: Invalid parameter: messages with role 'tool' must be a response to a \
+         preceeding message with 'tool_calls'.",
+    ];
+    assert_eq!(told, expect);
+    let long = check_value(&turns([calls([call(&"x".repeat(51))]), result(&"x".repeat(51))]));
+    let expect = "Invalid 'messages[0].tool_calls[0].id': string too long. Expected a string with maximum \
+                  length 40, but got a string with length 51 instead.";
+    assert_eq!(long[0].message, expect);
+}
+
+#[test]
+fn every_fixture_has_its_verdict() {
+    trials::fixtures_have_their_verdicts("openai-chat", check, 1..=24);
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    trials::no_bytes_make_it_panic("openai-chat", check, r#""messages""#);
+}
+
+#[test]
+fn no_type_in_any_place_makes_it_panic() {
+    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
+    trials::no_type_in_any_place_makes_it_panic(check, bodies);
+}
+
+fn rules(body: &[u8]) -> Vec<&'static str> {
+    check(body).iter().map(|violation| violation.rule).collect()
+}
+
+fn check_value(body: &Value) -> Vec<Violation> {
+    check(body.to_string().as_bytes())
+}
+
+fn turns(messages: impl IntoIterator<Item = Value>) -> Value {
+    let messages: Vec<Value> = messages.into_iter().collect();
+    json!({"messages": messages})
+}
+
+/// One call of this function, answered.
+fn looping(function: Value) -> Value {
+    turns([user("go"), calls([json!({"id": "a", "type": "function", "function": function})]), result("a")])
+}
+
+fn user(content: impl Into<Value>) -> Value {
+    json!({"role": "user", "content": content.into()})
+}
+
+fn says(content: &str) -> Value {
+    json!({"role": "assistant", "content": content})
+}
+
+fn calls(calls: impl Into<Value>) -> Value {
+    json!({"role": "assistant", "content": null, "tool_calls": calls.into()})
+}
+
+fn call(id: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}})
+}
+
+fn result(id: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": "fine"})
+}

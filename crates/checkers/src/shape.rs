@@ -1,0 +1,205 @@
+//! Tables of the fields that an object may have, and the comparison of an object with such a table. What a fault is called
+//! is the dialect's business: each provider has its own words (`words.rs`).
+
+use serde_json::{Map, Value};
+
+use crate::Scope;
+
+/// One field of an object.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub need: Need,
+}
+
+impl Field {
+    /// A field that may be absent, but not null.
+    pub const fn optional(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, need: Need::Optional }
+    }
+
+    /// A field that may be absent or null.
+    pub const fn nullable(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, need: Need::Nullable }
+    }
+
+    /// A field that no request does without, and that nobody but the caller can choose.
+    pub const fn required(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, need: Need::Required }
+    }
+}
+
+/// Whether a field may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Optional,
+    Nullable,
+    Required,
+}
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Judged elsewhere, or not at all.
+    Any,
+    /// A string.
+    Text,
+    /// A string that is not empty.
+    FilledText,
+    Flag,
+    /// A whole number in this range.
+    Integer(i64, i64),
+    /// A number in this range.
+    Number(f64, f64),
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
+    List,
+    /// A list of strings, at most this many.
+    Texts(usize),
+    /// A string, or a list of strings, at most this many.
+    TextOrTexts(usize),
+    Object,
+    /// An object with these fields and no others.
+    Fields(&'static [Field]),
+    /// An object whose values are strings, at most this many.
+    TextMap(usize),
+}
+
+/// A whole number that must be positive.
+pub(crate) const POSITIVE: Kind = Kind::Integer(1, i64::MAX);
+/// A whole number that must not be negative.
+pub(crate) const NATURAL: Kind = Kind::Integer(0, i64::MAX);
+
+/// How an object differs from its table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault<'v> {
+    /// The field, by the names on the way to it, such as `inferenceConfig.topP`.
+    pub path: String,
+    pub what: What<'v>,
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum What<'v> {
+    Unknown,
+    Missing,
+    /// It should be of another type, which is named as JSON names it.
+    Type {
+        expected: &'static str,
+        found: &'v Value,
+    },
+    TooSmall {
+        least: f64,
+        found: &'v Value,
+    },
+    TooLarge {
+        most: f64,
+        found: &'v Value,
+    },
+    Empty,
+    TooMany {
+        most: usize,
+        found: usize,
+    },
+    NotOneOf {
+        allowed: &'static [&'static str],
+        found: &'v Value,
+    },
+}
+
+/// Compares the fields of an object with a table, in the order of the document; what is missing comes last.
+///
+/// `spelling` gives a field's name as the table spells it.
+pub(crate) fn faults<'v>(
+    object: &'v Map<String, Value>,
+    table: &[Field],
+    scope: Scope,
+    spelling: fn(&str) -> String,
+) -> Vec<Fault<'v>> {
+    let mut comparison = Comparison { scope, spelling, faults: Vec::new() };
+    if scope != Scope::Messages {
+        comparison.fields(object, table, "");
+    }
+    comparison.faults
+}
+
+struct Comparison<'v> {
+    scope: Scope,
+    spelling: fn(&str) -> String,
+    faults: Vec<Fault<'v>>,
+}
+
+impl<'v> Comparison<'v> {
+    fn fields(&mut self, object: &'v Map<String, Value>, table: &[Field], above: &str) {
+        for (name, value) in object {
+            let path = format!("{above}{name}");
+            let spelled = (self.spelling)(name);
+            match table.iter().find(|field| field.name == spelled) {
+                None => self.faults.push(Fault { path, what: What::Unknown }),
+                Some(field) if value.is_null() && field.need == Need::Nullable => {}
+                Some(field) => self.value(value, field.kind, path),
+            }
+        }
+        for field in table {
+            if field.need == Need::Required
+                && self.scope == Scope::Request
+                && !object.contains_key(field.name)
+            {
+                self.faults.push(Fault { path: format!("{above}{}", field.name), what: What::Missing });
+            }
+        }
+    }
+
+    fn value(&mut self, value: &'v Value, kind: Kind, path: String) {
+        let wrong = |expected| Some(What::Type { expected, found: value });
+        let texts = |items: &[Value], most: usize| match items.iter().find(|item| !item.is_string()) {
+            Some(_) => wrong("an array of strings"),
+            None => (items.len() > most).then_some(What::TooMany { most, found: items.len() }),
+        };
+        let what = match (kind, value) {
+            (Kind::Any, _)
+            | (Kind::Text | Kind::TextOrTexts(_), Value::String(_))
+            | (Kind::Flag, Value::Bool(_))
+            | (Kind::List, Value::Array(_))
+            | (Kind::Object, Value::Object(_)) => None,
+            (Kind::FilledText, Value::String(text)) => text.is_empty().then_some(What::Empty),
+            (Kind::Integer(least, most), Value::Number(number)) => match number.as_i64() {
+                Some(number) if number < least => Some(What::TooSmall { least: least as f64, found: value }),
+                Some(number) if number > most => Some(What::TooLarge { most: most as f64, found: value }),
+                Some(_) => None,
+                // Some clients write whole numbers as 8.0, which every provider reads as 8.
+                None if number.as_f64().is_some_and(|number| number.fract() == 0.0) => None,
+                None => wrong("an integer"),
+            },
+            (Kind::Number(least, most), Value::Number(number)) => match number.as_f64() {
+                Some(number) if number < least => Some(What::TooSmall { least, found: value }),
+                Some(number) if number > most => Some(What::TooLarge { most, found: value }),
+                _ => None,
+            },
+            (Kind::OneOf(allowed), Value::String(text)) => {
+                (!allowed.contains(&text.as_str())).then_some(What::NotOneOf { allowed, found: value })
+            }
+            (Kind::Texts(most) | Kind::TextOrTexts(most), Value::Array(items)) => texts(items, most),
+            (Kind::Fields(table), Value::Object(object)) => {
+                return self.fields(object, table, &format!("{path}."));
+            }
+            (Kind::TextMap(most), Value::Object(object)) => {
+                if object.values().any(|value| !value.is_string()) {
+                    wrong("an object of strings")
+                } else {
+                    (object.len() > most).then_some(What::TooMany { most, found: object.len() })
+                }
+            }
+            (Kind::Text | Kind::FilledText | Kind::OneOf(_), _) => wrong("a string"),
+            (Kind::Flag, _) => wrong("a boolean"),
+            (Kind::Integer(..), _) => wrong("an integer"),
+            (Kind::Number(..), _) => wrong("a number"),
+            (Kind::List, _) => wrong("an array"),
+            (Kind::Texts(_), _) => wrong("an array of strings"),
+            (Kind::TextOrTexts(_), _) => wrong("a string or an array of strings"),
+            (Kind::Object | Kind::Fields(_) | Kind::TextMap(_), _) => wrong("an object"),
+        };
+        self.faults.extend(what.map(|what| Fault { path, what }));
+    }
+}

@@ -1,0 +1,87 @@
+//! What `resume` shows of a conversation before it goes on: the last exchange, and the calls that have no result.
+
+use std::sync::Arc;
+
+use rejoin::{
+    Message,
+    record::{Block, Role},
+};
+
+use crate::output::{harmless, harmless_lines};
+
+/// How many lines of a message are shown, and how long each may be: enough to know where one was.
+const LINES: usize = 6;
+const WIDTH: usize = 160;
+
+/// How much of a call's arguments is shown.
+const ARGUMENTS: usize = 80;
+
+/// How many calls are named.
+const CALLS: usize = 10;
+
+/// A tool call without a result.
+pub struct OpenCall {
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
+    /// Whether rejoin has this tool, so that the call can be run again. Most tools of other agents it does not have.
+    pub can_run: bool,
+}
+
+impl OpenCall {
+    /// On one line.
+    pub fn line(&self) -> String {
+        let arguments = shortened(&self.arguments, ARGUMENTS);
+        format!("{} {arguments}", harmless(&self.name)).trim_end().to_owned()
+    }
+}
+
+/// The calls, a line each.
+pub fn listed(calls: &[OpenCall]) -> Vec<String> {
+    let mut lines: Vec<String> = calls.iter().take(CALLS).map(OpenCall::line).collect();
+    if calls.len() > CALLS {
+        lines.push(format!("and {} more", calls.len() - CALLS));
+    }
+    lines
+}
+
+/// What a person said last, and what the model said to it, as far as it is text.
+pub fn last(messages: &[Arc<Message>]) -> Vec<(&'static str, String)> {
+    let asked = messages.iter().rposition(|message| message.role == Role::User && text_of(message).is_some());
+    let from = asked.unwrap_or(0);
+    let answered = messages[from..]
+        .iter()
+        .rfind(|message| message.role == Role::Assistant)
+        .and_then(|message| text_of(message));
+    let asked = asked.and_then(|place| text_of(&messages[place]));
+    [("you", asked), ("model", answered)].into_iter().filter_map(|(who, text)| Some((who, text?))).collect()
+}
+
+/// The lines of a message that are shown.
+pub fn excerpt(text: &str) -> Vec<String> {
+    let text = harmless_lines(text);
+    let all: Vec<&str> = text.trim().lines().collect();
+    let mut lines: Vec<String> = all.iter().take(LINES).map(|line| shortened_line(line, WIDTH)).collect();
+    if all.len() > LINES {
+        lines.push(format!("… ({} more lines)", all.len() - LINES));
+    }
+    lines
+}
+
+fn text_of(message: &Message) -> Option<String> {
+    let texts: Vec<&str> =
+        message.blocks.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();
+    let text = texts.join("\n");
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The beginning of a text, on one line.
+pub fn shortened(text: &str, most: usize) -> String {
+    shortened_line(&harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")), most)
+}
+
+fn shortened_line(line: &str, most: usize) -> String {
+    let short: String = line.chars().take(most).collect();
+    if short.len() < line.len() { format!("{short}…") } else { short }
+}

@@ -1,0 +1,133 @@
+//! The terminal at the prompt. Ctrl-C ends the line that is being typed and is read as its last byte, so it is known whether the
+//! line was empty; while a turn runs, Ctrl-C is a signal as everywhere else. Editing the line stays with the terminal.
+
+use std::io;
+
+use tokio::sync::mpsc;
+
+/// What was typed at the prompt.
+pub enum Typed {
+    /// A line that was ended with Enter.
+    Line(String),
+    /// Ctrl-C, and what stood on the line before it.
+    Stopped(String),
+}
+
+/// The terminal that standard input is. Dropping it sets it back to what it was.
+pub struct Terminal {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl Terminal {
+    /// The terminal as it is set now.
+    pub fn new() -> Self {
+        Self {
+            #[cfg(unix)]
+            before: rustix::termios::tcgetattr(io::stdin()).ok(),
+        }
+    }
+
+    /// The byte that Ctrl-C stands for, if it can be read as one.
+    fn stop_byte(&self) -> Option<u8> {
+        #[cfg(unix)]
+        {
+            use rustix::termios::SpecialCodeIndex;
+            let byte = self.before.as_ref()?.special_codes[SpecialCodeIndex::VINTR];
+            (byte != DISABLED).then_some(byte)
+        }
+        #[cfg(not(unix))]
+        None
+    }
+
+    /// From now on Ctrl-C ends the line.
+    pub fn at_the_prompt(&self) {
+        #[cfg(unix)]
+        if let (Some(before), Some(byte)) = (&self.before, self.stop_byte()) {
+            use rustix::termios::{OptionalActions, SpecialCodeIndex, tcsetattr};
+            let mut at_the_prompt = before.clone();
+            at_the_prompt.special_codes[SpecialCodeIndex::VINTR] = DISABLED;
+            at_the_prompt.special_codes[SpecialCodeIndex::VEOL] = byte;
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &at_the_prompt);
+        }
+    }
+
+    /// From now on Ctrl-C is a signal.
+    pub fn in_a_turn(&self) {
+        #[cfg(unix)]
+        if let Some(before) = &self.before {
+            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, before);
+        }
+    }
+
+    /// What is typed, read by a thread of its own: a line that is awaited cannot be given up.
+    pub fn lines(&self) -> mpsc::Receiver<Typed> {
+        let stop = self.stop_byte();
+        let (sender, receiver) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            while let Ok(Some(typed)) = next(&mut io::stdin().lock(), stop) {
+                if sender.blocking_send(typed).is_err() {
+                    break;
+                }
+            }
+        });
+        receiver
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.in_a_turn();
+    }
+}
+
+/// What stands for no character in the settings of a terminal.
+#[cfg(all(unix, any(target_os = "linux", target_os = "android")))]
+const DISABLED: u8 = 0;
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+const DISABLED: u8 = 0xff;
+
+/// The next thing that is typed; none at the end.
+fn next(input: &mut impl io::BufRead, stop: Option<u8>) -> io::Result<Option<Typed>> {
+    let mut line = Vec::new();
+    loop {
+        let bytes = input.fill_buf()?;
+        let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+        if bytes.is_empty() {
+            return Ok((!line.is_empty()).then(|| Typed::Line(text(&line))));
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n' || Some(*byte) == stop);
+        line.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+        let ended_by = end.map(|end| bytes[end]);
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        input.consume(used);
+        match ended_by {
+            Some(b'\n') => {
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Ok(Some(Typed::Line(text(&line))));
+            }
+            Some(_) => return Ok(Some(Typed::Stopped(text(&line)))),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_enter_or_with_the_stop_byte() {
+        let mut input: &[u8] = b"one\ntwo\x03\x03three\r\nfour";
+        let mut typed = Vec::new();
+        while let Some(next) = next(&mut input, Some(3)).unwrap() {
+            typed.push(match next {
+                Typed::Line(line) => line,
+                Typed::Stopped(line) => format!("^C {line}"),
+            });
+        }
+        assert_eq!(typed, ["one", "^C two", "^C ", "three", "four"]);
+    }
+}

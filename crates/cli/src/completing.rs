@@ -1,0 +1,110 @@
+//! What a shell offers where an argument is typed: conversations of the store, providers, settings.
+//!
+//! The scripts that `rejoin completions` prints run the binary again with [`VARIABLE`] set. Completing must never fail
+//! aloud, create anything, or take long: whatever goes wrong, nothing is offered.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::CommandFactory as _;
+use clap_complete::{
+    CompleteEnv,
+    engine::{CompletionCandidate, PathCompleter, ValueCompleter as _},
+    env::Shells,
+};
+use rejoin::{ConversationId, engine::provider::registry, store::Query};
+
+use crate::{
+    args::Arguments,
+    desk::{Desk, Flags},
+    output,
+    settings::KEYS,
+};
+
+/// The variable that asks for completion.
+const VARIABLE: &str = "REJOIN_COMPLETE";
+
+/// How many conversations are offered: what fits a screen, newest first.
+const OFFERED: usize = 30;
+
+/// How many conversations are looked at for one that begins as typed.
+const LOOKED_AT: usize = 5000;
+
+/// Completes and exits, if a shell asks for it.
+pub fn if_asked() {
+    if std::env::var_os(VARIABLE).is_some() {
+        CompleteEnv::with_factory(Arguments::command).var(VARIABLE).complete();
+    }
+}
+
+/// The script that makes a shell ask.
+pub fn script(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    if let Some(completer) = shells.completer(&shell.to_string()) {
+        let written = completer.write_registration(VARIABLE, "rejoin", "rejoin", "rejoin", &mut script);
+        written.expect("BUG: memory takes everything that is written to it");
+    }
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Conversations of the store by id, with their titles.
+pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let flags = Flags { store: named_store(std::env::args_os()), pager: false };
+    let Ok(desk) = Desk::new(&flags) else { return Vec::new() };
+    let Ok(Some(store)) = desk.read_store() else { return Vec::new() };
+    let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
+    let Ok(page) = store.list(&Query { limit: Some(limit), after: None }) else { return Vec::new() };
+    let marks = [("@", "the active conversation"), ("@1", "the newest conversation")];
+    let marks = marks.into_iter().map(|(mark, about)| (mark.to_owned(), about.to_owned()));
+    let ids = page.conversations.into_iter().map(|summary| {
+        (summary.id.to_string(), output::harmless(summary.title.as_deref().unwrap_or("(untitled)")))
+    });
+    let begins = |id: &str| {
+        // The letters of an id are enough for every command, so they are enough here.
+        id.starts_with(&*current)
+            || id.strip_prefix(ConversationId::PREFIX).is_some_and(|id| id.starts_with(&*current))
+    };
+    let fitting = ids.chain(marks).filter(|(id, _)| begins(id)).take(OFFERED);
+    let candidate = |(place, (id, title)): (usize, (String, String))| {
+        CompletionCandidate::new(id).help(Some(title.into())).display_order(Some(place))
+    };
+    fitting.enumerate().map(candidate).collect()
+}
+
+/// Files, and conversations of the store.
+pub fn subjects(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut offered = PathCompleter::any().stdio().complete(current);
+    offered.extend(conversations(current));
+    offered
+}
+
+/// Providers by name.
+pub fn providers(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let names = registry::all().map(|service| service.name).filter(|name| name.starts_with(&*current));
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// Settings by name.
+pub fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let keys = KEYS.iter().filter(|key| key.name.starts_with(&*current));
+    keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.about.into()))).collect()
+}
+
+/// The store that the line names so far.
+fn named_store(words: impl Iterator<Item = OsString>) -> Option<rejoin::store::Location> {
+    let mut words = words.map(|word| word.to_string_lossy().into_owned());
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix("--store") {
+            Some("") => words.next(),
+            Some(value) => value.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        if let Some(value) = value {
+            return value.parse().ok();
+        }
+    }
+    None
+}

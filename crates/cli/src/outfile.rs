@@ -1,0 +1,136 @@
+//! The file that `-o` names: which format its ending chooses, and how it is written.
+//!
+//! A file is written whole or not at all. One that exists is only replaced with `--force`, and what is being converted or
+//! exported, the store included, never.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use rejoin::store::Location;
+
+use crate::{
+    args::{Destination, OutputArguments},
+    failure::Failure,
+    output::{self, harmless},
+};
+
+/// What to make of a conversation: as `--to` says, else by the ending of the file, else the usual format of the command.
+pub fn destination(
+    to: Option<Destination>,
+    output: &OutputArguments,
+    usual: Option<&'static str>,
+) -> Result<Destination, Failure> {
+    if let Some(to) = to {
+        return Ok(to);
+    }
+    let named = |name: &str| Destination::named(name).expect("BUG: the format is in the registry");
+    let ending =
+        file(output).and_then(|path| path.extension()).unwrap_or_default().to_string_lossy().to_lowercase();
+    let missing = |what: String| Failure::Usage {
+        what,
+        hint: Some(String::from("add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`")),
+    };
+    match (ending.as_str(), usual) {
+        ("md" | "markdown", _) => Ok(named("markdown")),
+        // It may be a body for any provider.
+        ("json", _) => Err(missing(String::from("the ending .json does not say which format to write"))),
+        (_, Some(usual)) => Ok(named(usual)),
+        ("jsonl", None) => {
+            Err(missing(String::from("the ending .jsonl does not say whose session to write")))
+        }
+        (_, None) => Err(missing(String::from("it is not said what to convert to"))),
+    }
+}
+
+/// The file to write; none for standard output.
+fn file(output: &OutputArguments) -> Option<&Path> {
+    output.output.as_deref().filter(|path| *path != Path::new("-"))
+}
+
+/// What must not be overwritten, whatever is asked for.
+#[derive(Debug, Default)]
+pub struct Source {
+    /// The file that is read.
+    pub file: Option<PathBuf>,
+    /// The store that is read.
+    pub store: Option<Location>,
+}
+
+impl Source {
+    fn is(&self, path: &Path) -> bool {
+        let Ok(path) = fs::canonicalize(path) else { return false };
+        let same = |other: &Path| fs::canonicalize(other).is_ok_and(|other| other == path);
+        let in_store = match &self.store {
+            // The log and the index lie beside the database and are called after it.
+            Some(Location::Sqlite(database)) => fs::canonicalize(database)
+                .is_ok_and(|database| path.to_string_lossy().starts_with(&*database.to_string_lossy())),
+            Some(Location::Jsonl(folder)) => {
+                fs::canonicalize(folder).is_ok_and(|folder| path.starts_with(folder))
+            }
+            Some(Location::Memory) | None => false,
+        };
+        in_store || self.file.as_deref().is_some_and(same)
+    }
+}
+
+/// Says no before any work is done, if the file may not be written.
+pub fn check(output: &OutputArguments, source: &Source) -> Result<(), Failure> {
+    let Some(path) = file(output) else { return Ok(()) };
+    if source.is(path) {
+        return Err(Failure::Usage {
+            what: format!(
+                "{} is what is being read, and is never overwritten",
+                harmless(&path.display().to_string())
+            ),
+            hint: Some(String::from("choose another file for `-o`")),
+        });
+    }
+    let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());
+    // A device or a pipe is there to be written to.
+    let stream = path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
+    if is_file && !stream && !output.force { Err(exists(path)) } else { Ok(()) }
+}
+
+/// Writes a result to the file, and says so; without a file it goes to standard output.
+pub fn put(output: &OutputArguments, text: &str, what: &str) -> Result<(), Failure> {
+    let Some(path) = file(output) else { return output::raw_data(text.trim_end_matches('\n')) };
+    let mut text = text.trim_end_matches('\n').to_owned();
+    text.push('\n');
+    match write(path, text.as_bytes(), output.force) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(exists(path)),
+        Err(why) => return Err(Failure::Unwritable { path: path.display().to_string(), why }),
+        Ok(()) => {}
+    }
+    output::talk(&format!("{what} written to {}", harmless(&path.display().to_string())));
+    Ok(())
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::Exists { path: path.display().to_string() }
+}
+
+/// Writes a file beside the place and moves it there, so that nobody ever sees half of it. If it is new, only its owner can
+/// read it.
+fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    let old = path.metadata().ok();
+    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    // A link stays a link: what it points to is replaced.
+    let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder)?;
+    beside.write_all(bytes)?;
+    if let Some(old) = &old {
+        beside.as_file().set_permissions(old.permissions())?;
+    }
+    beside.as_file().sync_all()?;
+    let moved = if force { beside.persist(&path) } else { beside.persist_noclobber(&path) };
+    moved.map(drop).map_err(|error| error.error)
+}

@@ -1,0 +1,164 @@
+//! Making an agent step by step. Only the provider is required; everything else has a default.
+
+use std::sync::Arc;
+
+use rejoin_record::Message;
+use rejoin_store::Store;
+
+use super::{Agent, COMMAND, Window, memory, of};
+use crate::{
+    conversation::Conversation,
+    provider::Provider,
+    tools::Tools,
+    turn::{Limits, OnBroken, Settings, Stop, Worker},
+    writer::New,
+};
+
+/// Makes an [`Agent`]: see [`Agent::builder`]. `Start` is a [`NewConversation`], or a [`Conversation`] to go on with.
+#[must_use = "nothing happens before `build`"]
+pub struct AgentBuilder<Start = NewConversation> {
+    provider: Arc<dyn Provider>,
+    start: Start,
+    tools: Tools,
+    system: Option<String>,
+    on_broken: Option<OnBroken>,
+    limits: Limits,
+    window: Window,
+}
+
+impl<Start: std::fmt::Debug> std::fmt::Debug for AgentBuilder<Start> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("provider", self.provider.endpoint())
+            .field("start", &self.start)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The conversation that an agent begins.
+#[derive(Default)]
+pub struct NewConversation {
+    title: Option<String>,
+    directory: Option<String>,
+    store: Option<Arc<dyn Store>>,
+    history: Vec<Message>,
+}
+
+impl std::fmt::Debug for NewConversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NewConversation({:?}, {} messages)", self.title, self.history.len())
+    }
+}
+
+impl AgentBuilder {
+    pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
+        Self {
+            provider,
+            start: NewConversation::default(),
+            tools: Tools::default(),
+            system: None,
+            on_broken: None,
+            limits: Limits::default(),
+            window: Window::default(),
+        }
+    }
+
+    /// Keeps the conversation in a store. Without one it is kept in memory and ends with the agent.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.start.store = Some(store);
+        self
+    }
+
+    /// The title of the conversation. Without one, it is the first line of the first message.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.start.title = Some(title.into());
+        self
+    }
+
+    /// The folder that the conversation belongs to.
+    pub fn directory(mut self, directory: impl Into<String>) -> Self {
+        self.start.directory = Some(directory.into());
+        self
+    }
+
+    /// Begins with messages that were kept elsewhere. They may be broken in any way, and are recorded as they are. Unless
+    /// [`AgentBuilder::on_broken`] says otherwise, incomplete calls are not sent, as [`OnBroken::Drop`] says: a list of messages
+    /// does not tell whether a call ran.
+    pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
+        self.start.history.extend(messages);
+        self
+    }
+
+    /// Goes on with a conversation instead of beginning one. One from a store goes on there.
+    pub fn conversation(self, conversation: Conversation) -> AgentBuilder<Conversation> {
+        self.starting(conversation)
+    }
+
+    /// The agent. If the store cannot be written, its conversation goes on in memory, and [`Conversation::saved`] says so.
+    #[must_use]
+    pub fn build(mut self) -> Agent {
+        let NewConversation { title, directory, store, history } = std::mem::take(&mut self.start);
+        let new = New { title, directory, ..of(&*self.provider) };
+        let mut conversation = Conversation::create(store.unwrap_or_else(memory), &new, COMMAND);
+        if !history.is_empty() {
+            self.on_broken = self.on_broken.or(Some(OnBroken::Drop));
+        }
+        for message in history {
+            conversation.say(message);
+        }
+        self.conversation(conversation).build()
+    }
+}
+
+impl AgentBuilder<Conversation> {
+    /// The agent.
+    #[must_use]
+    pub fn build(self) -> Agent {
+        let settings = Settings {
+            system: self.system,
+            on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
+            limits: self.limits,
+        };
+        let worker = Worker::new(self.start, self.provider, self.tools.clone(), settings);
+        Agent { worker, window: self.window, tools: self.tools, stop: Stop::new() }
+    }
+}
+
+impl<Start> AgentBuilder<Start> {
+    /// The same from another start.
+    fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
+        let Self { provider, start: _, tools, system, on_broken, limits, window } = self;
+        AgentBuilder { provider, start, tools, system, on_broken, limits, window }
+    }
+
+    /// The tools that the model may call. Without this there are none.
+    pub fn tools(mut self, tools: Tools) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Instructions to the model.
+    pub fn system(mut self, instructions: impl Into<String>) -> Self {
+        self.system = Some(instructions.into());
+        self
+    }
+
+    /// What becomes of broken states, such as a call without a result.
+    pub fn on_broken(mut self, on_broken: OnBroken) -> Self {
+        self.on_broken = Some(on_broken);
+        self
+    }
+
+    /// How much a turn may take: requests, time, tokens, and what one tool may take.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How much of the conversation is to be kept in a request.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+}

@@ -1,0 +1,88 @@
+//! The draft of an answer in a conversation's hands: begun, taken in when it was left behind, removed when it is recorded.
+
+#[cfg(feature = "agent")]
+use std::sync::Arc;
+
+#[cfg(feature = "agent")]
+use rejoin_record::{Content, Origin, Tail};
+use rejoin_store::DraftFile;
+
+use super::{Conversation, Home};
+use crate::draft;
+#[cfg(feature = "agent")]
+use crate::{
+    clock::stamp,
+    conversation::Appended,
+    draft::{AnswerDraft, Found, LeftDraft},
+};
+
+/// A draft on the disk whose message is among the entries, to be removed when that is stored: the file that this process
+/// wrote, or none if a process wrote it that is gone.
+pub(super) struct Drafted(pub(super) Option<DraftFile>);
+
+impl Conversation {
+    /// Stores what a draft brought that another process left behind, and removes the draft.
+    pub(super) fn keep_left_draft(&mut self) {
+        if self.draft.is_some() {
+            self.save();
+        } else if let Some(Home { store, .. }) = &self.home
+            && let Err(why) = draft::discard(&**store, self.id)
+        {
+            tracing::warn!("the draft of {} stays where it is: {why}", self.id);
+        }
+    }
+
+    /// A draft for the answer that comes next, which goes behind the head. None if there is nothing on the disk for it to
+    /// follow, or if another process writes to the conversation.
+    #[cfg(feature = "agent")]
+    pub(crate) fn begin_draft(&self, origin: Origin) -> Option<AnswerDraft> {
+        let home = self.home.as_ref().filter(|home| home.lock.is_some())?;
+        home.store.drafts()?;
+        if !self.unsaved().is_empty() || self.draft.is_some() {
+            return None;
+        }
+        let stamps = [stamp(&*self.clock, None), stamp(&*self.clock, None)];
+        let place = (Arc::clone(&home.store), self.id);
+        Some(AnswerDraft::new(place, self.chain(), self.head?, origin, stamps))
+    }
+
+    /// Takes in the draft of a turn that was given up without a word, such as one whose future was dropped.
+    #[cfg(feature = "agent")]
+    pub(crate) fn take_in_draft(&mut self) {
+        let Some(home) = self.home.as_ref().filter(|home| home.lock.is_some()) else { return };
+        if self.draft.is_some() {
+            return;
+        }
+        let Some(left) = LeftDraft::find(&*home.store, self.id) else { return };
+        let found = Found::among(&left, &self.entries);
+        let Some(tail) = self.unsaved().last().map(Tail::of).or(self.after) else { return };
+        let entries = left.entries(&found, tail);
+        if let Some(last) = entries.last() {
+            self.draft = Some(Drafted(None));
+            self.head = Some((last.id(), last.hash()));
+            self.entries.extend(entries);
+            self.forget();
+        }
+        self.keep_left_draft();
+    }
+
+    /// Appends the answer that a draft was written of.
+    #[cfg(feature = "agent")]
+    pub(crate) fn append_drafted(&mut self, content: &Content, draft: AnswerDraft) -> Appended {
+        let stamp = draft.stamp();
+        self.draft = draft.into_file().map(|file| Drafted(Some(file)));
+        self.append_as(content, stamp)
+    }
+
+    /// Everything is stored, so a draft has nothing more to give.
+    pub(super) fn remove_draft(&mut self) {
+        let removed = match (self.draft.take(), &self.home) {
+            (Some(Drafted(Some(file))), _) => file.remove(),
+            (Some(Drafted(None)), Some(home)) => draft::discard(&*home.store, self.id),
+            _ => Ok(()),
+        };
+        if let Err(why) = removed {
+            tracing::warn!("{why}");
+        }
+    }
+}

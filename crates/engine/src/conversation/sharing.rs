@@ -1,0 +1,89 @@
+//! One conversation, several processes: the lock is given back while nothing is being said, and what the others added is taken
+//! in before something is said again.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Kind};
+use rejoin_store::{Holder, Item, Store, StoreError};
+
+use super::Conversation;
+use crate::{clock::Clock, draft, error::EngineError};
+
+impl Conversation {
+    /// Opens a conversation to go on with it later, without its lock: others may write to it until [`Conversation::reclaim`].
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read at all.
+    pub fn open_released(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        id: ConversationId,
+        command: &str,
+    ) -> Result<Self, EngineError> {
+        Self::opened(store, clock, id, Some(command.to_owned()), None)
+    }
+
+    /// Gives the lock back, so that others may write. A conversation that is not wholly stored keeps it.
+    pub fn release(&mut self) {
+        if self.unsaved().is_empty()
+            && let Some(home) = &mut self.home
+        {
+            home.lock = None;
+        }
+    }
+
+    /// Takes the lock, and takes in what others added since it was given back. Gives their entries; the next entry follows the
+    /// newest of them. Does nothing if the lock is held, or if there is nothing to lock yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another process writes to it now, [`StoreError::NotFound`] if it was deleted, or if it cannot be
+    /// read.
+    pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
+        let Some(home) = self.home.as_mut().filter(|home| home.lock.is_none()) else { return Ok(Vec::new()) };
+        let (Some(command), Some(after)) = (&home.command, self.after) else { return Ok(Vec::new()) };
+        let store = Arc::clone(&home.store);
+        match store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
+            Ok(lock) => home.lock = Some(lock),
+            Err(why @ StoreError::Locked(_)) => return Err(why.into()),
+            // As when it is opened: what cannot be locked can still be talked in.
+            Err(why) => tracing::warn!("Failed to lock conversation {}: {why}", self.id),
+        }
+        if home.lock.is_some() {
+            draft::absorb(&*store, self.id);
+        }
+        let tail = store.tail(self.id);
+        if matches!(tail, Ok(None)) {
+            home.lock = None;
+        }
+        if tail?.ok_or(StoreError::NotFound(self.id))? == after {
+            return Ok(Vec::new());
+        }
+        let known: std::collections::HashSet<EntryId> = self.entries.iter().map(Entry::id).collect();
+        self.catch_up(&*store)?;
+        let added: Vec<Entry> =
+            self.entries.iter().filter(|entry| !known.contains(&entry.id())).cloned().collect();
+        if added.iter().any(|entry| entry.envelope().kind == Kind::Erased) {
+            self.read_stored_again(&*store)?;
+        }
+        let newest = self.entries.iter().max_by_key(|entry| entry.envelope().seq);
+        self.head = newest.map(|entry| (entry.id(), entry.hash()));
+        Ok(added)
+    }
+
+    /// Reads everything that is stored once more: something of it was erased, and must not be in memory any longer either.
+    fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let mut entries = Vec::new();
+        store.read(self.id, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let unsaved = self.entries.split_off(self.stored);
+        self.stored = entries.len();
+        self.entries = entries;
+        self.entries.extend(unsaved);
+        self.forget();
+        Ok(())
+    }
+}

@@ -1,0 +1,316 @@
+//! The draft of an answer: what was shown of it, until its message is recorded.
+//!
+//! A worker writes every piece of an answer to a file beside the store before anybody sees it (`writing.rs`). The file begins
+//! with two entries, as a line each: the message, without its words, and the `turn` entry that marks it interrupted. The pieces
+//! follow, one JSON object per line. When the message is durable, the file is removed.
+//!
+//! A file whose writer is gone ([`LeftDraft`]) tells what that process had shown when it was killed. Readers put its two entries
+//! behind the record, with the words in them ([`read`]); the next writer, who holds the conversation's lock, appends the same
+//! two entries and removes the file ([`absorb`]). A whole answer is recorded under the id that its draft names, so a draft
+//! whose message is recorded already is known by that id, and no word is ever there twice.
+
+#[cfg(feature = "agent")]
+mod writing;
+
+use std::ops::ControlFlow;
+
+use rejoin_record::{
+    Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Origin, Reasoning,
+    Role, Tail, Text,
+    chain::Stamp,
+    content::{Branch, Turn, TurnState},
+    json::Doc,
+};
+use rejoin_store::{Damage, Each, Item, Page, Place, Query, Store, StoreError, Summary};
+#[cfg(feature = "agent")]
+pub(crate) use writing::AnswerDraft;
+
+/// The words of an answer that was cut, as a message: what the model thought, then what it said. None if it is blank.
+pub(crate) fn cut_message(origin: Origin, reasoning: &str, text: &str) -> Option<Message> {
+    let mut blocks = Vec::new();
+    if !reasoning.trim().is_empty() {
+        blocks.push(thought(origin, reasoning));
+    }
+    if !text.trim().is_empty() {
+        blocks.push(Block::text(Text::new(text)));
+    }
+    (!blocks.is_empty()).then(|| Message::new(Role::Assistant, blocks))
+}
+
+fn thought(mut origin: Origin, text: &str) -> Block {
+    origin.incomplete = true;
+    let reasoning = Reasoning { text: Text::new(text), sealed: false, origin };
+    Block::new(BlockKind::Reasoning(Box::new(reasoning)))
+}
+
+fn interrupted() -> Content {
+    Content::Turn(Turn { state: TurnState::Interrupted, call: None })
+}
+
+/// A draft whose writer is gone.
+pub(crate) struct LeftDraft {
+    message: Stamp,
+    mark: Stamp,
+    /// The entry that the message was to follow.
+    parent: Option<EntryId>,
+    origin: Origin,
+    reasoning: String,
+    text: String,
+}
+
+impl LeftDraft {
+    /// The draft that a conversation was left with, if there is one that can be read.
+    pub(crate) fn find(store: &dyn Store, conversation: ConversationId) -> Option<Self> {
+        Self::parse(&store.drafts()?.left_behind(conversation)?)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        // The last character may be cut.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+        };
+        let mut lines = text.split_inclusive('\n');
+        let mut entry = || Entry::from_line(lines.next()?.strip_suffix('\n')?).ok();
+        let (message, mark) = (entry()?, entry()?);
+        let Content::Message(template) = Content::of(&message) else { return None };
+        let origin = template.blocks.into_iter().find_map(|block| match block.kind {
+            BlockKind::Reasoning(reasoning) => Some(reasoning.origin),
+            _ => None,
+        });
+        let mut draft = Self {
+            parent: message.envelope().parent,
+            message: stamp_of(&message)?,
+            mark: stamp_of(&mark)?,
+            origin: origin.unwrap_or_default(),
+            reasoning: String::new(),
+            text: String::new(),
+        };
+        lines.for_each(|line| draft.add(line));
+        Some(draft)
+    }
+
+    /// Takes in one piece, or as much as was written of it.
+    fn add(&mut self, line: &str) {
+        if line.ends_with('\n') {
+            self.piece(line);
+            return;
+        }
+        // The line was cut inside its string. Behind the last whole character there may be a part of an escape.
+        for (end, _) in line.char_indices().rev().map(|(at, last)| (at + last.len_utf8(), last)).take(ESCAPE)
+        {
+            if self.piece(&format!("{}\"}}", &line[..end])) {
+                return;
+            }
+        }
+    }
+
+    fn piece(&mut self, line: &str) -> bool {
+        // Half an escape is read as letters, and as a fault.
+        let Some(doc) = Doc::parse(line).ok().filter(|doc| doc.first_fault().is_none()) else { return false };
+        let field = |name: &str| doc.root()?.given(name)?.as_str();
+        self.text.push_str(&field("text").unwrap_or_default());
+        self.reasoning.push_str(&field("reasoning").unwrap_or_default());
+        true
+    }
+
+    /// What is to be appended to a record: nothing, if the message is recorded or blank.
+    ///
+    /// Where the record went on in the meantime, the message goes under its own parent, and a `branch` entry leads back.
+    pub(crate) fn entries(self, found: &Found, tail: Tail) -> Vec<Entry> {
+        let message = cut_message(self.origin, &self.reasoning, &self.text);
+        let Some(message) = message.filter(|_| !found.recorded) else { return Vec::new() };
+        let head = (tail.id, tail.hash);
+        let parent = self.parent.zip(found.parent).unwrap_or(head);
+        let mut chain = Chain::at(Some(tail));
+        let message =
+            chain.append_under(Some(parent), Kind::Message, &Content::Message(message), self.message);
+        let mark = if parent.0 == head.0 {
+            chain.append(Kind::Turn, &interrupted(), self.mark)
+        } else {
+            let reason = Some(Text::new("the conversation had gone on without the answer that was cut"));
+            let back = Content::Branch(Branch { reason });
+            chain.append_under(Some(head), Kind::Branch, &back, self.mark)
+        };
+        vec![message, mark]
+    }
+}
+
+/// The longest piece of an escape that a cut can leave, in characters: most of `\ud83d\ude00`.
+const ESCAPE: usize = 12;
+
+fn stamp_of(entry: &Entry) -> Option<Stamp> {
+    let envelope = entry.envelope();
+    let salt = entry.content()?.salt;
+    Some(Stamp { id: envelope.id, timestamp: envelope.timestamp, salt, source_time: None })
+}
+
+/// What a record says about a draft.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Whether the draft's message is recorded already.
+    recorded: bool,
+    /// The hash of the entry that the draft follows, if that can be read.
+    parent: Option<Hash>,
+}
+
+impl Found {
+    /// What these entries say.
+    #[cfg(feature = "agent")]
+    pub(crate) fn among<'e>(draft: &LeftDraft, entries: impl IntoIterator<Item = &'e Entry>) -> Self {
+        let mut found = Self::default();
+        entries.into_iter().for_each(|entry| found.note(draft, entry));
+        found
+    }
+
+    fn note(&mut self, draft: &LeftDraft, entry: &Entry) {
+        self.recorded |= entry.id() == draft.message.id;
+        if Some(entry.id()) == draft.parent {
+            self.parent = Some(entry.hash());
+        }
+    }
+}
+
+/// Reads a conversation from its beginning, as [`Store::read`] does, and after it the entries of a draft that was left behind.
+/// Gives the number of those: they are not stored yet.
+pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Result<usize, StoreError> {
+    // The draft first: if it is absorbed in the meantime, its message is in what is read after that.
+    let Some(draft) = LeftDraft::find(store, id) else { return store.read(id, 0, each).map(|()| 0) };
+    let (mut found, mut flow) = (Found::default(), ControlFlow::Continue(()));
+    store.read(id, 0, &mut |item| {
+        if let Item::Entry(entry) = &item {
+            found.note(&draft, entry);
+        }
+        flow = each(item);
+        flow
+    })?;
+    let Some(tail) = store.tail(id)?.filter(|_| flow.is_continue()) else { return Ok(0) };
+    let entries = draft.entries(&found, tail);
+    let count = entries.len();
+    for entry in entries {
+        if each(Item::Entry(entry)).is_break() {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// Appends a draft that was left behind to its conversation, and removes it. The caller holds the conversation's lock. If the
+/// store cannot be written now, the draft stays for the next writer.
+pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
+    if store.drafts().is_none_or(|drafts| drafts.left_behind(id).is_none()) {
+        return;
+    }
+    let absorbed = (|| {
+        let mut entries = Vec::new();
+        let drafted = read(store, id, &mut |item| {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            ControlFlow::Continue(())
+        })?;
+        if drafted > 0 {
+            let drafted = entries.split_off(entries.len() - drafted);
+            store.append(id, store.tail(id)?, &drafted)?;
+        }
+        discard(store, id)
+    })();
+    if let Err(why) = absorbed {
+        tracing::warn!("the draft of {id} stays where it is: {why}");
+    }
+}
+
+/// Removes a draft that has nothing more to give. One that cannot be read is copied aside first. The caller holds the
+/// conversation's lock.
+pub(crate) fn discard(store: &dyn Store, id: ConversationId) -> Result<(), StoreError> {
+    let Some(drafts) = store.drafts() else { return Ok(()) };
+    let Some(bytes) = drafts.left_behind(id) else { return Ok(()) };
+    if LeftDraft::parse(&bytes).is_none() {
+        let why = String::from("the draft of an answer cannot be read");
+        store.set_aside(id, &Damage { place: Place::Store, why, bytes, torn: true })?;
+    }
+    drafts.remove(id)
+}
+
+/// Lists conversations, newest first, as [`Store::list`] does. An answer that was cut by a kill counts as recorded.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn list(store: &dyn Store, query: &Query) -> Result<Page, StoreError> {
+    let mut page = store.list(query)?;
+    let drafted = store.drafts().map(rejoin_store::Drafts::conversations).unwrap_or_default();
+    for summary in page.conversations.iter_mut().filter(|summary| drafted.contains(&summary.id)) {
+        add_draft(store, summary)?;
+    }
+    Ok(page)
+}
+
+/// What is known of a conversation, as [`Store::summary`] says it. An answer that was cut by a kill counts as recorded.
+///
+/// # Errors
+/// [`StoreError::NotFound`], or if the store cannot be read.
+pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreError> {
+    let mut summary = store.summary(id)?;
+    add_draft(store, &mut summary)?;
+    Ok(summary)
+}
+
+fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError> {
+    let Some(draft) = LeftDraft::find(store, summary.id) else { return Ok(()) };
+    let (mut found, id) = (Found::default(), summary.id);
+    store.read(id, 0, &mut |item| {
+        if let Item::Entry(entry) = item {
+            found.note(&draft, &entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let Some(tail) = store.tail(id)? else { return Ok(()) };
+    // The list is in the order of these times.
+    let updated = summary.updated;
+    for entry in draft.entries(&found, tail) {
+        summary.add(&entry, crate::digest(&entry));
+    }
+    summary.updated = updated;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoin_record::json::write;
+
+    use super::*;
+
+    fn draft(pieces: &str) -> LeftDraft {
+        let stamp = |n| Stamp {
+            id: EntryId::new(n, [n as u8; 10]),
+            timestamp: rejoin_record::Timestamp::UNIX_EPOCH,
+            salt: rejoin_record::Salt([0; 16]),
+            source_time: None,
+        };
+        let mut chain = Chain::empty();
+        let message = Message::new(Role::Assistant, vec![thought(Origin::default(), "")]);
+        let message = chain.append(Kind::Message, &Content::Message(message), stamp(1));
+        let mark = chain.append(Kind::Turn, &interrupted(), stamp(2));
+        let text = format!("{}\n{}\n{pieces}", message.to_line(), mark.to_line());
+        LeftDraft::parse(text.as_bytes()).unwrap()
+    }
+
+    /// Wherever a draft is cut, what can be read is a beginning of what was written, and at most one character is missing.
+    #[test]
+    fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
+        let said = "a \"quoted\" \u{1} line\nß 😀 \\ end";
+        let mut line = String::from("{\"text\":");
+        write::string(&mut line, said);
+        line.push_str("}\n");
+        assert_eq!(draft(&line).text, said);
+        let mut known = String::new();
+        for end in 0..line.len() {
+            let Some(cut) = line.get(..end) else { continue };
+            let read = draft(cut).text;
+            assert!(said.starts_with(&read), "{cut}: {read}");
+            assert!(read.len() >= known.len(), "{cut}");
+            known = read;
+        }
+        assert_eq!(known, said);
+    }
+}

@@ -1,0 +1,96 @@
+//! Writing the draft of an answer, a piece at a time, before the piece is shown.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Chain, Content, ConversationId, EntryId, Hash, Kind, Message, Origin, Role, chain::Stamp, json::write,
+};
+use rejoin_store::{DraftFile, Store};
+
+use super::{interrupted, thought};
+
+/// A draft that is being written.
+pub(crate) struct AnswerDraft {
+    store: Arc<dyn Store>,
+    conversation: ConversationId,
+    /// Id, time and salt of the message that the answer becomes.
+    stamp: Stamp,
+    /// The first two lines, until they are written.
+    beginning: String,
+    file: Option<DraftFile>,
+    /// Whether no file could be made. The answer goes on without one.
+    failed: bool,
+}
+
+impl AnswerDraft {
+    /// A draft of the message that follows `parent` next. The file is made with the first word.
+    pub(crate) fn new(
+        (store, conversation): (Arc<dyn Store>, ConversationId),
+        mut chain: Chain,
+        parent: (EntryId, Hash),
+        origin: Origin,
+        [stamp, mark]: [Stamp; 2],
+    ) -> Self {
+        // The origin of its reasoning is kept in a block without words.
+        let message = Content::Message(Message::new(Role::Assistant, vec![thought(origin, "")]));
+        let message = chain.append_under(Some(parent), Kind::Message, &message, stamp.clone());
+        let mark = chain.append(Kind::Turn, &interrupted(), mark);
+        let beginning = format!("{}\n{}\n", message.to_line(), mark.to_line());
+        Self { store, conversation, stamp, beginning, file: None, failed: false }
+    }
+
+    /// Id, time and salt of the message that the answer becomes.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.stamp.clone()
+    }
+
+    /// Keeps a piece of the answer's text.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.keep("text", text);
+    }
+
+    /// Keeps a piece of the answer's reasoning.
+    pub(crate) fn reasoning(&mut self, text: &str) {
+        self.keep("reasoning", text);
+    }
+
+    /// Trouble with the disk never ends a turn: the piece is shown all the same.
+    fn keep(&mut self, name: &str, text: &str) {
+        if self.failed {
+            return;
+        }
+        let mut line = std::mem::take(&mut self.beginning);
+        line.push('{');
+        write::key(&mut line, name);
+        write::string(&mut line, text);
+        line.push_str("}\n");
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match self.store.drafts().map(|drafts| drafts.begin(self.conversation)) {
+                Some(Ok(file)) => self.file.insert(file),
+                other => {
+                    self.failed = true;
+                    if let Some(Err(why)) = other {
+                        tracing::warn!("the answer has no draft: {why}");
+                    }
+                    return;
+                }
+            },
+        };
+        if let Err(why) = file.append(line.as_bytes()) {
+            tracing::debug!("the draft of the answer is behind: {why}");
+        }
+    }
+
+    /// The file, if something was written. Its owner removes it once the message is recorded.
+    pub(crate) fn into_file(self) -> Option<DraftFile> {
+        self.file
+    }
+
+    /// Removes the file: there is no message to keep.
+    pub(crate) fn remove(self) {
+        if let Some(Err(why)) = self.file.map(DraftFile::remove) {
+            tracing::warn!("{why}");
+        }
+    }
+}

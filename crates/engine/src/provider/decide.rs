@@ -1,0 +1,230 @@
+//! Who answers: the one place that weighs flags, the conversation, the environment and the settings against each other.
+//!
+//! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
+//! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
+
+use super::{UntrustedAddress, connect::Choice, http::public, registry};
+use crate::wanted::Wanted;
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A flag of this command, or an argument of this call.
+    Flag,
+    /// An earlier turn of the conversation.
+    Conversation,
+    /// An environment variable.
+    Environment,
+    /// The settings file.
+    Settings,
+    /// No source names a value: it is the provider's own, or the program's choice.
+    Default,
+}
+
+/// A value and the source it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// The source.
+    pub source: Source,
+}
+
+/// What one source says about who answers. A field that the source does not mention is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preference {
+    /// The provider's name or an alias of it.
+    pub provider: Option<String>,
+    /// The API of the provider, such as `chat` or `responses`.
+    pub api: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The provider's base address.
+    pub base_url: Option<String>,
+}
+
+impl Preference {
+    /// The same, with names in the spelling of the registry and blank values left out.
+    fn tidied(&self) -> Self {
+        let given = |text: &Option<String>| {
+            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            provider: given(&self.provider).map(|name| canonical(&name)),
+            api: given(&self.api).map(|api| api.to_lowercase()),
+            model: given(&self.model),
+            base_url: given(&self.base_url),
+        }
+    }
+
+    /// Whether what this source says may be used with a provider: it names that one, or none.
+    fn fits(&self, provider: &str) -> bool {
+        self.provider.as_deref().is_none_or(|own| own == provider)
+    }
+}
+
+impl From<&Wanted> for Preference {
+    fn from(recorded: &Wanted) -> Self {
+        Self {
+            provider: recorded.provider.clone(),
+            api: recorded.api().map(str::to_owned),
+            model: recorded.model.clone(),
+            base_url: recorded.base_url.clone(),
+        }
+    }
+}
+
+/// An address that the user has named on this machine, and the provider it was named for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedAddress {
+    /// The provider.
+    pub provider: String,
+    /// The address, as [`public`] writes it.
+    pub base_url: String,
+}
+
+/// Everything that has a say in who answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Flags of this command.
+    pub flags: Preference,
+    /// What the conversation recorded in its last answered turn; empty for one without a turn.
+    pub conversation: Preference,
+    /// Environment variables.
+    pub environment: Preference,
+    /// The settings file.
+    pub settings: Preference,
+    /// Where keys may go although only the conversation names the address.
+    pub trusted: Vec<TrustedAddress>,
+}
+
+/// Who answers, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// The provider in the registry's spelling; `None` if no source names one.
+    pub provider: Option<Sourced<String>>,
+    /// The API; `None` leaves it to the provider and the address.
+    pub api: Option<Sourced<String>>,
+    /// The model; `None` is the provider's default.
+    pub model: Option<Sourced<String>>,
+    /// The base address; `None` is the provider's own.
+    pub base_url: Option<Sourced<String>>,
+}
+
+impl Decision {
+    /// The choice that this decision comes to. Its provider is empty if no source names one.
+    #[must_use]
+    pub fn choice(&self) -> Choice {
+        let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
+        Choice {
+            provider: value(&self.provider).unwrap_or_default(),
+            api: value(&self.api),
+            model: value(&self.model),
+            base_url: value(&self.base_url),
+            ..Choice::default()
+        }
+    }
+}
+
+/// Decides who answers.
+///
+/// * Provider: flag, conversation, environment, settings.
+/// * Model: the same order. A model that a source names together with another provider is passed over.
+/// * Address: flag, environment, settings (unless they name another provider), conversation (only for the same provider, and only
+///   if trusted). An address in the environment is like the flag and applies to any provider: text meant for a local server must
+///   not go elsewhere.
+/// * API: flag, conversation (same provider at the same address), environment, settings. Otherwise the address decides: at an
+///   address other than its own, `openai` is asked in Chat.
+///
+/// # Errors
+/// If only the conversation names an address, and it is not trusted for the provider.
+pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
+    let flags = &sources.flags.tidied();
+    let recorded = &sources.conversation.tidied();
+    let environment = &sources.environment.tidied();
+    let settings = &sources.settings.tidied();
+
+    let provider = first([
+        (&flags.provider, Source::Flag),
+        (&recorded.provider, Source::Conversation),
+        (&environment.provider, Source::Environment),
+        (&settings.provider, Source::Settings),
+    ]);
+    let name = provider.as_ref().map_or("", |provider| provider.value.as_str());
+
+    let base_url = first([
+        (&flags.base_url, Source::Flag),
+        (&environment.base_url, Source::Environment),
+        (only(settings.fits(name), &settings.base_url), Source::Settings),
+    ]);
+    let base_url = match (base_url, &recorded.base_url) {
+        (None, Some(url)) if recorded.provider.as_deref() == Some(name) => {
+            if !is_trusted(name, url, &sources.trusted) {
+                return Err(UntrustedAddress { provider: name.to_owned(), base_url: url.clone() });
+            }
+            Some(Sourced { value: url.clone(), source: Source::Conversation })
+        }
+        (base_url, _) => base_url,
+    };
+    // An address without a name is that of a service that speaks as most do.
+    let provider = provider.or_else(|| {
+        base_url
+            .as_ref()
+            .map(|_| Sourced { value: registry::custom().name.to_owned(), source: Source::Default })
+    });
+    let name = provider.as_ref().map_or("", |provider| provider.value.as_str());
+
+    let model = first([
+        (&flags.model, Source::Flag),
+        (only(recorded.fits(name), &recorded.model), Source::Conversation),
+        (only(environment.fits(name), &environment.model), Source::Environment),
+        (only(settings.fits(name), &settings.model), Source::Settings),
+    ]);
+    let same_place = recorded.provider.as_deref() == Some(name)
+        && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
+    let offers = |source: &Preference| {
+        // One that is set for no provider in particular is used where it means something.
+        let service = registry::find(name).filter(|_| source.provider.is_none());
+        source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())
+    };
+    let api = first([
+        (&flags.api, Source::Flag),
+        (only(same_place, &recorded.api), Source::Conversation),
+        (only(offers(environment), &environment.api), Source::Environment),
+        (only(offers(settings), &settings.api), Source::Settings),
+    ]);
+    Ok(Decision { provider, api, model, base_url })
+}
+
+/// The first of these values that is given.
+fn first<const N: usize>(candidates: [(&Option<String>, Source); N]) -> Option<Sourced<String>> {
+    candidates.into_iter().find_map(|(value, source)| value.clone().map(|value| Sourced { value, source }))
+}
+
+/// The value if the condition holds.
+fn only(holds: bool, value: &Option<String>) -> &Option<String> {
+    if holds { value } else { &None }
+}
+
+/// A provider's name as the registry spells it; one without a row in lower case.
+#[must_use]
+pub fn canonical(name: &str) -> String {
+    registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
+}
+
+/// Whether a key for a provider may go to an address that only a conversation names.
+fn is_trusted(provider: &str, url: &str, trusted: &[TrustedAddress]) -> bool {
+    let own =
+        registry::find(provider).is_some_and(|service| spelled(Some(service.base_url)) == spelled(Some(url)));
+    own || trusted.iter().any(|known| {
+        canonical(&known.provider) == provider && spelled(Some(&known.base_url)) == spelled(Some(url))
+    })
+}
+
+/// An address as it is recorded, for comparing.
+fn spelled(url: Option<&str>) -> Option<String> {
+    url.map(|url| public(url.trim()).trim_end_matches('/').to_owned()).filter(|url| !url.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

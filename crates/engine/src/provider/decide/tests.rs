@@ -1,0 +1,211 @@
+//! Which source wins, for every combination of sources.
+
+use super::*;
+
+const NAMED: [Source; 4] = [Source::Flag, Source::Conversation, Source::Environment, Source::Settings];
+
+const PROVIDER: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.provider;
+const MODEL: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.model;
+const ADDRESS: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.base_url;
+const API: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.api;
+
+fn of(sources: &mut Sources, source: Source) -> &mut Preference {
+    match source {
+        Source::Flag => &mut sources.flags,
+        Source::Conversation => &mut sources.conversation,
+        Source::Environment => &mut sources.environment,
+        Source::Settings => &mut sources.settings,
+        Source::Default => unreachable!("it names nothing"),
+    }
+}
+
+fn preference(provider: &str) -> Preference {
+    Preference { provider: Some(provider.to_owned()), ..Preference::default() }
+}
+
+fn trust(provider: &str, base_url: &str) -> TrustedAddress {
+    TrustedAddress { provider: provider.to_owned(), base_url: base_url.to_owned() }
+}
+
+fn value_and_source(sourced: Option<&Sourced<String>>) -> (&str, Source) {
+    sourced.map_or(("", Source::Default), |sourced| (sourced.value.as_str(), sourced.source))
+}
+
+/// The value that a source gives in [`every_combination`].
+fn value(source: Source, values: [&'static str; 4]) -> &'static str {
+    values[NAMED.iter().position(|named| *named == source).unwrap()]
+}
+
+/// Sets one field in every combination of sources (so in every pair, and in none), and checks that the first of `order` wins.
+fn every_combination(
+    order: [Source; 4],
+    values: [&'static str; 4],
+    base: &Sources,
+    field: fn(&mut Preference) -> &mut Option<String>,
+    decided: fn(&Decision) -> Option<&Sourced<String>>,
+) {
+    for chosen in 0..16_usize {
+        let gives = |source: Source| chosen >> (source as usize) & 1 == 1;
+        let mut sources = base.clone();
+        for source in NAMED.into_iter().filter(|source| gives(*source)) {
+            *field(of(&mut sources, source)) = Some(value(source, values).to_owned());
+        }
+        let winner = order.into_iter().find(|source| gives(*source));
+        let expected = winner.map_or(("", Source::Default), |winner| (value(winner, values), winner));
+        let decision = decide(&sources).unwrap();
+        assert_eq!(value_and_source(decided(&decision)), expected, "{sources:#?}");
+    }
+}
+
+#[test]
+fn provider_is_taken_from_flag_conversation_environment_settings() {
+    let values = ["anthropic", "gemini", "groq", "mistral"];
+    every_combination(NAMED, values, &Sources::default(), PROVIDER, |decision| decision.provider.as_ref());
+}
+
+#[test]
+fn model_is_taken_from_flag_conversation_environment_settings() {
+    let values = ["by-flag", "recorded", "by-variable", "set"];
+    let named = Sources { flags: preference("openai"), ..Sources::default() };
+    for base in [Sources::default(), named] {
+        every_combination(NAMED, values, &base, MODEL, |decision| decision.model.as_ref());
+    }
+}
+
+#[test]
+fn address_is_taken_from_flag_environment_settings_conversation() {
+    let order = [Source::Flag, Source::Environment, Source::Settings, Source::Conversation];
+    let values = ["http://flag/v1", "http://recorded/v1", "http://variable/v1", "http://set/v1"];
+    let trusted = vec![trust("openai", "http://recorded/v1")];
+    let recorded = Sources { conversation: preference("openai"), trusted, ..Sources::default() };
+    let set = Sources { settings: preference("openai"), ..recorded.clone() };
+    for base in [recorded, set] {
+        every_combination(order, values, &base, ADDRESS, |decision| decision.base_url.as_ref());
+    }
+}
+
+#[test]
+fn api_is_taken_from_flag_conversation_environment_settings() {
+    let values = ["chat", "responses", "chat", "responses"];
+    let base = Sources { conversation: preference("openai"), ..Sources::default() };
+    every_combination(NAMED, values, &base, API, |decision| decision.api.as_ref());
+}
+
+/// What a source says of one provider is not used with another that a stronger source names. The address in the environment is the
+/// exception: like the flag, it applies to any provider.
+#[test]
+fn what_belongs_to_another_provider_is_not_used() {
+    for (at, stronger) in NAMED.into_iter().enumerate() {
+        for weaker in NAMED.into_iter().skip(at + 1) {
+            let mut sources = Sources::default();
+            *of(&mut sources, stronger) = preference("anthropic");
+            *of(&mut sources, weaker) = Preference {
+                provider: Some("openai".into()),
+                api: Some("chat".into()),
+                model: Some("gpt-x".into()),
+                base_url: Some("http://localhost:1/v1".into()),
+            };
+            let decision = decide(&sources).unwrap();
+            assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", stronger));
+            assert_eq!((decision.model, decision.api), (None, None), "{stronger:?} over {weaker:?}");
+            let address = value_and_source(decision.base_url.as_ref());
+            if weaker == Source::Environment {
+                assert_eq!(address, ("http://localhost:1/v1", Source::Environment));
+            } else {
+                assert_eq!(address, ("", Source::Default), "{stronger:?} over {weaker:?}");
+            }
+        }
+    }
+}
+
+/// Settings that name an address and no provider mean that address, whoever is asked there.
+#[test]
+fn an_address_that_is_set_for_no_provider_applies_to_any() {
+    let settings = Preference { base_url: Some("http://localhost:1/v1".into()), ..Preference::default() };
+    for named in [Source::Flag, Source::Conversation, Source::Environment] {
+        let mut sources = Sources { settings: settings.clone(), ..Sources::default() };
+        *of(&mut sources, named) = preference("openai");
+        let decision = decide(&sources).unwrap();
+        assert_eq!(value_and_source(decision.base_url.as_ref()), ("http://localhost:1/v1", Source::Settings));
+    }
+    let decision = decide(&Sources { settings, ..Sources::default() }).unwrap();
+    assert_eq!(value_and_source(decision.provider.as_ref()), ("custom", Source::Default));
+}
+
+#[test]
+fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
+    let there = "https://elsewhere.invalid/v1";
+    let conversation = Preference { base_url: Some(there.into()), ..preference("openai") };
+    let with = |trusted: &[TrustedAddress]| {
+        decide(&Sources {
+            conversation: conversation.clone(),
+            trusted: trusted.to_vec(),
+            ..Sources::default()
+        })
+    };
+    let error = with(&[]).unwrap_err();
+    assert_eq!((error.provider.as_str(), error.base_url.as_str()), ("openai", there));
+    assert!(with(&[trust("anthropic", there)]).is_err(), "it was named for another provider");
+    assert!(with(&[trust("openai", "https://elsewhere.invalid/v2")]).is_err());
+    assert!(with(&[trust("openai", "http://elsewhere.invalid/v1")]).is_err());
+    for known in [trust("openai", there), trust("ChatGPT", "https://elsewhere.invalid/v1/")] {
+        let decision = with(&[known]).unwrap();
+        assert_eq!(value_and_source(decision.base_url.as_ref()), (there, Source::Conversation));
+    }
+    // The provider's own address needs no word of trust.
+    let own = Preference { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
+    assert!(decide(&Sources { conversation: own, ..Sources::default() }).is_ok());
+    // Whoever names another provider or another address is not asked about the recorded one.
+    for flags in [
+        preference("anthropic"),
+        Preference { base_url: Some("http://mine".into()), ..Preference::default() },
+    ] {
+        let sources = Sources { flags, conversation: conversation.clone(), ..Sources::default() };
+        assert!(decide(&sources).is_ok());
+    }
+}
+
+/// An API that was recorded at one address says nothing of a server at another.
+#[test]
+fn a_recorded_api_belongs_to_its_address() {
+    let conversation = Preference { api: Some("responses".into()), ..preference("openai") };
+    let api = |sources: &Sources| decide(sources).unwrap().api;
+    let recorded = Sources { conversation, ..Sources::default() };
+    assert!(api(&recorded).is_some());
+    for source in [Source::Flag, Source::Environment, Source::Settings] {
+        let mut sources = recorded.clone();
+        of(&mut sources, source).base_url = Some("http://localhost:1/v1".into());
+        assert_eq!(api(&sources), None, "{source:?}");
+        sources.conversation.base_url = Some("http://localhost:1/v1".into());
+        assert!(api(&sources).is_some(), "{source:?}");
+    }
+}
+
+/// An API that is set for no provider in particular is passed over by a provider that does not have it.
+#[test]
+fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
+    let environment = Preference { api: Some("responses".into()), ..Preference::default() };
+    let with = |provider: &str| Sources {
+        flags: preference(provider),
+        environment: environment.clone(),
+        ..Sources::default()
+    };
+    assert_eq!(decide(&with("anthropic")).unwrap().api, None);
+    assert!(decide(&with("openai")).unwrap().api.is_some());
+}
+
+#[test]
+fn aliases_and_blank_values() {
+    let sources = Sources {
+        flags: Preference {
+            provider: Some(" Claude ".into()),
+            model: Some("  ".into()),
+            ..Preference::default()
+        },
+        settings: Preference { model: Some("claude-x".into()), ..preference("anthropic") },
+        ..Sources::default()
+    };
+    let decision = decide(&sources).unwrap();
+    assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", Source::Flag));
+    assert_eq!(value_and_source(decision.model.as_ref()), ("claude-x", Source::Settings));
+}

@@ -1,0 +1,186 @@
+//! Tools made of a function: its arguments arrive as a JSON value, so that the author of a tool parses no text.
+
+use std::ops::Index;
+
+use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::Raw;
+use serde_json::Value;
+
+use super::{Output, Tool};
+use crate::provider::Doing;
+
+/// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
+///
+/// A value does not hold everything that a text can: of a key that is there twice it has the last one, and numbers beyond 64 bits
+/// lose digits. Whoever needs those reads [`ToolArguments::text`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolArguments {
+    text: String,
+    value: Value,
+}
+
+impl ToolArguments {
+    /// Reads arguments as a model wrote them. Blank text means no arguments, `{}`.
+    ///
+    /// # Errors
+    /// If the text is not JSON, or nested deeper than a value may be.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        let json = if text.trim().is_empty() { "{}" } else { text };
+        Ok(Self { value: serde_json::from_str(json)?, text: text.to_owned() })
+    }
+
+    /// The exact text that the model wrote.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// All arguments as a JSON object.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// All arguments as a JSON object, to keep or to deserialise with `serde_json::from_value`.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// One argument; `None` if the model did not pass it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
+    }
+
+    /// One argument as text.
+    ///
+    /// # Errors
+    /// A result that tells the model what is missing, if the argument is not there or is no string.
+    pub fn string(&self, name: &str) -> Result<&str, Output> {
+        let found = self.get(name).and_then(Value::as_str);
+        found.ok_or_else(|| Output::error(format!("`{name}` is missing: it must be a string")))
+    }
+}
+
+/// One argument, `null` if the model did not pass it.
+impl Index<&str> for ToolArguments {
+    type Output = Value;
+
+    fn index(&self, name: &str) -> &Value {
+        &self.value[name]
+    }
+}
+
+/// A tool made of a declaration and an async function.
+///
+/// ```
+/// use rejoin_engine::{serde_json::json, tools::{FunctionTool, Tools}};
+///
+/// let parameters = json!({
+///     "type": "object",
+///     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+///     "required": ["city"],
+/// });
+/// let weather = FunctionTool::new("weather", "Forecasts the weather.", parameters, |arguments| async move {
+///     let city = arguments.string("city")?.to_owned();
+///     let days = arguments["days"].as_u64().unwrap_or(1);
+///     Ok(format!("{days} sunny day(s) in {city}"))
+/// });
+/// let tools = Tools::default().with(weather);
+/// assert_eq!(tools.declarations().len(), 1);
+/// ```
+pub struct FunctionTool {
+    declaration: ToolDeclaration,
+    run: Box<dyn Fn(ToolArguments) -> Doing<'static, Output> + Send + Sync>,
+}
+
+impl FunctionTool {
+    /// A tool with a name, a description for the model, a JSON schema of its parameters, and what it does. An error is shown to the
+    /// model as a failed result.
+    pub fn new<F, T>(
+        name: &str,
+        description: &str,
+        parameters: Value,
+        run: impl Fn(ToolArguments) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, Output>> + Send + 'static,
+        T: Into<String>,
+    {
+        Self {
+            declaration: ToolDeclaration::function(name, description, Raw::new(parameters.to_string())),
+            run: Box::new(move |arguments| {
+                let work = run(arguments);
+                Box::pin(async move {
+                    match work.await {
+                        Ok(text) => Output::of(text),
+                        Err(output) => Output { is_error: true, ..output },
+                    }
+                })
+            }),
+        }
+    }
+}
+
+impl std::fmt::Debug for FunctionTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FunctionTool({})", self.declaration.name)
+    }
+}
+
+impl Tool for FunctionTool {
+    fn declaration(&self) -> ToolDeclaration {
+        self.declaration.clone()
+    }
+
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+        match ToolArguments::parse(arguments) {
+            Ok(arguments) => (self.run)(arguments),
+            Err(why) => {
+                let text = format!("the arguments cannot be read: {why}; the tool was not run");
+                Box::pin(async { Output::error(text) })
+            }
+        }
+    }
+}
+
+/// An error becomes a failed result, so that a tool can use `?`.
+impl<E: std::error::Error> From<E> for Output {
+    fn from(error: E) -> Self {
+        Self::error(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(tool: &FunctionTool, arguments: &str) -> Output {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(arguments))
+    }
+
+    #[test]
+    fn a_function_gets_values_and_the_exact_text() {
+        let tool = FunctionTool::new("t", "", json!({"type": "object"}), |arguments| async move {
+            let n: i64 = arguments.string("n")?.parse()?;
+            Ok(format!("{} {n} {}", arguments["list"][1], arguments.text()))
+        });
+        let text = r#"{"list":[1,{"b":2,"a":1}],  "n":"7"}"#;
+        assert_eq!(run(&tool, text), Output::of(format!(r#"{{"b":2,"a":1}} 7 {text}"#)));
+        assert_eq!(run(&tool, r#"{"n":"x"}"#), Output::error("invalid digit found in string"));
+        assert_eq!(run(&tool, ""), Output::error("`n` is missing: it must be a string"));
+        assert!(run(&tool, "{").is_error, "it is not run");
+        assert!(run(&tool, &format!(r#"{{"a":{}}}"#, "[".repeat(1_000))).is_error);
+    }
+
+    #[test]
+    fn the_schema_is_declared_as_it_was_given() {
+        let schema = json!({"type": "object", "properties": {"z": {}, "a": {}}});
+        let tool = FunctionTool::new("t", "Does it.", schema.clone(), |_| async { Ok("done") });
+        assert_eq!(tool.declaration().schema.unwrap().as_str(), schema.to_string());
+        assert_eq!(run(&tool, "{}"), Output::of("done"));
+    }
+}

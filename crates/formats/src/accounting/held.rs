@@ -1,0 +1,132 @@
+//! What the blocks of a message hold: where it stands in the native item, and in which words.
+//!
+//! What has no name here is held as it is, unless somebody speaks in it: a message inside another one is not read.
+
+use std::borrow::Cow;
+
+use hashbrown::HashSet;
+use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text, json::Doc};
+
+use crate::chat::holds_speech;
+
+/// One thing that a block holds.
+enum Piece<'m> {
+    Text(&'m Text),
+    /// JSON that is kept as it is.
+    Json(&'m Raw),
+}
+
+/// Visits everything that the blocks of a message hold.
+fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
+    let mut blocks: Vec<&'m Block> = message.blocks.iter().collect();
+    let mut results: Vec<&'m Block> = Vec::new();
+    while let Some((block, in_result)) =
+        blocks.pop().map(|block| (block, false)).or_else(|| results.pop().map(|block| (block, true)))
+    {
+        match &block.kind {
+            BlockKind::Text(text) => visit(Piece::Text(text)),
+            BlockKind::Reasoning(reasoning) => visit(Piece::Text(&reasoning.text)),
+            BlockKind::ToolCall(call) => {
+                visit(Piece::Text(call.id.text()));
+                visit(Piece::Text(&call.name));
+                visit(Piece::Text(call.arguments.text()));
+            }
+            BlockKind::ToolResult(result) => {
+                result.name.iter().for_each(|name| visit(Piece::Text(name)));
+                result.call_id.iter().for_each(|id| visit(Piece::Text(id.text())));
+                results.extend(&result.content);
+            }
+            BlockKind::Image(media) | BlockKind::Document(media) => {
+                let Media { source, name, .. } = &**media;
+                name.iter().for_each(|name| visit(Piece::Text(name)));
+                match source {
+                    MediaSource::Base64(text)
+                    | MediaSource::Url(text)
+                    | MediaSource::ProviderFile(text)
+                    | MediaSource::Plain(text) => visit(Piece::Text(text)),
+                    MediaSource::Unusable => {}
+                }
+            }
+            // A tool may give back anything, messages of other people included.
+            BlockKind::Opaque(opaque) if in_result || !is_spoken(&opaque.raw) => {
+                visit(Piece::Json(&opaque.raw))
+            }
+            BlockKind::Opaque(_) => {}
+        }
+    }
+}
+
+fn is_spoken(raw: &Raw) -> bool {
+    Doc::parse(raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(holds_speech))
+}
+
+/// The stretches of the native item that the blocks hold, sorted.
+pub(super) fn stretches(message: &Message, native: &Native) -> Vec<(usize, usize)> {
+    let mut found = Vec::with_capacity(message.blocks.len());
+    pieces(message, |piece| match piece {
+        Piece::Text(text) => found.extend(text.span().map(|span| {
+            let start = span.start as usize;
+            (start, start + span.len as usize)
+        })),
+        Piece::Json(raw) => found.extend(stretch_of(raw, &native.raw)),
+    });
+    found.sort_unstable();
+    found
+}
+
+/// Where a value stands in an item, if both share one text.
+fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
+    let (inner, outer) = (inner.as_str(), outer.as_str());
+    let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
+    (start + inner.len() <= outer.len()).then_some((start, start + inner.len()))
+}
+
+/// The texts of a message that no stretch of its item stands for: a reader put them together, or wrapped them.
+pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
+    let mut texts = HashSet::new();
+    pieces(message, |piece| match piece {
+        Piece::Text(text) if text.span().is_some() => {}
+        Piece::Text(text) => {
+            texts.insert(Cow::Borrowed(text.as_str()));
+            // Reasoning in several parts is one text; input that is no JSON is wrapped in an object.
+            texts.extend(text.split("\n\n").map(Cow::Borrowed));
+            if text.starts_with('{') {
+                add_strings(text, &mut texts);
+            }
+        }
+        Piece::Json(raw) => add_strings(raw.as_str(), &mut texts),
+    });
+    texts
+}
+
+fn add_strings(json: &str, texts: &mut HashSet<Cow<'_, str>>) {
+    if let Ok(doc) = Doc::parse(json) {
+        texts.extend(doc.strings().map(|text| Cow::Owned(text.into_owned())));
+    }
+}
+
+/// Visits every text that the blocks hold.
+pub(super) fn texts(message: &Message, mut visit: impl FnMut(&str)) {
+    pieces(message, |piece| match piece {
+        Piece::Text(text) => visit(text),
+        Piece::Json(_) => {}
+    });
+    composed(message).iter().for_each(|text| visit(text));
+}
+
+/// Whether one of the texts is this one, or each of its paragraphs is.
+pub(super) fn holds(texts: &HashSet<Cow<'_, str>>, text: &str) -> bool {
+    texts.contains(text) || (text.contains("\n\n") && text.split("\n\n").all(|part| texts.contains(part)))
+}
+
+/// How many characters the blocks of a message hold.
+pub(super) fn size(message: &Message) -> usize {
+    let mut size = 0;
+    pieces(message, |piece| {
+        size += match piece {
+            Piece::Text(text) => text.chars().count(),
+            Piece::Json(raw) => raw.as_str().chars().count(),
+        };
+    });
+    size
+}

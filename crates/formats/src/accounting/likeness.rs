@@ -1,0 +1,152 @@
+//! What a file looks like that rejoin does not read: well-known formats by their structure, others by their fields.
+//!
+//! This is for words in an error only. Nothing is read on the strength of it.
+
+use rejoin_record::json::{Doc, Kind, Value};
+
+use crate::session::{Aside, Session, SetAside};
+
+/// How many lines or items are looked at.
+const LOOK_AT: usize = 50;
+
+/// How many fields are named where nothing is known.
+const NAMED: usize = 6;
+
+/// A format, and how one of its lines or files is told from all others.
+type Guise = (&'static str, fn(Value<'_>) -> bool);
+
+/// The formats, most telling first.
+const GUISES: &[Guise] = &[
+    ("a Cursor transcript (`role` and `message.content`)", |root| {
+        string(root, "role").is_some()
+            && root.get("message").is_some_and(|said| said.get("content").is_some())
+    }),
+    ("a part of an opencode message", |root| begins(root, "id", "prt_") && root.get("messageID").is_some()),
+    ("an opencode message without its parts", |root| {
+        begins(root, "id", "msg_") && root.get("sessionID").is_some()
+    }),
+    ("an opencode export", |root| {
+        let first = root.get("messages").and_then(|list| list.items().next());
+        first.is_some_and(|first| first.get("info").is_some() && first.get("parts").is_some())
+    }),
+    ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
+    ("an iFlow session", is_iflow),
+    ("a Qwen Code chat (`message.parts`)", |root| {
+        let parts = root.get("message").is_some_and(|said| said.get("parts").is_some());
+        parts && root.get("sessionId").is_some()
+    }),
+    ("a Gemini CLI session", |root| {
+        let hash = root.get("projectHash").is_some() && root.get("sessionId").is_some();
+        let spoken = |list: Value<'_>| list.items().take(LOOK_AT).any(|item| is(item, "type", &["gemini"]));
+        hash || is(root, "type", &["gemini"]) || root.get("messages").is_some_and(spoken)
+    }),
+    ("events of GitHub Copilot CLI", |root| {
+        let event = string(root, "type").is_some_and(|kind| kind.contains('.'));
+        event
+            && root.get("data").is_some_and(|data| data.kind() == Kind::Object)
+            && root.get("parentId").is_some()
+    }),
+    ("output of `codex exec --json`", |root| {
+        begins(root, "type", "thread.") || begins(root, "type", "turn.") || begins(root, "type", "item.")
+    }),
+    ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
+    ("an Agent Client Protocol stream", |root| {
+        root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])
+    }),
+    ("a Droid stream (`text` instead of `content`)", |root| {
+        is(root, "type", &["message"]) && root.get("role").is_some() && string(root, "text").is_some()
+    }),
+    ("a session of pi or OpenClaw (`message` inside `type: message`)", |root| {
+        let spoken = root.get("message").is_some_and(|said| said.get("role").is_some());
+        (is(root, "type", &["message"]) && spoken)
+            || (is(root, "type", &["session"]) && root.get("cwd").is_some() && root.get("id").is_some())
+    }),
+    ("the display log of Cline or Roo Code", |root| {
+        is(root, "type", &["say", "ask"]) && root.get("ts").is_some()
+    }),
+    ("an Entire transcript", |root| {
+        ["v", "agent", "cli_version", "content"].iter().all(|name| root.get(name).is_some())
+    }),
+    ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == Kind::Object)),
+    ("a ShareGPT conversation (`from` and `value`)", |root| {
+        let pair = |item: Value<'_>| string(item, "from").is_some() && item.get("value").is_some();
+        let inside = |list: Value<'_>| list.items().take(LOOK_AT).any(pair);
+        pair(root) || root.get("conversations").is_some_and(inside)
+    }),
+    ("an OpenHands trajectory", |root| {
+        let event = is(root, "source", &["agent", "user", "environment"]);
+        (event && (root.get("action").is_some() || root.get("observation").is_some()))
+            || (root.get("instruction").is_some() && root.get("history").is_some())
+    }),
+    ("a Kiro export", |root| {
+        let first = root.get("history").and_then(|list| list.items().next());
+        first.is_some_and(|first| first.get("user").is_some() && first.get("assistant").is_some())
+    }),
+    ("an Antigravity export", |root| is(root, "app", &["Antigravity"])),
+    ("a provider's response, not a request", |root| {
+        root.get("choices").is_some_and(|list| list.kind() == Kind::Array)
+    }),
+];
+
+/// Whether a line is iFlow's: Claude Code's envelope, with an id of its own form.
+pub(crate) fn is_iflow(root: Value<'_>) -> bool {
+    const UUID: usize = 36;
+    let id = string(root, "sessionId").unwrap_or_default();
+    let own = id.strip_prefix("session-").is_some_and(|id| {
+        id.len() == UUID && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    });
+    own && root.get("message").is_some() && root.get("parentUuid").is_some()
+}
+
+/// What a text looks like, if it is one of the well-known formats.
+pub(crate) fn of_text(text: &str) -> Option<String> {
+    let (doc, error) = Doc::parse_prefix(text);
+    let whole = doc.root().filter(|root| error.is_none() || root.is_cut()).and_then(of_value);
+    whole.or_else(|| {
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).take(LOOK_AT);
+        of_lines(lines.collect())
+    })
+}
+
+/// What the sessions of a file look like.
+pub(super) fn of_sessions(sessions: &[Session]) -> String {
+    let asides = sessions.iter().flat_map(|session| &session.set_aside);
+    let unknown = asides.filter(|item| matches!(item.what, Aside::Unknown(_)));
+    let unknown = unknown.filter_map(SetAside::raw).map(|text| &**text);
+    let messages = sessions.iter().flat_map(|session| &session.messages);
+    let natives = messages.filter_map(|message| message.native.as_ref()).map(|native| native.raw.as_str());
+    let items: Vec<&str> = natives.take(LOOK_AT).chain(unknown.take(LOOK_AT)).collect();
+    let named = || items.iter().find_map(|item| fields_of(item));
+    of_lines(items.clone()).or_else(named).unwrap_or_else(|| String::from("something else"))
+}
+
+/// The first format that any of the lines is in.
+fn of_lines(lines: Vec<&str>) -> Option<String> {
+    let docs: Vec<Doc<'_>> = lines.into_iter().map(|line| Doc::parse_prefix(line).0).collect();
+    let told = |(_, tells): &&Guise| docs.iter().filter_map(Doc::root).any(|root| tells(root));
+    GUISES.iter().find(told).map(|(name, _)| String::from(*name))
+}
+
+fn of_value(root: Value<'_>) -> Option<String> {
+    let told = |(_, tells): &&Guise| tells(root) || root.items().take(LOOK_AT).any(tells);
+    GUISES.iter().find(told).map(|(name, _)| String::from(*name))
+}
+
+fn fields_of(item: &str) -> Option<String> {
+    let (doc, _) = Doc::parse_prefix(item);
+    let keys = doc.root()?.fields().filter_map(|(key, _)| key.as_str()).take(NAMED);
+    let keys: Vec<String> = keys.map(|key| format!("`{key}`")).collect();
+    (!keys.is_empty()).then(|| format!("something else (its items have the fields {})", keys.join(", ")))
+}
+
+fn string<'d>(root: Value<'d>, name: &str) -> Option<std::borrow::Cow<'d, str>> {
+    root.get(name).and_then(Value::as_str)
+}
+
+fn begins(root: Value<'_>, name: &str, beginning: &str) -> bool {
+    string(root, name).is_some_and(|text| text.starts_with(beginning))
+}
+
+fn is(root: Value<'_>, name: &str, words: &[&str]) -> bool {
+    root.get(name).is_some_and(|value| words.iter().any(|word| value.is_str(word)))
+}

@@ -1,0 +1,131 @@
+//! Who speaks, by the words that programs have for it. A word that nobody here knows stays as it is and is reported: it never
+//! becomes a person's or a model's by chance.
+
+use rejoin_record::{
+    Role,
+    json::{Kind, Value},
+};
+
+/// What programs call the model.
+const MODELS: &[&str] = &[
+    "assistant",
+    "ai",
+    "model",
+    "bot",
+    "agent",
+    "llm",
+    "gemini",
+    "claude",
+    "gpt",
+    "chatgpt",
+    "copilot",
+    "codex",
+    "qwen",
+    "cursor",
+    "iflow",
+    "openai",
+    "anthropic",
+    "deepseek",
+    "mistral",
+    "grok",
+];
+
+/// What programs call the person.
+const PEOPLE: &[&str] = &["user", "human", "person"];
+
+/// Where programs other than the providers write who speaks.
+const FIELDS: &[&str] = &["author", "sender", "from", "speaker", "who", "type", "kind", "sessionUpdate"];
+
+/// The role of that name, in whichever letters it is written.
+pub(crate) fn named(name: &str) -> Role {
+    if let "user" | "assistant" | "tool" = name {
+        return Role::named(name);
+    }
+    let word = name.to_ascii_lowercase();
+    match &*word {
+        "system" => Role::System,
+        "developer" => Role::Developer,
+        "tool" | "function" => Role::Tool,
+        word if MODELS.contains(&word) => Role::Assistant,
+        word if PEOPLE.contains(&word) => Role::User,
+        _ => Role::named(name),
+    }
+}
+
+/// Who speaks in an item that has no `role`, by another field of it, and the name of that field.
+pub(crate) fn by_another_field(item: Value<'_>) -> Option<(Role, &'static str)> {
+    FIELDS.iter().find_map(|field| {
+        let value = item.given(field)?;
+        let value = match value.kind() {
+            Kind::Object => {
+                value.given("role").or_else(|| value.given("type")).or_else(|| value.given("name"))?
+            }
+            _ => value,
+        };
+        let word = value.as_str().filter(|word| !word.is_empty())?;
+        // A message of some kind says nothing about its speaker.
+        let says = !matches!(&*word, "message" | "text" | "chat" | "msg");
+        says.then(|| (of_word(&word), *field))
+    })
+}
+
+/// Who a word like `user` or `agent_message_chunk` speaks of. What speaks of both, or of what a model does besides speaking,
+/// stays what it is.
+fn of_word(word: &str) -> Role {
+    let role = named(word);
+    if !matches!(role, Role::Other(_)) {
+        return role;
+    }
+    let lower = word.to_ascii_lowercase();
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let any = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let plain = words.iter().all(|word| {
+        MODELS.contains(word)
+            || PEOPLE.contains(word)
+            || matches!(*word, "message" | "chunk" | "text" | "msg" | "turn")
+    });
+    match (plain, any(PEOPLE), any(MODELS)) {
+        (true, true, false) => Role::User,
+        (true, false, true) => Role::Assistant,
+        _ => role,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoin_record::json::Doc;
+
+    use super::*;
+
+    #[test]
+    fn who_speaks_is_told_by_known_words_only() {
+        for (word, role) in [
+            ("user", Role::User),
+            ("Human", Role::User),
+            ("AI", Role::Assistant),
+            ("gemini", Role::Assistant),
+            ("model", Role::Assistant),
+            ("function", Role::Tool),
+            ("SYSTEM", Role::System),
+            ("narrator", Role::Other("narrator".into())),
+        ] {
+            assert_eq!(named(word), role, "{word}");
+        }
+        for (item, role) in [
+            (r#"{"type":"model"}"#, Some(Role::Assistant)),
+            (r#"{"sessionUpdate":"agent_message_chunk"}"#, Some(Role::Assistant)),
+            (r#"{"sessionUpdate":"user_message_chunk"}"#, Some(Role::User)),
+            (r#"{"sessionUpdate":"agent_thought_chunk"}"#, Some(Role::Other("agent_thought_chunk".into()))),
+            (r#"{"author":{"role":"assistant"}}"#, Some(Role::Assistant)),
+            (r#"{"from":"gpt","value":"x"}"#, Some(Role::Assistant)),
+            (r#"{"type":"message","sender":"human"}"#, Some(Role::User)),
+            (r#"{"type":"user_to_assistant"}"#, Some(Role::Other("user_to_assistant".into()))),
+            (r#"{"type":"message","content":"x"}"#, None),
+            (r#"{"content":"x"}"#, None),
+        ] {
+            let doc = Doc::parse(item).unwrap();
+            assert_eq!(by_another_field(doc.root().unwrap()).map(|(role, _)| role), role, "{item}");
+        }
+    }
+}

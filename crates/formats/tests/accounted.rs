@@ -1,0 +1,234 @@
+//! Shapes of conversations that are not read, or not wholly: each is refused in words, or reported, or read under the right
+//! roles. None is called sound with words lost.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use rejoin_formats::{Input, ReadError, Session, sessions};
+use rejoin_record::Role;
+use rejoin_view::{Policy, Rule, repair};
+use testkit::fuzz::accounted;
+
+fn read(text: &str) -> Result<Vec<Session>, ReadError> {
+    sessions::read(&Input::new("file.jsonl", text.as_bytes())?, None)
+}
+
+/// Whether a person would be told that everything is fine.
+fn is_sound(session: &Session) -> bool {
+    let repaired = repair(&session.history(), Policy::Keep);
+    session.findings.iter().chain(&repaired.findings).all(|finding| !finding.is_problem())
+}
+
+fn refusal(text: &str) -> String {
+    match read(text) {
+        Err(error) => error.to_string(),
+        Ok(sessions) => panic!("{text}\nwas read: {:#?}", sessions[0].messages),
+    }
+}
+
+const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nPlease fix the failing test\n</user_query>"}]}}
+{"role":"assistant","message":{"content":[{"type":"text","text":"I will look at the test first."},{"type":"tool_use","name":"Read","input":{"path":"a.rs"}}]}}"#;
+
+const OPENCODE_MESSAGE: &str = r#"{"id":"msg_aafd0625f001","sessionID":"ses_5502f9da1ffe","role":"user","time":{"created":1763940254028},"summary":{"title":"Hello","diffs":[]},"agent":"build","model":{"providerID":"opencode","modelID":"grok-code"}}"#;
+
+const OPENCODE_PART: &str = r#"{"id":"prt_aafd69850002","sessionID":"ses_5502967b0ffe","messageID":"msg_aafd69850001","type":"text","text":"Please list the files in this folder"}"#;
+
+const DROID: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s1","tools":["Read"],"model":"claude"}
+{"type":"message","role":"user","id":"m1","text":"Please list the files in this folder","timestamp":1,"session_id":"s1"}
+{"type":"tool_call","id":"c1","messageId":"m2","toolId":"LS","toolName":"LS","parameters":{"directory_path":"/w"},"timestamp":2,"session_id":"s1"}
+{"type":"message","role":"assistant","id":"m2","text":"There is one file in this folder.","timestamp":3,"session_id":"s1"}"#;
+
+const IFLOW: &str = r#"{"uuid":"u1","parentUuid":null,"sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:44.062Z","type":"user","isSidechain":false,"userType":"external","message":{"role":"user","content":"Please list the files in this folder"},"cwd":"/w","version":"0.5.1"}
+{"uuid":"u2","parentUuid":"u1","sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:45.062Z","type":"assistant","isSidechain":false,"userType":"external","message":{"id":"m1","type":"message","role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"list_directory","input":{"path":"/w"}}],"model":"glm"}}
+{"uuid":"u3","parentUuid":"u2","sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:46.062Z","type":"user","isSidechain":false,"userType":"external","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":{"callId":"call_1","responseParts":{"functionResponse":{"id":"call_1","name":"list_directory","response":{"output":"one file called readme in here"}}},"resultDisplay":"Listed one item in the folder."}}]}}"#;
+
+const QWEN: &str = r#"{"uuid":"a","parentUuid":null,"sessionId":"019f","timestamp":"2026-08-17T14:00:00.000Z","type":"user","cwd":"/w","version":"0.21.13","message":{"role":"user","parts":[{"text":"Please list the files in this folder"}]}}
+{"uuid":"b","parentUuid":"a","sessionId":"019f","timestamp":"2026-08-17T14:00:01.000Z","type":"assistant","message":{"role":"model","parts":[{"text":"There is one file in this folder."}]}}"#;
+
+const CODEX_EVENTS: &str = r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"0199","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.40.0"}}
+{"timestamp":"2026-01-01T00:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"Please list the files in this folder"}}
+{"timestamp":"2026-01-01T00:00:02.000Z","type":"event_msg","payload":{"type":"agent_message","message":"There is one file in this folder."}}"#;
+
+const GEMINI_CLI: &str = r#"{"sessionId":"s","projectHash":"h","startTime":"t","lastUpdated":"t","messages":[{"id":"1","timestamp":"t","type":"user","content":"Please list the files in this folder"},{"id":"2","timestamp":"t","type":"gemini","content":"There is one file in this folder."}]}"#;
+
+const COPILOT: &str = r#"{"type":"session.start","data":{"sessionId":"s","producer":"copilot-agent"},"id":"e1","timestamp":"t","parentId":null}
+{"type":"user.message","data":{"content":"Please list the files in this folder"},"id":"e2","timestamp":"t","parentId":"e1"}"#;
+
+const PI: &str = r#"{"type":"session","id":"s","timestamp":"t","cwd":"/w"}
+{"type":"message","timestamp":"t","message":{"role":"user","content":[{"type":"text","text":"Please list the files in this folder"}]}}"#;
+
+const ROO_UI: &str = r#"[{"ts":1,"type":"say","say":"text","text":"Please list the files in this folder"},{"ts":2,"type":"ask","ask":"tool","text":"May I read this one file?"}]"#;
+
+const ACP: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"There is one file in this folder."}}}}"#;
+
+#[test]
+fn well_known_formats_are_refused_by_name() {
+    for (text, words) in [
+        (CURSOR, "a Cursor transcript (`role` and `message.content`)"),
+        (OPENCODE_MESSAGE, "an opencode message without its parts"),
+        (OPENCODE_PART, "a part of an opencode message"),
+        (DROID, "a Droid stream (`text` instead of `content`)"),
+        (IFLOW, "an iFlow session"),
+        (QWEN, "a Qwen Code chat (`message.parts`)"),
+        (CODEX_EVENTS, "a Codex rollout that holds events only"),
+        (GEMINI_CLI, "a Gemini CLI session"),
+        (COPILOT, "events of GitHub Copilot CLI"),
+        (PI, "a session of pi or OpenClaw"),
+        (ROO_UI, "the display log of Cline or Roo Code"),
+        (ACP, "an Agent Client Protocol stream"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(&format!("it looks like {words}")), "{said}\n{text}");
+        assert!(said.contains("which rejoin does not read yet"), "{said}");
+    }
+}
+
+/// What was said is said again in each shape, with a marker of who said it.
+const USER: &str = "the person asked about the files";
+const MODEL: &str = "the model told about the files";
+
+/// Shapes of the same two messages. `U` and `A` stand for what was said.
+const SHAPES: &[&str] = &[
+    r#"[{"author":"user","text":"U"},{"author":"assistant","text":"A"}]"#,
+    r#"[{"sender":"human","message":"U"},{"sender":"bot","message":"A"}]"#,
+    r#"[{"from":"human","value":"U"},{"from":"gpt","value":"A"}]"#,
+    r#"{"conversations":[{"from":"human","value":"U"},{"from":"gpt","value":"A"}]}"#,
+    r#"[{"speaker":"user","utterance":"U"},{"speaker":"model","utterance":"A"}]"#,
+    r#"[{"role":"user","body":"U"},{"role":"assistant","body":"A"}]"#,
+    r#"[{"role":"user","text":"U"},{"role":"assistant","text":"A"}]"#,
+    r#"[{"role":"user","parts":[{"type":"text","text":"U"}]},{"role":"assistant","parts":[{"type":"text","text":"A"}]}]"#,
+    r#"[{"role":"user","message":{"content":"U"}},{"role":"assistant","message":{"content":"A"}}]"#,
+    r#"[{"message":{"role":"user","content":"U"}},{"message":{"role":"assistant","content":"A"}}]"#,
+    r#"[{"type":"user","content":"U"},{"type":"model","content":"A"}]"#,
+    r#"[{"type":"user","content":"U"},{"role":"gemini","content":"A"}]"#,
+    r#"[{"role":"user","content":"U"},{"type":"model","content":"A"}]"#,
+    r#"[{"role":"user","content":"U"},{"role":"gemini","content":"A"}]"#,
+    r#"[{"role":"user","content":"U"},{"role":"narrator","content":"A"}]"#,
+    r#"[{"role":"user","content":"U"},{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"A"}}]"#,
+    r#"[{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"U"}},{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"A"}}]"#,
+    r#"{"messages":{"0":{"role":"user","content":"U"},"1":{"role":"assistant","content":"A"}}}"#,
+    r#"{"0":{"role":"user","content":"U"},"1":{"role":"assistant","content":"A"}}"#,
+    r#"{"messages":[{"role":"user","content":"U"}],"responses":[{"role":"assistant","content":"A"}]}"#,
+    r#"{"messages":[{"role":"user","content":"go on"}],"history":[{"role":"user","content":"U"},{"role":"assistant","content":"A"}]}"#,
+    r#"{"history":[{"role":"user","content":"U"}],"replies":[{"author":"bot","text":"A"}]}"#,
+    r#"[{"user":"U","assistant":"A"}]"#,
+    r#"[{"prompt":"U","completion":"A"}]"#,
+    r#"[{"role":"user","content":"go"},{"user":"U","assistant":"A"}]"#,
+    r#"{"data":{"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"A"}]}}"#,
+    r#"[[{"role":"user","content":"U"}],[{"role":"assistant","content":"A"}]]"#,
+    r#"[{"role":"user","content":{"type":"text","value":"U"}},{"role":"assistant","content":{"type":"text","value":"A"}}]"#,
+    r#"[{"role":"user","content":[{"kind":"text","body":"U"}]},{"role":"assistant","content":[{"kind":"text","body":"A"}]}]"#,
+    r#"[{"role":"user","content":[["U"]]},{"role":"assistant","content":[["A"]]}]"#,
+    r#"[{"role":{"type":"user"},"content":"U"},{"role":{"type":"assistant"},"content":"A"}]"#,
+    r#"[{"Role":"user","Content":"U"},{"Role":"assistant","Content":"A"}]"#,
+    r#"[{"role":"USER","content":"U"},{"role":"Assistant","content":"A"}]"#,
+    r#"[{"content":"U"},{"content":"A"}]"#,
+    r#"["U","A"]"#,
+    r#"[{"role":"user","content":"go","display":"U"},{"role":"assistant","content":"ok","hidden":{"note":"A"}}]"#,
+    r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":["U"],"answer":"A"}]"#,
+    r#"[{"role":"user","content":[{"type":"text","text":"U"},{"type":"message","role":"assistant","content":"A"}]}]"#,
+    r#"[{"role":"user","content":"U"},{"role":"assistant","name":"A"},{"role":"user","content":"go on"}]"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"U"}],"completion":"A"}"#,
+    r#"{"messages":[["user","U"],["assistant","A"]]}"#,
+    r#"{"messages":[{"user":"U"},{"assistant":"A"}]}"#,
+    r#"[{"role":1,"content":"U"},{"role":2,"content":"A"}]"#,
+    r#"[{"content":"U","is_user":true},{"content":"A","is_user":false}]"#,
+    r#"{"role":"user","content":"U","children":[{"role":"assistant","content":"A"}]}"#,
+    r#"{"conversation":[{"role":"user","text":"U"},{"role":"assistant","text":"A"}]}"#,
+    r#"{"runs":[{"messages":[{"role":"user","content":"U"}]},{"steps":[{"role":"assistant","content":"A"}]}]}"#,
+    r#"[{"messages":[{"role":"user","content":"U"}]},{"role":"assistant","content":"A"}]"#,
+    r#"{"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["U"]}}},"b":{"message":{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["A"]}}}}}"#,
+    r#"{"contents":[{"role":"user","parts":[{"text":"U"}]},{"role":"gemini","parts":[{"text":"A"}]}]}"#,
+    r#"{"contents":[{"role":"user","content":[{"text":"U"}]},{"role":"model","items":[{"text":"A"}]}]}"#,
+    r#"{"contents":[{"role":"user","parts":[{"text":"go","comment":"U"}]},{"role":"model","parts":[{"words":"A"}]}]}"#,
+    r#"{"model":"m","input":[{"type":"message","role":"user","text":"U"},{"type":"message","role":"assistant","text":"A"}]}"#,
+    r#"{"model":"m","input":[{"type":"user","content":"U"},{"type":"assistant","content":"A"}]}"#,
+    r#"{"model":"m","input":[{"type":"user_message","content":"U"},{"type":"agent_message","content":"A"}]}"#,
+    r#"{"model":"m","input":[{"type":"message","content":"U"},{"type":"message","content":"A"}]}"#,
+    "{\"role\":\"user\",\"content\":\"U\"}\n{\"event\":\"reply\",\"words\":\"A\"}",
+    "{\"role\":\"user\",\"content\":\"U\"}\n{\"type\":\"ai\",\"message\":{\"content\":\"A\"}}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"}]}\n{\"messages\":{\"reply\":\"A\"}}",
+    "{\"timestamp\":\"t\",\"items\":[{\"role\":\"user\",\"content\":\"U\"}],\"reply\":\"A\"}",
+    "{\"timestamp\":\"t\",\"items\":[{\"role\":\"user\",\"content\":\"U\"}]}\n{\"timestamp\":\"t\",\"entries\":[{\"role\":\"assistant\",\"content\":\"A\"}]}",
+    "{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"U\"}]}}\n{\"timestamp\":\"t\",\"type\":\"answer_item\",\"payload\":{\"text\":\"A\"}}",
+    "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"U\"}}\n{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"A\"}}",
+    "{\"role\":\"user\",\"content\":\"U\"}\n{\"role\":\"assistant\",\"delta\":{\"content\":\"A\"}}",
+    "{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"U\"}]}}\n{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"item\":{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"A\"}}}",
+    "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"U\"}}\n{\"type\":\"reply\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"text\":\"A\"}",
+    "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"U\"}}\n{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"ok\",\"more\":\"A\"}]}}",
+];
+
+#[test]
+fn no_shape_is_sound_with_words_lost_or_under_another_role() {
+    for shape in SHAPES {
+        let text = shape.replace("\"U\"", &format!("\"{USER}\"")).replace("\"A\"", &format!("\"{MODEL}\""));
+        let Ok(sessions) = read(&text) else { continue };
+        assert_eq!(accounted::unaccounted(&text, &sessions), [""; 0], "{text}");
+        let marks = [(USER, Role::User), (MODEL, Role::Assistant)];
+        assert_eq!(accounted::misattributed(&sessions, &marks), [""; 0], "{text}");
+        // Sound means: each is there, under its own role.
+        let said = |words: &str, role: &Role| {
+            let messages = sessions.iter().flat_map(|session| &session.messages);
+            let mut own = messages.filter(|message| message.role == *role);
+            own.any(|message| format!("{:?}", message.blocks).contains(words))
+        };
+        let whole = marks.iter().all(|(words, role)| said(words, role));
+        assert!(whole || !sessions.iter().all(is_sound), "{text}\n{:#?}", sessions[0].messages);
+    }
+}
+
+#[test]
+fn a_clear_word_for_the_model_is_the_models() {
+    for (shape, role) in [
+        (r#"[{"role":"user","content":"hi"},{"role":"gemini","content":"W"}]"#, Role::Assistant),
+        (r#"[{"role":"user","content":"hi"},{"type":"model","content":"W"}]"#, Role::Assistant),
+        (
+            r#"[{"role":"user","content":"hi"},{"sessionUpdate":"agent_message_chunk","content":"W"}]"#,
+            Role::Assistant,
+        ),
+        (r#"[{"role":"assistant","content":"hi"},{"sender":"Human","content":"W"}]"#, Role::User),
+        (
+            r#"[{"role":"user","content":"hi"},{"role":"narrator","content":"W"}]"#,
+            Role::Other("narrator".into()),
+        ),
+        (
+            r#"[{"role":"user","content":"hi"},{"type":"side_note","content":"W"}]"#,
+            Role::Other("side_note".into()),
+        ),
+    ] {
+        let session = read(shape).unwrap().remove(0);
+        assert_eq!(session.messages[1].role, role, "{shape}");
+        let known = !matches!(role, Role::Other(_));
+        assert_eq!(is_sound(&session), known, "{shape}: a word that is not known is never passed over");
+    }
+}
+
+#[test]
+fn an_unread_field_is_a_warning_that_names_it() {
+    let text = r#"{"model":"m","messages":[{"role":"user","content":"a question of several words"},
+        {"role":"user","content":"hello there my dear friend","hidden":{"note":["the build is broken again"]},"id":"m_17"}]}"#;
+    let session = read(text).unwrap().remove(0);
+    let found: Vec<_> = session.findings.iter().filter(|finding| finding.rule == Rule::UnreadText).collect();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].at.message, found[0].severity.name()), (Some(1), "warning"));
+    assert_eq!(found[0].detail.as_deref(), Some("field `hidden.note`"));
+    assert!(session.messages[1].native.as_ref().unwrap().raw.as_str().contains("broken again"), "it is kept");
+    // The same words again are read already.
+    let twice =
+        r#"[{"role":"user","content":"hello there my dear friend","display":"hello there my dear friend"}]"#;
+    assert!(is_sound(&read(twice).unwrap().remove(0)));
+}
+
+#[test]
+fn a_body_of_a_named_format_is_reported_and_not_refused() {
+    let text = r#"{"model":"m","messages":[{"role":"user","text":"all of it stands under another name"}]}"#;
+    assert!(matches!(read(text), Err(ReadError::MostlyUnread { .. })));
+    let input = Input::new("body.json", text.as_bytes()).unwrap();
+    let session = sessions::read(&input, sessions::named("openai-chat")).unwrap().remove(0);
+    assert!(session.findings.iter().any(|finding| finding.rule == Rule::UnreadText));
+}
+
+#[test]
+fn a_short_word_in_a_message_without_content_counts() {
+    let text = r#"[{"role":"user","content":"hello there my dear friend"},{"role":"assistant","text":"hi","id":"m1"}]"#;
+    assert!(!is_sound(&read(text).unwrap().remove(0)));
+}

@@ -1,0 +1,209 @@
+//! `check`: would a provider accept these bytes, and is this history sound?
+//!
+//! A request body is judged by the strict checker of its dialect and by nothing else; whatever rejoin finds in it besides is a
+//! note, except text that was not read. A session is judged by its history; on request, also by the request that its own agent
+//! would make of it.
+
+use rejoin_checkers::{Verdict, Violation};
+use rejoin_formats::{
+    ConvertError, Dialect, Session, convert,
+    sessions::{self, Resent, resend},
+};
+use rejoin_view::{Action, Finding, OnBroken, Policy, Position, Rule, Severity, repair};
+
+/// What was found in a conversation, and what the provider would say.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What was found in the history, with source positions. In a body these are notes, unless text was not read.
+    pub findings: Vec<Finding>,
+    /// The provider's verdict, where one was asked for.
+    pub judged: Option<Judged>,
+}
+
+/// A provider's verdict.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The dialect in which it was asked.
+    pub dialect: Dialect,
+    /// Whose request it is about.
+    pub sender: Sender,
+    /// Why the provider would refuse it. Empty: it would accept it.
+    pub refusals: Vec<Refusal>,
+    /// What depends on the model or the server.
+    pub notes: Vec<Refusal>,
+}
+
+/// Whose request a verdict is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// The bytes of the source, as they are.
+    Source,
+    /// The agent of that name, on resuming the session.
+    Agent(&'static str),
+    /// A program that sends its messages as they stand.
+    AsTheyStand,
+    /// rejoin, which mends what it sends.
+    Rejoin,
+}
+
+/// One reason for a refusal, and where in the source it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The broken rule, the place in the request, and the provider's words.
+    pub violation: Violation,
+    /// The place in the source.
+    pub at: Position,
+}
+
+impl Judged {
+    /// Whether the provider would accept the request.
+    #[must_use]
+    pub fn accepted(&self) -> bool {
+        self.refusals.is_empty()
+    }
+}
+
+impl Checked {
+    /// Whether there is nothing to object to.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        !self.findings.iter().any(Finding::is_problem) && self.judged.as_ref().is_none_or(Judged::accepted)
+    }
+}
+
+/// Whether the provider of a dialect would accept a request body, or a bare list of messages, as it stands. The session is
+/// what was read from the same bytes, if anything was.
+///
+/// ```
+/// use rejoin::{Dialect, check};
+///
+/// let body = br#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":""}]}"#;
+/// let checked = check::body(Dialect::Anthropic, body, None);
+/// assert_eq!(checked.judged.unwrap().refusals[0].violation.rule, "ANT-11");
+/// ```
+#[must_use]
+pub fn body(dialect: Dialect, bytes: &[u8], session: Option<&Session>) -> Checked {
+    let note = |finding: Finding| match finding.rule {
+        Rule::UnreadText => finding,
+        _ => Finding { severity: Severity::Note, ..finding },
+    };
+    // What rejoin would do to the messages says nothing about another dialect.
+    let own = session.filter(|session| session.context.dialect == Some(dialect));
+    let findings = own.map(|session| history_findings(session).map(note).collect()).unwrap_or_default();
+    let unread = session.filter(|_| own.is_none()).into_iter().flat_map(|session| &session.findings);
+    let mut findings: Vec<Finding> = findings;
+    findings.extend(unread.filter(|finding| finding.rule == Rule::UnreadText).cloned());
+    let verdict = checker(dialect).check(bytes);
+    let judged = Judged::new(dialect, Sender::Source, verdict, |index| Some(Position::message(index)));
+    Checked { findings, judged: Some(judged) }
+}
+
+/// Whether a history is sound; for a dialect, also whether the request that its own agent would make of it is accepted.
+#[must_use]
+pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {
+    let Some(dialect) = dialect else {
+        return Checked { findings: history_findings(session).collect(), judged: None };
+    };
+    if let Some(judged) = resumed(session).filter(|judged| judged.dialect == dialect) {
+        return Checked { findings: history_findings(session).collect(), judged: Some(judged) };
+    }
+    match convert(session, dialect, None, OnBroken::Keep) {
+        Ok(converted) => {
+            let verdict = checker(dialect).check_draft(converted.body.as_bytes());
+            let judged = Judged::new(dialect, Sender::Rejoin, verdict, |_| None);
+            Checked { findings: converted.findings, judged: Some(judged) }
+        }
+        Err(ConvertError::TooLarge(error)) => {
+            let finding = Finding::new(Rule::TooLarge, error.at, Action::Kept).because(error.to_string());
+            Checked { findings: history_findings(session).chain([finding]).collect(), judged: None }
+        }
+        Err(ConvertError::Refused(findings)) => Checked { findings, judged: None },
+    }
+}
+
+/// What the provider would say to the request that a session's own agent makes on resuming it. None if the session is not
+/// another agent's, or if that agent speaks no dialect that is known.
+#[must_use]
+pub fn resumed(session: &Session) -> Option<Judged> {
+    let dialect = session.context.dialect?;
+    let agent = sessions::named(session.format)?.agent.as_ref();
+    let (sender, resent): (Sender, Resent) = match agent {
+        Some(agent) => (Sender::Agent(agent.name), (agent.resend)(session)),
+        None if session.format == dialect.name() => (Sender::AsTheyStand, resend::as_they_stand(session)),
+        None => return None,
+    };
+    let verdict = checker(dialect).check(resent.to_json().as_bytes());
+    let place = |index: usize| {
+        let message = resent.places.get(index).copied().flatten()?;
+        Some(session.source_position(Position::message(message)))
+    };
+    Some(Judged::new(dialect, sender, verdict, place))
+}
+
+impl Judged {
+    fn new(
+        dialect: Dialect,
+        sender: Sender,
+        verdict: Verdict,
+        place: impl Fn(usize) -> Option<Position>,
+    ) -> Self {
+        let list = checker(dialect).list;
+        let placed = |violation: Violation| {
+            let at = in_list(&violation.path, list)
+                .and_then(|(index, block)| Some(Position { block, ..place(index)? }))
+                .unwrap_or_default();
+            Refusal { violation, at }
+        };
+        let Verdict { violations, notes } = verdict;
+        let refusals = violations.into_iter().map(placed).collect();
+        Self { dialect, sender, refusals, notes: notes.into_iter().map(placed).collect() }
+    }
+}
+
+/// What reading and pairing found, at its place in the source.
+fn history_findings(session: &Session) -> impl Iterator<Item = Finding> {
+    let repaired = repair(&session.history(), Policy::Keep);
+    let found = repaired.findings.into_iter().map(|finding| session.place(finding));
+    session.findings.iter().cloned().chain(found)
+}
+
+/// The message that a path such as `messages.3.content.0` names, and its block.
+fn in_list(path: &str, list: &str) -> Option<(usize, Option<usize>)> {
+    let mut words = path.strip_prefix(list)?.strip_prefix('.')?.split('.');
+    let message = words.next()?.parse().ok()?;
+    let block = match words.next() {
+        Some("content" | "parts") => words.next().and_then(|block| block.parse().ok()),
+        _ => None,
+    };
+    Some((message, block))
+}
+
+fn checker(dialect: Dialect) -> &'static rejoin_checkers::Checker {
+    rejoin_checkers::named(dialect.name()).expect("BUG: a dialect without a checker")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_messages_and_blocks() {
+        assert_eq!(in_list("messages.3.content.0.text", "messages"), Some((3, Some(0))));
+        assert_eq!(in_list("messages.3.tool_calls.1.id", "messages"), Some((3, None)));
+        assert_eq!(in_list("input.12", "input"), Some((12, None)));
+        assert_eq!(in_list("contents.2.parts.1", "contents"), Some((2, Some(1))));
+        assert_eq!(in_list("max_tokens", "messages"), None);
+        assert_eq!(in_list("messages", "messages"), None);
+    }
+
+    #[test]
+    fn every_dialect_has_a_checker_and_every_checker_a_dialect() {
+        let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
+        let checkers: Vec<&str> = rejoin_checkers::CHECKERS.iter().map(|checker| checker.dialect).collect();
+        assert_eq!(dialects, checkers);
+        for checker in rejoin_checkers::CHECKERS {
+            let dialect: Dialect = checker.dialect.parse().unwrap();
+            assert_eq!(dialect.wire().provider(), checker.provider);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Drafts of answers: the part of an answer that was already shown, kept in a file until the answer itself is recorded.
+//!
+//! A draft is written while a model speaks and removed once its message is durable. It is never synced: it has to survive a
+//! killed process, not a power cut. The store keeps its bytes and does not look into them.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{ConversationId, limits};
+
+use crate::{error::StoreError, files};
+
+/// The folder that holds the drafts of a store, one file per conversation.
+#[derive(Debug, Clone)]
+pub struct Drafts {
+    folder: PathBuf,
+}
+
+impl Drafts {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Begins the draft of a conversation. Only the holder of the conversation's lock may do this.
+    ///
+    /// # Errors
+    /// If the file cannot be created, or another draft of the conversation is there.
+    pub fn begin(&self, conversation: ConversationId) -> Result<DraftFile, StoreError> {
+        // The store's own folder was there when the store was opened. If it is gone, it was taken away on purpose.
+        if let Some(store) =
+            self.folder.parent().filter(|store| !store.as_os_str().is_empty() && !store.is_dir())
+        {
+            return Err(StoreError::Missing(store.to_owned()));
+        }
+        files::make_folder(&self.folder)?;
+        let path = self.path(conversation);
+        let failed = || StoreError::io(format!("making {}", path.display()));
+        let file = files::make_new(&path).map_err(failed())?;
+        // Readers tell by this lock that the answer is still being written.
+        files::lock(&file).map_err(failed())?;
+        Ok(DraftFile { path, file, unwritten: Vec::new() })
+    }
+
+    /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
+    #[must_use]
+    pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
+        let file = File::open(self.path(conversation)).ok()?;
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The conversations that have a draft, whether its writer is alive or not.
+    #[must_use]
+    pub fn conversations(&self) -> Vec<ConversationId> {
+        let Ok(folder) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let id = |name: &Path| name.to_str()?.strip_suffix(ENDING)?.parse().ok();
+        folder.filter_map(|file| id(Path::new(&file.ok()?.file_name()))).collect()
+    }
+
+    /// Removes the draft of a conversation, if there is one.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be removed.
+    pub fn remove(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        let path = self.path(conversation);
+        remove(&path).map_err(StoreError::io(format!("removing {}", path.display())))
+    }
+
+    fn path(&self, conversation: ConversationId) -> PathBuf {
+        self.folder.join(format!("{conversation}{ENDING}"))
+    }
+}
+
+/// How the names of drafts end.
+const ENDING: &str = ".draft";
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}
+
+/// A draft that is being written. Dropping it leaves the file where it is.
+#[derive(Debug)]
+pub struct DraftFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes that the disk did not take yet. They go before anything newer, so the file never has a hole.
+    unwritten: Vec<u8>,
+}
+
+impl DraftFile {
+    /// Appends bytes, without syncing. Bytes that do not fit are kept and tried again with the next ones.
+    ///
+    /// # Errors
+    /// If the disk does not take all of them.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unwritten.extend_from_slice(bytes);
+        let mut written = 0;
+        let done = loop {
+            if written == self.unwritten.len() {
+                break Ok(());
+            }
+            match self.file.write(&self.unwritten[written..]) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => break Err(why),
+            }
+        };
+        self.unwritten.drain(..written);
+        done
+    }
+
+    /// Removes the draft: what it holds is recorded.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub fn remove(self) -> Result<(), StoreError> {
+        let Self { path, file, .. } = self;
+        drop(file);
+        remove(&path).map_err(StoreError::io(format!("removing {}", path.display())))
+    }
+}

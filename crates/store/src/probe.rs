@@ -1,0 +1,49 @@
+//! Whether a store could be written now, found out by writing to it.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{error::StoreError, files, location::Location};
+
+/// How much is written to try a folder: more than a disk that is all but full has left in its last block.
+const BYTES: usize = 64 * 1024;
+
+/// Writes to a store and takes the write back, so that nothing in it changes. Where there is no store, none is made: the
+/// folder that it would be made in is tried instead.
+///
+/// # Errors
+/// Why it cannot be written.
+pub fn try_writing(location: &Location) -> Result<(), StoreError> {
+    match location {
+        #[cfg(feature = "sqlite")]
+        Location::Sqlite(path) if files::is_there(path)? => crate::sqlite::try_writing(path),
+        Location::Sqlite(path) => try_folder(path.parent().unwrap_or(Path::new(""))),
+        Location::Jsonl(folder) => try_folder(folder),
+        Location::Memory => Ok(()),
+    }
+}
+
+/// Writes a file in a folder, or in the nearest folder above it that is there, and removes it.
+fn try_folder(folder: &Path) -> Result<(), StoreError> {
+    let folder = existing(folder);
+    let path = folder.join(format!(".rejoin-{}", std::process::id()));
+    let failed = || StoreError::io(format!("writing to {}", folder.display()));
+    let mut file = files::make_new(&path).map_err(failed())?;
+    let written = file.write_all(&[0; BYTES]).and_then(|()| file.sync_all());
+    drop(file);
+    // It goes, whether the disk took it or not.
+    let removed = fs::remove_file(&path);
+    written.and(removed).map_err(failed())
+}
+
+/// The folder itself, or the nearest one above it that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
+    match found {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}

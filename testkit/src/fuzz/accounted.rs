@@ -1,0 +1,197 @@
+//! The law *accounted for*, checked from outside: every string of at least four words in an input is in something that the
+//! sessions hold, or a finding stands where it was.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use rejoin_formats::{
+    Session,
+    accounting::{Known, has_words},
+    session::{Aside, Place},
+    sessions,
+};
+use rejoin_record::{
+    Block, BlockKind, Media, MediaSource, Message, Role,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Finding, Position, Rule};
+
+/// The strings of an input that nothing accounts for.
+#[must_use]
+pub fn unaccounted(input: &str, sessions: &[Session]) -> Vec<String> {
+    let mut books = Books::default();
+    sessions.iter().for_each(|session| books.add(session));
+    let missing = |text: &Cow<'_, str>| has_words(text) && !books.hold(text);
+    strings(input).into_iter().filter(missing).map(Cow::into_owned).collect()
+}
+
+/// Texts that carry one of these marks and stand under another role than it, without a finding there.
+#[must_use]
+pub fn misattributed(sessions: &[Session], marks: &[(&str, Role)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for session in sessions {
+        for (index, message) in session.messages.iter().enumerate() {
+            let at = session.source_position(Position::message(index));
+            // Whoever says nothing at the beginning of a request is its user.
+            let told = |finding: &Finding| stands_at(finding, at) && (finding.is_problem() || index == 0);
+            if matches!(message.role, Role::Other(_)) || session.findings.iter().any(told) {
+                continue;
+            }
+            for text in message.blocks.iter().filter_map(Block::as_text) {
+                let wrong =
+                    |(mark, role): &&(&str, Role)| text.contains(mark) && opposite(role, &message.role);
+                found.extend(marks.iter().find(wrong).map(|_| format!("{}: {text}", message.role)));
+            }
+        }
+    }
+    found
+}
+
+fn opposite(one: &Role, other: &Role) -> bool {
+    matches!((one, other), (Role::User, Role::Assistant) | (Role::Assistant, Role::User))
+}
+
+/// The strings of a text that is JSON, or JSON lines; what is neither says nothing.
+fn strings(input: &str) -> Vec<Cow<'_, str>> {
+    let owned = |doc: &Doc<'_>| doc.strings().map(|text| Cow::Owned(text.into_owned())).collect::<Vec<_>>();
+    match Doc::parse(input) {
+        Ok(doc) => owned(&doc),
+        Err(_) => input
+            .lines()
+            .filter_map(|line| Doc::parse(line.trim()).ok())
+            .flat_map(|doc| owned(&doc))
+            .collect(),
+    }
+}
+
+#[derive(Default)]
+struct Books {
+    texts: HashSet<String>,
+    /// What could not be read, as it was.
+    damaged: Vec<String>,
+}
+
+impl Books {
+    fn add(&mut self, session: &Session) {
+        for (index, message) in session.messages.iter().enumerate() {
+            let at = session.source_position(Position::message(index));
+            self.message(session, message, at);
+        }
+        for item in &session.set_aside {
+            let at = position(item.place);
+            match &item.what {
+                Aside::Hidden(message, _) => self.message(session, message, at),
+                Aside::Unknown(text) => {
+                    if session.findings.iter().any(|finding| stands_at(finding, at)) {
+                        self.json(text);
+                    }
+                }
+                Aside::Raw(text) => self.json(text),
+                Aside::Snapshot(raw) => self.json(raw.as_str()),
+                Aside::Compacted { summary } => self.text(summary),
+                Aside::Title(title) => self.text(title),
+            }
+        }
+        for field in &session.context.fields {
+            self.text(&field.name);
+            self.json(field.value.as_str());
+        }
+    }
+
+    fn message(&mut self, session: &Session, message: &Message, at: Position) {
+        message.blocks.iter().for_each(|block| self.block(block));
+        let Some(native) = &message.native else { return };
+        let reported =
+            session.findings.iter().any(|finding| finding.rule == Rule::UnreadText && stands_at(finding, at));
+        if reported || session.format == "jsonl" {
+            self.json(&format!("[{}]", native.raw.as_str()));
+        } else if let Some(reading) = sessions::named(&native.format).and_then(|format| format.read.as_ref())
+            && let Ok(doc) = Doc::parse(&format!("[{}]", native.raw.as_str()))
+        {
+            doc.root()
+                .into_iter()
+                .for_each(|root| self.declared(root, &mut Vec::new(), reading.known, native.raw.as_str()));
+        }
+    }
+
+    /// The strings of declared fields.
+    fn declared(&mut self, value: Value<'_>, path: &mut Vec<String>, known: &[Known], raw: &str) {
+        let keys: Vec<Cow<'_, str>> = path.iter().map(|key| Cow::Borrowed(&**key)).collect();
+        if value.kind() == Kind::String && known.iter().any(|known| known.covers(&keys, raw)) {
+            self.texts.extend(value.as_str().map(Cow::into_owned));
+        }
+        value.items().for_each(|item| self.declared(item, path, known, raw));
+        for (key, value) in value.fields() {
+            path.push(key.as_str().unwrap_or_default().into_owned());
+            self.declared(value, path, known, raw);
+            path.pop();
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match &block.kind {
+            BlockKind::Text(text) => self.text(text),
+            BlockKind::Reasoning(reasoning) => self.text(&reasoning.text),
+            BlockKind::ToolCall(call) => {
+                self.text(call.id.as_str());
+                self.text(&call.name);
+                self.text(call.arguments.text());
+            }
+            BlockKind::ToolResult(result) => {
+                result.name.iter().for_each(|name| self.text(name));
+                result.call_id.iter().for_each(|id| self.text(id.as_str()));
+                result.content.iter().for_each(|block| self.block(block));
+            }
+            BlockKind::Image(media) | BlockKind::Document(media) => self.media(media),
+            BlockKind::Opaque(opaque) => self.json(opaque.raw.as_str()),
+        }
+    }
+
+    fn media(&mut self, media: &Media) {
+        media.name.iter().for_each(|name| self.text(name));
+        match &media.source {
+            MediaSource::Base64(text)
+            | MediaSource::Url(text)
+            | MediaSource::ProviderFile(text)
+            | MediaSource::Plain(text) => {
+                self.text(text);
+            }
+            MediaSource::Unusable => {}
+        }
+    }
+
+    /// A text, whole and in the paragraphs that it may have been joined from; JSON in it counts too.
+    fn text(&mut self, text: &str) {
+        self.texts.extend(text.split("\n\n").map(str::to_owned));
+        self.texts.insert(text.to_owned());
+        if text.trim_start().starts_with(['{', '[']) {
+            self.json(text);
+        }
+    }
+
+    fn json(&mut self, text: &str) {
+        match Doc::parse(text) {
+            Ok(doc) => self.texts.extend(doc.strings().map(Cow::into_owned)),
+            Err(_) => self.damaged.push(text.to_owned()),
+        }
+    }
+
+    fn hold(&self, text: &str) -> bool {
+        let written = serde_json::Value::from(text).to_string();
+        let body = &written[1..written.len() - 1];
+        self.texts.contains(text)
+            || text.split("\n\n").all(|part| self.texts.contains(part))
+            || self.damaged.iter().any(|damaged| damaged.contains(body) || damaged.contains(text))
+    }
+}
+
+fn position(place: Place) -> Position {
+    Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
+}
+
+fn stands_at(finding: &Finding, at: Position) -> bool {
+    let tells =
+        matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole | Rule::DamagedEntry | Rule::TornTail);
+    tells
+        && (at.message.is_some() && finding.at.message == at.message
+            || at.line.is_some() && finding.at.line == at.line)
+}
