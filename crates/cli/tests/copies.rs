@@ -90,7 +90,7 @@ fn a_session_is_put_where_codex_finds_it() {
     let id = command.trim_end().strip_prefix("codex resume ").unwrap().to_owned();
     let day = home.path(".codex/sessions/2026/03/04");
     let file = day.join(format!("rollout-2026-03-04T05-06-07-{id}.jsonl"));
-    assert_eq!(home.files(".codex"), [file.clone()], "and nothing else");
+    assert_eq!(home.files(".codex"), std::slice::from_ref(&file), "and nothing else");
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
@@ -119,7 +119,7 @@ fn a_session_is_put_where_claude_code_finds_it() {
     let id = command.trim_end().strip_prefix(&format!("cd {work} && claude --resume ")).unwrap().to_owned();
     let project: String = work.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let file = home.path(&format!(".claude/projects/{project}/{id}.jsonl"));
-    assert_eq!(home.files(".claude"), [file.clone()]);
+    assert_eq!(home.files(".claude"), std::slice::from_ref(&file));
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.lines().all(|line| line.contains(&format!("\"sessionId\":\"{id}\""))), "{text}");
     assert_ne!(home.install(&source, "claude-code"), command);

@@ -325,10 +325,10 @@ impl<'l> Tree<'l> {
             }
             None => return unread,
         };
-        for line in at + 1..above.len() {
-            let leads_there = above[line].line.is_some_and(|parent| unread[parent]);
+        for (line, over) in above.iter_mut().enumerate().skip(at + 1) {
+            let leads_there = over.line.is_some_and(|parent| unread[parent]);
             if leads_there && !self.lines[line].sidechain {
-                above[line] = Above {
+                *over = Above {
                     line: tail.or(self.before[line]),
                     broken: Some(line),
                     behind_compaction: true,
@@ -371,9 +371,9 @@ impl<'l> Tree<'l> {
         if inside[anchor] {
             return None;
         }
-        for line in 0..above.len() {
-            if above[line].line == Some(anchor) && !inside[line] {
-                above[line].line = Some(tail);
+        for (line, over) in above.iter_mut().enumerate() {
+            if over.line == Some(anchor) && !inside[line] {
+                over.line = Some(tail);
             }
         }
         let mut over = anchor;
