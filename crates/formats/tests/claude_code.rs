@@ -91,13 +91,16 @@ fn read_text(text: &str) -> Session {
 }
 
 /// The messages of the request that a session becomes: who speaks, and each block. A text is a text, however it is written;
-/// marks for a cache are the request's own affair.
+/// marks for a cache are the request's own affair. Ids that would mislead Claude Code have a dash in a transcript.
 fn request(session: &Session, policy: OnBroken) -> Vec<Vec<String>> {
     fn block(value: Value<'_>) -> String {
         let fields = value.fields().filter(|(key, _)| !key.is_str("cache_control"));
         let field = |(key, value): (Value<'_>, Value<'_>)| {
             let inside: Vec<String> = value.items().map(block).collect();
+            let is_id = key.is_str("id") || key.is_str("tool_use_id");
             let value = value.raw().replace(['\n', '\r'], " ");
+            let parts = value.split(['-', '_']).filter(|part| !part.is_empty());
+            let value = if is_id { parts.collect::<Vec<_>>().join("_") } else { value };
             format!("{}:{}", key.raw(), if inside.is_empty() { value } else { inside.join(",") })
         };
         match value.get("text").filter(|_| value.get("type").is_some_and(|kind| kind.is_str("text"))) {
