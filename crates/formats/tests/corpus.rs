@@ -161,7 +161,7 @@ fn rollouts_hold_what_was_counted_in_them() {
         let found = [
             count(&[Rule::OrphanResult]),
             count(&[Rule::UnansweredCall]),
-            count(&[Rule::DamagedEntry, Rule::TornTail]),
+            count(&[Rule::DamagedEntry, Rule::TornTail, Rule::CannotBeOpened]),
         ];
         let counted = |names: &[&str]| -> usize {
             names.iter().map(|name| row[name].as_u64().unwrap_or(0) as usize).sum()

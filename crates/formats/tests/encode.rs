@@ -438,7 +438,10 @@ fn every_problem_has_the_providers_words() {
         let wire = dialect.wire();
         for rule in Rule::ALL.iter().filter(|rule| rule.severity() == Severity::Error) {
             // Damage is ours to name: a provider never sees it.
-            let ours = matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::MisplacedBlock);
+            let ours = matches!(
+                rule,
+                Rule::DamagedEntry | Rule::BrokenChain | Rule::MisplacedBlock | Rule::CannotBeOpened
+            );
             // Mistral takes any arguments, and names no size.
             let taken =
                 dialect == Dialect::Mistral && matches!(rule, Rule::MalformedArguments | Rule::TooLarge);

@@ -13,7 +13,7 @@ fn next_request(dialect: Dialect, message: &Message, model: &str) -> (String, Ve
     let view = repair(&history.into_iter().collect::<History>(), Policy::Keep).view;
     let mut context = Context { dialect: Some(dialect), whole_body: true, ..Context::default() };
     if dialect == Dialect::Anthropic {
-        context.put("max_tokens", "1000");
+        context.put("max_tokens", "4000");
         context.put("thinking", r#"{"type":"enabled","budget_tokens":1024}"#);
     }
     let target = Target { model: Some(model), ..Target::of(&context) };
