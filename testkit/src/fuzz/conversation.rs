@@ -9,7 +9,7 @@ use rejoin_formats::{
     sessions::{self, FORMATS, Format, Writing},
 };
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
-use rejoin_view::{Finding, OnBroken, Policy, repair};
+use rejoin_view::{Finding, OnBroken, Policy, Rule, repair};
 
 use super::{Broken, Signs, hash, mutate::values};
 
@@ -184,7 +184,7 @@ fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
             ));
         }
         let again = repair(&messages.iter().cloned().collect(), policy);
-        if let Some(problem) = again.findings.iter().find(|finding| finding.is_problem()) {
+        if let Some(problem) = again.findings.iter().find(is_mendable) {
             return Err(Broken::new(
                 format!("repair again {}", problem.rule),
                 format!("{problem:?}\n{messages:#?}"),
@@ -287,6 +287,11 @@ fn stood_around(session: &Session, dialect: Dialect, violation: &Violation) -> b
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
 }
 
+/// Whether a finding is of a problem that converting mends. What is not understood goes back as it came, and is reported again.
+fn is_mendable(finding: &&Finding) -> bool {
+    finding.is_problem() && !matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole)
+}
+
 /// Converting a converted body gives the same bytes, without a problem, where the dialect can be read.
 fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
     let Some(format) = sessions::named(dialect.name()).filter(|format| format.read.is_some()) else {
@@ -314,7 +319,7 @@ fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(),
                 return broken(&what, format!("then {second:?}:\n{}\n----", shown(&again.body)));
             }
             Ok(again) => {
-                if let Some(problem) = again.findings.iter().find(|finding| finding.is_problem()) {
+                if let Some(problem) = again.findings.iter().find(is_mendable) {
                     return broken(problem.rule.name(), format!("then {second:?}: {problem:?}"));
                 }
             }
