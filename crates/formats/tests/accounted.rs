@@ -232,3 +232,100 @@ fn a_short_word_in_a_message_without_content_counts() {
     let text = r#"[{"role":"user","content":"hello there my dear friend"},{"role":"assistant","text":"hi","id":"m1"}]"#;
     assert!(!is_sound(&read(text).unwrap().remove(0)));
 }
+
+/// Every combination of what programs call the speaker and the words, and of what they put around them.
+#[test]
+fn no_invented_shape_is_sound_with_words_lost_or_under_another_role() {
+    const SPEAKER: &[&str] = &[
+        "role", "author", "sender", "from", "speaker", "type", "kind", "who", "actor", "name", "source",
+        "Role",
+    ];
+    const SPEAKERS: &[(&str, &str)] = &[
+        ("user", "assistant"),
+        ("human", "ai"),
+        ("User", "Assistant"),
+        ("user", "gemini"),
+        ("user", "model"),
+        ("customer", "agent"),
+        ("me", "bot"),
+        ("person", "helper"),
+        ("user_message", "assistant_message"),
+        ("prompt", "completion"),
+    ];
+    // `W` stands for the words.
+    const WORDS: &[(&str, &str)] = &[
+        ("content", "\"W\""),
+        ("text", "\"W\""),
+        ("message", "\"W\""),
+        ("value", "\"W\""),
+        ("utterance", "\"W\""),
+        ("parts", "[{\"text\":\"W\"}]"),
+        ("parts", "[\"W\"]"),
+        ("content", "[{\"type\":\"text\",\"text\":\"W\"}]"),
+        ("content", "[{\"type\":\"paragraph\",\"body\":\"W\"}]"),
+        ("content", "{\"parts\":[\"W\"]}"),
+        ("content", "{\"role\":\"user\",\"text\":\"W\"}"),
+        ("message", "{\"content\":\"W\"}"),
+        ("message", "{\"role\":\"assistant\",\"content\":\"W\"}"),
+        ("data", "{\"text\":\"W\"}"),
+        ("payload", "{\"type\":\"message\",\"content\":\"W\"}"),
+    ];
+    // `1` and `2` stand for the two messages.
+    const AROUND: &[&str] = &[
+        "[1,2]",
+        "{\"messages\":[1,2]}",
+        "{\"model\":\"m\",\"input\":[1,2]}",
+        "{\"contents\":[1,2]}",
+        "{\"history\":[1,2]}",
+        "{\"conversation\":[1,2]}",
+        "{\"turns\":[1,2]}",
+        "{\"messages\":{\"a\":1,\"b\":2}}",
+        "[{\"messages\":[1,2]}]",
+        "{\"messages\":[1],\"more\":[2]}",
+        "[{\"role\":\"user\",\"content\":\"go\"},1,2]",
+        "1\n2\n",
+        "{\"role\":\"user\",\"content\":\"go\"}\n1\n2\n",
+        "{\"timestamp\":\"t\",\"items\":[1,2]}\n",
+        "{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":1}\n{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":2}\n",
+        "{\"type\":\"user\",\"uuid\":\"a\",\"sessionId\":\"s\",\"message\":1}\n{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"message\":2}\n",
+    ];
+    let (mut shapes, mut refused, mut sound) = (0, 0, 0);
+    for (speaker, (person, model)) in
+        SPEAKER.iter().flat_map(|speaker| SPEAKERS.iter().map(move |pair| (speaker, pair)))
+    {
+        for ((field, words), around) in
+            WORDS.iter().flat_map(|words| AROUND.iter().map(move |around| (words, around)))
+        {
+            // A field beside the messages is a setting, unless it clearly names a speaker.
+            let named = !["actor", "name", "source", "Role"].contains(speaker)
+                && ["assistant", "ai", "Assistant", "gemini", "model", "agent", "bot"].contains(model);
+            if around.contains("more") && !named {
+                continue;
+            }
+            let item = |who: &str, said: &str| {
+                format!("{{\"{speaker}\":\"{who}\",\"{field}\":{}}}", words.replace('W', said))
+            };
+            let text = around.replace('1', "\u{1}").replace('2', "\u{2}");
+            let text = text.replace('\u{1}', &item(person, USER)).replace('\u{2}', &item(model, MODEL));
+            shapes += 1;
+            let Ok(sessions) = read(&text) else {
+                refused += 1;
+                continue;
+            };
+            assert_eq!(accounted::unaccounted(&text, &sessions), [""; 0], "{text}");
+            if !sessions.iter().all(is_sound) {
+                continue;
+            }
+            sound += 1;
+            let messages = || sessions.iter().flat_map(|session| &session.messages);
+            for (said, role) in [(USER, Role::User), (MODEL, Role::Assistant)] {
+                let holds = |message: &&std::sync::Arc<rejoin_record::Message>| {
+                    format!("{:?}", message.blocks).contains(said)
+                };
+                let under: Vec<_> = messages().filter(holds).map(|message| message.role.clone()).collect();
+                assert_eq!(under, [role], "{said}\n{text}");
+            }
+        }
+    }
+    assert!(sound > 100 && refused > 100, "{shapes} shapes, {refused} refused, {sound} sound");
+}

@@ -2,7 +2,7 @@
 //! their own, and one file may hold many.
 
 use rejoin_record::{
-    Text,
+    Role, Text,
     json::{Doc, Kind, Value},
 };
 
@@ -93,14 +93,18 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
     }
 }
 
-/// Whether somebody speaks in a value: an object in it names a speaker that is known.
+/// Whether somebody speaks in a value: an object in it names a speaker that is known, or has a role and words.
 pub(crate) fn holds_speech(value: Value<'_>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
-        let named = value.given("role").and_then(Value::as_str).map(|name| roles::named(&name));
-        let speaker = named.or_else(|| roles::by_another_field(value).map(|(role, _)| role));
-        if matches!(speaker, Some(rejoin_record::Role::User | rejoin_record::Role::Assistant)) {
-            return true;
+        let named = value.given("role").and_then(Value::as_str).map(|name| (roles::named(&name), "role"));
+        let speaker = named.or_else(|| roles::by_another_field(value));
+        let says = || ["content", "text", "parts"].iter().any(|name| value.given(name).is_some());
+        match speaker {
+            Some((Role::User | Role::Assistant, _)) => return true,
+            // Anything may have a type.
+            Some((_, field)) if !matches!(field, "type" | "kind") && says() => return true,
+            _ => {}
         }
         open.extend(value.items().chain(value.fields().map(|(_, value)| value)));
     }

@@ -11,6 +11,7 @@ use rejoin_record::{
 
 use super::{Hosted, Side};
 use crate::{
+    accounting::has_words,
     chat::{
         Style,
         blocks::{BlockReader, Under, document_at, document_data, irregular},
@@ -271,7 +272,8 @@ impl Reader<'_> {
             Side::User => Item::Message(Role::User, blocks, Form::Parts),
             Side::Developer => Item::Message(Role::Developer, blocks, Form::Parts),
         };
-        ReadItem { item: read, regular: fits && named, guessed: None }
+        let guessed = (known.is_none() && is_somebodys_word(item, kind)).then_some(Role::Assistant);
+        ReadItem { item: read, regular: fits && named, guessed }
     }
 
     fn message(&self, item: Value<'_>) -> ReadItem {
@@ -542,6 +544,14 @@ impl Reader<'_> {
         let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
         (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
     }
+}
+
+/// Whether an item of a type that is not known holds what somebody said, and does not say who. What tools do is a model's.
+fn is_somebodys_word(item: Value<'_>, kind: &str) -> bool {
+    let of_tools = ["_call", "_output", "_request", "_response"].iter().any(|end| kind.ends_with(end));
+    let own = matches!(kind, "compaction_summary" | "context_compaction");
+    let says = || Doc::parse(item.raw()).is_ok_and(|doc| doc.strings().any(|text| has_words(&text)));
+    !of_tools && !own && says()
 }
 
 /// Whether an item of no known type is a message all the same: it says who speaks, and what.
