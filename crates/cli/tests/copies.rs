@@ -192,8 +192,8 @@ fn many_findings_are_summed_up() {
     let messages: Vec<Value> = (0..20).flat_map(|number| turn(number).as_array().unwrap().clone()).collect();
     let source = home.file("chat.json", &json!({"messages": messages}).to_string());
     let report = home.path("report.json").display().to_string();
-    let arguments = ["convert", &source, "--to", "openai-chat", "--report", &report];
-    let done = home.rejoin(&arguments, &[]);
+    let to = ["--to", "openai-chat", "--model", "gpt-x"];
+    let done = home.rejoin(&[&["convert", &source, "--report", &report], &to[..]].concat(), &[]);
     let told = err(&done);
     assert_eq!(told.lines().filter(|line| line.starts_with("error at ")).count(), 5, "{told}");
     assert!(told.contains("error: 15 × a tool call has no result [unanswered-call]"), "{told}");
@@ -201,11 +201,10 @@ fn many_findings_are_summed_up() {
     assert!(told.contains("hint: -v shows all 4"), "{told}");
     assert!(told.lines().count() < 12, "{told}");
     let all: Vec<Value> = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
-    let verbose = err(&home.rejoin(&["convert", &source, "--to", "openai-chat", "-v"], &[]));
-    let shown = verbose.lines().filter(|line| line.contains(" — "));
-    assert_eq!(shown.count(), all.len(), "the report and -v leave nothing out");
+    let verbose = err(&home.rejoin(&[&["convert", &source, "-v"], &to[..]].concat(), &[]));
+    assert_eq!(verbose.lines().count(), all.len(), "the report and -v leave nothing out");
     // A few are all shown.
     let few = home.file("few.json", &json!({"messages": turn(1)}).to_string());
-    let told = err(&home.rejoin(&["convert", &few, "--to", "openai-chat"], &[]));
+    let told = err(&home.rejoin(&[&["convert", &few], &to[..]].concat(), &[]));
     assert!(told.contains("[unanswered-call]") && !told.contains("hint:"), "{told}");
 }

@@ -373,11 +373,12 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         return Ok(());
     }
     for policy in POLICIES {
-        let text = match sessions::write(session, format, policy, &WRITING) {
-            Ok(written) => written.body,
+        let written = match sessions::write(session, format, policy, &WRITING) {
+            Ok(written) => written,
             Err(ConvertError::TooLarge(_)) => continue,
             Err(error) => return Err(Broken::new(format!("write {}", format.name), error.to_string())),
         };
+        let text = written.body;
         if format.read.is_none() || text.trim().is_empty() {
             continue;
         }
@@ -398,11 +399,25 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         recorded(again)
             .map_err(|broken| Broken { law: format!("write {}: {}", format.name, broken.law), ..broken })?;
         let body = elsewhere(again, &text, format.name)?;
-        if let Some(missing) = body.and_then(|body| missing(session, &body, policy)) {
+        let expected = without_foreign_instructions(session, &written.findings);
+        if let Some(missing) = body.and_then(|body| missing(&expected, &body, policy)) {
             return broken("something is missing", format!("{missing:?}"));
         }
     }
     Ok(())
+}
+
+/// What has to be in a written file: everything but the instructions of another agent, each of which a finding names.
+fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Session {
+    let named: Vec<usize> = findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::ForeignInstructions)
+        .filter_map(|finding| finding.at.message)
+        .collect();
+    let stays = |(place, _): &(usize, &std::sync::Arc<rejoin_record::Message>)| !named.contains(place);
+    let messages =
+        session.messages.iter().enumerate().filter(stays).map(|(_, message)| message.clone()).collect();
+    Session { messages, ..session.clone() }
 }
 
 fn shown(body: &str) -> String {
