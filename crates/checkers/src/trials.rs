@@ -10,6 +10,28 @@ use crate::Violation;
 /// A checker.
 type Check = fn(&[u8]) -> Vec<Violation>;
 
+/// The rules that are broken, a body that keeps them, and one that does not.
+pub type Case = (Vec<&'static str>, Value, Value);
+
+/// Of each pair of bodies, one is accepted and the other breaks just these rules; together the pairs, and those rules that are
+/// judged elsewhere, are all the rules that the checker knows.
+pub fn each_rule_refuses_one_body_and_accepts_its_neighbour(
+    check: Check,
+    cases: Vec<Case>,
+    elsewhere: &[&'static str],
+    rules: &str,
+) {
+    let mut judged: BTreeSet<&str> = elsewhere.iter().copied().collect();
+    for (expected, accepted, refused) in cases {
+        assert_eq!(check(accepted.to_string().as_bytes()), [], "{expected:?}: {accepted}");
+        let violations = check(refused.to_string().as_bytes());
+        let broken: Vec<&str> = violations.iter().map(|violation| violation.rule).collect();
+        assert_eq!(broken, expected, "{refused}\n{violations:#?}");
+        judged.extend(expected);
+    }
+    assert_eq!(judged, rules.split_whitespace().collect());
+}
+
 /// The folder of the fixtures.
 fn fixtures() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures")

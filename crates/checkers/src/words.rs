@@ -138,14 +138,27 @@ fn quoted(words: &[&str], last: &str) -> String {
 }
 
 /// A value's type, with its article.
-fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.is_f64() => "a decimal",
-        Value::Number(_) => "an integer",
+        Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
+}
+
+/// A path as OpenAI and Google write it: `messages.3.content.0` becomes `messages[3].content[0]`.
+pub(crate) fn bracketed(path: &str) -> String {
+    let mut written = String::new();
+    for segment in path.split('.') {
+        if segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            written.extend(["[", segment, "]"]);
+        } else {
+            let dot = if written.is_empty() { "" } else { "." };
+            written.extend([dot, segment]);
+        }
+    }
+    written
 }

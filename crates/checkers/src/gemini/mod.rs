@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::{
     Scope, Verdict, media, shape,
     violation::{Violation, read_body},
-    words,
+    words::{self, bracketed, kind_of},
 };
 
 const MAX_NAME: usize = 64;
@@ -660,31 +660,6 @@ fn nests_deeper(value: &Value, levels: usize) -> bool {
         }
     }
     false
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// A path as Google writes it: `contents.3.parts.0` becomes `contents[3].parts[0]`.
-fn bracketed(path: &str) -> String {
-    let mut written = String::new();
-    for segment in path.split('.') {
-        if segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            written.extend(["[", segment, "]"]);
-        } else {
-            let dot = if written.is_empty() { "" } else { "." };
-            written.extend([dot, segment]);
-        }
-    }
-    written
 }
 
 #[cfg(test)]

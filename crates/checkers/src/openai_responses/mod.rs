@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::{
     Scope, Verdict, media, shape,
     violation::{Violation, read_body},
-    words,
+    words::{self, bracketed, kind_of},
 };
 
 const MAX_CALL_ID: usize = 64;
@@ -821,31 +821,6 @@ fn spaced(kind: &str) -> String {
 
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// A path as OpenAI writes it: `input.3.content.0` becomes `input[3].content[0]`.
-fn bracketed(path: &str) -> String {
-    let mut written = String::new();
-    for segment in path.split('.') {
-        if segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            written.extend(["[", segment, "]"]);
-        } else {
-            let dot = if written.is_empty() { "" } else { "." };
-            written.extend([dot, segment]);
-        }
-    }
-    written
 }
 
 #[cfg(test)]
