@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use rejoin_formats::{
-    ConvertError, Dialect, Input, Session, Target, convert,
+    ConvertError, Dialect, Input, ReadError, Session, Target, convert,
     sessions::{self, FORMATS, Format, Writing},
     wire::Violation,
 };
@@ -390,6 +390,8 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
             .and_then(|input| sessions::read(&input, Some(format)));
         let sessions = match read {
             Ok(sessions) => sessions,
+            // What was not understood goes along as it came; there may be nothing else in the file.
+            Err(ReadError::MostlyUnread { .. } | ReadError::Foreign { .. }) if is_unread(session) => continue,
             Err(error) => return broken("not read", error.to_string()),
         };
         let [again] = &sessions[..] else {
@@ -403,6 +405,12 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// Whether something of a session was not understood, or there is nothing in it to understand.
+fn is_unread(session: &Session) -> bool {
+    session.findings.iter().any(|finding| matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole))
+        || session.messages.iter().all(|message| message.blocks.is_empty())
 }
 
 fn shown(body: &str) -> String {
