@@ -128,6 +128,8 @@ const SHAPES: &[&str] = &[
     r#"[{"role":"user","content":[{"type":"text","text":"U"},{"type":"message","role":"assistant","content":"A"}]}]"#,
     r#"[{"role":"user","content":"U"},{"role":"assistant","name":"A"},{"role":"user","content":"go on"}]"#,
     r#"{"model":"m","messages":[{"role":"user","content":"U"}],"completion":"A"}"#,
+    r#"{"messages":[{"role":"assistant","content":"A"}],"messages":[{"role":"user","content":"U"}]}"#,
+    r#"{"model":"m","input":[{"role":"assistant","content":"A"}],"input":[{"role":"user","content":"U"}]}"#,
     r#"{"messages":[["user","U"],["assistant","A"]]}"#,
     r#"{"messages":[{"user":"U"},{"assistant":"A"}]}"#,
     r#"[{"role":1,"content":"U"},{"role":2,"content":"A"}]"#,

@@ -11,7 +11,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Role,
-    json::{Doc, Kind, Value},
+    json::{Doc, Kind, Value, literal},
 };
 use rejoin_view::{Finding, Position, Rule};
 
@@ -66,8 +66,6 @@ fn strings(input: &str) -> Vec<Cow<'_, str>> {
 #[derive(Default)]
 struct Books {
     texts: HashSet<String>,
-    /// What could not be read, as it was.
-    damaged: Vec<String>,
 }
 
 impl Books {
@@ -171,16 +169,20 @@ impl Books {
     fn json(&mut self, text: &str) {
         match Doc::parse(text) {
             Ok(doc) => self.texts.extend(doc.strings().map(Cow::into_owned)),
-            Err(_) => self.damaged.push(text.to_owned()),
+            Err(_) => self.damaged(text),
+        }
+    }
+
+    /// What cannot be parsed is kept whole: whatever stands between any two quotes of it is there.
+    fn damaged(&mut self, text: &str) {
+        for (at, _) in text.match_indices('"') {
+            let end = literal::end(text.as_bytes(), at).unwrap_or(text.len());
+            self.texts.extend(text.get(at..end).map(|string| literal::decode(string).0.into_owned()));
         }
     }
 
     fn hold(&self, text: &str) -> bool {
-        let written = serde_json::Value::from(text).to_string();
-        let body = &written[1..written.len() - 1];
-        self.texts.contains(text)
-            || text.split("\n\n").all(|part| self.texts.contains(part))
-            || self.damaged.iter().any(|damaged| damaged.contains(body) || damaged.contains(text))
+        self.texts.contains(text) || text.split("\n\n").all(|part| self.texts.contains(part))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use rejoin_checkers::Violation;
 use rejoin_formats::{
-    ConvertError, Dialect, Input, Session, Target, convert,
+    ConvertError, Dialect, Input, ReadError, Session, Target, convert,
     sessions::{self, FORMATS, Format, Writing},
 };
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
@@ -391,6 +391,8 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
             .and_then(|input| sessions::read(&input, Some(format)));
         let sessions = match read {
             Ok(sessions) => sessions,
+            // What was not understood goes along as it came; there may be nothing else in the file.
+            Err(ReadError::MostlyUnread { .. } | ReadError::Foreign { .. }) if is_unread(session) => continue,
             Err(error) => return broken("not read", error.to_string()),
         };
         let [again] = &sessions[..] else {
@@ -418,6 +420,12 @@ fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Sess
     let messages =
         session.messages.iter().enumerate().filter(stays).map(|(_, message)| message.clone()).collect();
     Session { messages, ..session.clone() }
+}
+
+/// Whether something of a session was not understood, or there is nothing in it to understand.
+fn is_unread(session: &Session) -> bool {
+    session.findings.iter().any(|finding| matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole))
+        || session.messages.iter().all(|message| message.blocks.is_empty())
 }
 
 fn shown(body: &str) -> String {

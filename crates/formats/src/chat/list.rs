@@ -215,6 +215,7 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
     }
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
     builder.session.context.bare_list = body.is_none();
+    body.into_iter().for_each(|body| builder.other_lists(body, list));
     if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
         let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
         let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
@@ -559,6 +560,18 @@ impl<S: Shape> Builder<S> {
         let place = Place { index, offset, line: None };
         self.session.set_aside.push(SetAside { place, after: self.session.messages.len(), what });
         index
+    }
+
+    /// Keeps lists of the same name that stand before the one that counts.
+    fn other_lists(&mut self, body: Value<'_>, list: Value<'_>) {
+        let name = surrounding_names(self.shape.dialect()).0;
+        for (_, value) in
+            body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
+        {
+            let place = Place { index: 0, offset: value.start(), line: None };
+            let what = Aside::Unknown(Text::new(value.raw()));
+            self.session.set_aside.push(SetAside { place, after: 0, what });
+        }
     }
 
     /// Keeps what stands around a list that is no part of a request.

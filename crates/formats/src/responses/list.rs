@@ -108,6 +108,12 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
         let at = Position { line: Some(input.line_of(at)), ..Position::default() };
         assembler.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
     }
+    // Of several lists of that name the last one counts.
+    let others = body.into_iter().flat_map(Value::fields);
+    for (_, other) in others.filter(|(key, value)| key.is_str("input") && value.start() != list.start()) {
+        let place = Place { index: 0, offset: other.start(), line: None };
+        assembler.aside(place, Aside::Unknown(Text::new(other.raw())));
+    }
     // A request that goes on from an earlier response may answer calls that stand there.
     let chained = ["previous_response_id", "conversation"].iter().any(|name| context.get(name).is_some());
     let called: HashSet<String> = items()
