@@ -45,12 +45,21 @@ const SABOTAGES: &[Sabotage] = &[
         to: "            if !follows && false {",
     },
     Sabotage {
+        law: "accounted for",
+        package: "rejoin-formats",
+        test: "every_word_of_a_reshaped_body_is_accounted_for",
+        file: "crates/formats/src/accounting/mod.rs",
+        // What was not read is not reported.
+        from: "left.retain(|left| !elsewhere.holds(&left.text));",
+        to: "left.retain(|left| !elsewhere.holds(&left.text) && left.text.is_empty());",
+    },
+    Sabotage {
         law: "identity",
         package: "rejoin-formats",
         test: "identity",
         file: "crates/formats/src/wire/openai_chat/encode.rs",
-        from: "is_own(message) && message.native.as_ref().is_some_and(|native| native.regular)",
-        to: "is_own(message) && message.native.as_ref().is_some_and(|native| native.regular) && false",
+        from: "&& message.native.as_ref().is_some_and(|native| native.regular)",
+        to: "&& message.native.as_ref().is_some_and(|native| native.regular) && false",
     },
     Sabotage {
         law: "idempotent",
