@@ -61,7 +61,7 @@ pub const RULES: &[ProviderRule] = &[
     rule("OAC-07", "Only an assistant message with tool_calls may be without content."),
     rule("OAC-08", "The arguments of a call are a string."),
     rule("OAC-09", "A message's role is system, developer, user, assistant or tool."),
-    rule("OAC-10", "Images stand in user messages only."),
+    rule("OAC-10", "Images are allowed in user messages only."),
     rule("OAC-11", "messages is not empty; tools, where it is given, has 1 to 128 entries."),
     rule("OAC-12", "A text has at most 10,485,760 characters."),
     rule("OAC-13", "Functions are declared, called and answered as tools; the older fields are deprecated."),

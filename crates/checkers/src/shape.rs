@@ -24,7 +24,7 @@ impl Field {
         Self { name, kind, need: Need::Nullable }
     }
 
-    /// A field that no request does without, and that nobody but the caller can choose.
+    /// A field that every request needs and that only the caller can choose.
     pub const fn required(name: &'static str, kind: Kind) -> Self {
         Self { name, kind, need: Need::Required }
     }

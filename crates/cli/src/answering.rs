@@ -182,7 +182,7 @@ fn own_endpoint(choice: &Choice) -> Endpoint {
     }
 }
 
-/// Decides who answers; where nothing says so, finds somebody.
+/// Decides who answers. If nothing names a provider, looks for one that can answer.
 fn chosen(
     desk: &Desk,
     talk: &Talk,

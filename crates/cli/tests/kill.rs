@@ -506,7 +506,7 @@ fn a_draft_in_writing_is_its_writers() {
     });
 }
 
-/// A draft that cannot be written keeps nobody from the answer.
+/// A draft that cannot be written does not hold up the answer.
 #[test]
 fn an_answer_without_a_draft_is_an_answer() {
     let server = Loopback::start(Config::default());

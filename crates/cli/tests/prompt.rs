@@ -133,7 +133,7 @@ fn control_c_stops_a_turn() {
     assert_eq!(said[1]["interrupted"], true, "{said:?}");
 }
 
-/// A prompt that waits for a line keeps nobody from writing; two prompts take turns, and each shows what the other added.
+/// A waiting prompt holds no lock: two prompts take turns, and each shows what the other added.
 #[test]
 fn two_prompts_take_turns_in_one_conversation() {
     Home::each(|home| {
@@ -187,7 +187,7 @@ fn two_prompts_take_turns_in_one_conversation() {
     });
 }
 
-/// Whoever says something while another process is answering waits for it, and may give up.
+/// A message sent while another process is answering waits for it, and can be given up.
 #[test]
 fn a_prompt_waits_for_another_answer() {
     let home = Home::new("sqlite");

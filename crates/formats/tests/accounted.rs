@@ -331,3 +331,18 @@ fn no_invented_shape_is_sound_with_words_lost_or_under_another_role() {
     }
     assert!(sound > 100 && refused > 100, "{shapes} shapes, {refused} refused, {sound} sound");
 }
+
+/// A result without an id takes over the id and the name of its call. Where those stand in the call's own item says nothing
+/// about the item of the result.
+#[test]
+fn the_place_of_a_call_hides_nothing_in_its_result() {
+    let converted = r#"{"contents":[{"role":"user","parts":[{"text":"words ⟦u1⟧"}]},{"role":"model","parts":[{"functionCall":{"name":"read"},"thoughtSignature":"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="},{"functionCall":{"id":"c1","name":"run_tests","args":{"k":"⟦k2⟧"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"[\"⟦r3⟧\\ud83d!\"]"}}},{"functionResponse":{"id":"c1","name":"run_tests","response":{"output":["{\"content\":[{\"type\":\"text\",\"text\":\"words ⟦r4⟧\"}]}","words ⟦r5⟧","[image unavailable: the data is empty]"]}}}]}]}"#;
+    let input = Input::new("contents.json", converted.as_bytes()).unwrap();
+    let session = sessions::read(&input, sessions::named("gemini")).unwrap().remove(0);
+    assert_eq!(session.findings, []);
+    // Two responses inside another object: they are read, or reported.
+    let nested = r#"[{"role":"user","parts":[{"functionResponse":{"msg":{"willContinue":false,"response":"words ⟦r1⟧"}}}]},{"role":"user","parts":[{"text":"words ⟦u2⟧ and then some more"}]},{"role":"model","parts":[{"text":"words ⟦a3⟧ and then some more"},{"functionCall":{"id":"c1","name":"run_tests","args":{"k":"⟦k4⟧","a":1}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"msg":{"id":"c1","name":"run_tests","response":{"output":"\u0000⟦r5⟧\u001b[31m and then some more"}}}},{"functionResponse":{"msg":{"id":"c1","name":"run_tests","response":{"output":"\u0000⟦r6⟧\u001b[31m and then some more"}}}}]},{"role":"user","parts":[{"text":"words ⟦u7⟧ and then some more"}]},{"role":"model","parts":[{"functionCall":{"name":"read","args":{"k":"⟦k8⟧"}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"read","args":"{\"k\":\"⟦k9⟧\"}"}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"words ⟦r10⟧ and then some more"}}},{"functionResponse":{"name":"read","response":{"output":"words ⟦r11⟧ and then some more"}}}]},{"role":"user","parts":[{"text":"words ⟦u12⟧ and then some more"}]},{"role":"model","parts":[{"functionCall":{"name":"read","args":{"k":"⟦k13⟧","a":2}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"read","args":{"k":"⟦k14⟧","a":1}}},{"functionCall":{"name":"read","args":{"k":"⟦k15⟧"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"stdout":"words ⟦r16⟧","exit_code":0}}},{"text":"words ⟦u17⟧ and then some more"},{"functionResponse":{"name":"read","response":{"content":[{"type":"text","text":"words ⟦r18⟧ and then some more"}]}}},{"functionResponse":{"name":"read","response":"words ⟦r19⟧"}}]},{"role":"user","parts":[]}]"#;
+    let input = Input::new("contents.json", nested.as_bytes()).unwrap();
+    let sessions = sessions::read(&input, None).unwrap();
+    assert_eq!(testkit::fuzz::accounted::unaccounted(nested, &sessions), [""; 0]);
+}

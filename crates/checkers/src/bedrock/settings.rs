@@ -1,4 +1,4 @@
-//! The fields of a Converse request. The model stands in the address, and clients write it beside the rest.
+//! The fields of a Converse request. The model is part of the address; some clients also write it beside the other fields.
 
 use crate::shape::{Field, Kind, POSITIVE};
 

@@ -110,27 +110,29 @@ pub enum Command {
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
     History(History),
-    /// Check conversations for what a provider would refuse
+    /// Check whether a provider would accept a request, or a history is sound
     ///
-    /// Exit code 0: sound. 1: a warning or an error was found. 2: nothing could be read.
+    /// Of a request body: would its provider accept these bytes? The strict checker of its dialect decides, and all else is a
+    /// note. Of a session: are storage and pairing sound, and could its own agent go on? Exit code 0: accepted, or sound. 1:
+    /// refused, broken, or text that was not understood. 2: nothing could be read.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
     /// Convert a conversation for another provider or agent
     ///
-    /// Writes a request body that the provider accepts, or a session file. Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
+    /// Writes a request body or a session file. Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
     /// standard error. Exit code 0 whenever it was written. The source is never changed.
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
     /// Check the sessions of every agent on this machine
     ///
     /// Looks where Codex and Claude Code keep their sessions, and at the paths given. Nothing is changed.
-    /// Exit code 0: all can be resumed. 1: some cannot. 2: no path that was given exists.
+    /// Exit code 0: all are sound. 1: some are broken. 2: no path that was given exists.
     #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
     /// Import other agents' sessions into the store
     ///
     /// In a folder every file is tried, whatever its name; files that hold no conversation are skipped and counted by
-    /// reason. Importing again adds only what is new. The files are never changed. Exit code 2: nothing could be read.
+    /// reason. Importing again adds only new messages. The files are never changed. Exit code 2: nothing could be read.
     #[command(after_long_help = upkeep::IMPORT_EXAMPLES)]
     Import(ImportArguments),
     /// Copy conversations to another store, hashes included
@@ -178,8 +180,10 @@ pub enum Command {
 }
 
 const CHECK_EXAMPLES: &str = "Examples:
-  rejoin check --for anthropic chat.json
-      Check a file, also for Anthropic
+  rejoin check body.json
+      Ask whether the provider would accept a request
+  rejoin check --for anthropic body.json
+      Ask whether Anthropic would accept the same bytes
   cat chat.json | rejoin check --json - | jq '.findings[].rule'
       List the findings of what is piped in
   rejoin check @1

@@ -81,7 +81,7 @@ struct Counts {
     new: usize,
     /// Conversations that grew.
     grown: usize,
-    /// Files that somebody named, or of an agent, that cannot be read.
+    /// Files that were named on the command line, or that belong to an agent, and cannot be read.
     unreadable: usize,
     /// Every file that gave no conversation, by the reason: how many, and the first of them.
     skipped: BTreeMap<&'static str, (u64, String)>,

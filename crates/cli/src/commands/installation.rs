@@ -75,7 +75,7 @@ impl Answers {
                 lines.extend(trouble.as_ref().map(|trouble| format!("          cannot answer: {trouble}")));
                 lines
             }
-            Err(trouble) => vec![format!("{title}nobody: {trouble}")],
+            Err(trouble) => vec![format!("{title}no provider: {trouble}")],
         }
     }
 

@@ -7,9 +7,9 @@ use rejoin::{Finding, Rule, Severity};
 use super::report;
 use crate::output::{self, paint};
 
-/// Up to so many findings are all shown.
+/// The most findings that are all shown.
 const ALL: usize = 10;
-/// Of more, so many warnings and errors are shown, and the rest is counted.
+/// The most warnings and errors that are shown if there are more findings than that. The rest is counted.
 const PROBLEMS: usize = 5;
 
 /// The lines for these findings; each is followed by what was done about it.

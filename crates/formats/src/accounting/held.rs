@@ -5,13 +5,18 @@
 use std::borrow::Cow;
 
 use hashbrown::HashSet;
-use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text, json::Doc};
+use rejoin_record::{
+    Block, BlockKind, Media, MediaSource, Message, Native, Raw, Text,
+    json::{Doc, literal},
+};
 
 use crate::chat::holds_speech;
 
 /// One thing that a block holds.
 enum Piece<'m> {
     Text(&'m Text),
+    /// The name or id of a result, which may be its call's, from another item.
+    Name(&'m Text),
     /// JSON that is kept as it is.
     Json(&'m Raw),
 }
@@ -32,8 +37,8 @@ fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
                 visit(Piece::Text(call.arguments.text()));
             }
             BlockKind::ToolResult(result) => {
-                result.name.iter().for_each(|name| visit(Piece::Text(name)));
-                result.call_id.iter().for_each(|id| visit(Piece::Text(id.text())));
+                result.name.iter().for_each(|name| visit(Piece::Name(name)));
+                result.call_id.iter().for_each(|id| visit(Piece::Name(id.text())));
                 results.extend(&result.content);
             }
             BlockKind::Image(media) | BlockKind::Document(media) => {
@@ -63,10 +68,15 @@ fn is_spoken(raw: &Raw) -> bool {
 /// The stretches of the native item that the blocks hold, sorted.
 pub(super) fn stretches(message: &Message, native: &Native) -> Vec<(usize, usize)> {
     let mut found = Vec::with_capacity(message.blocks.len());
+    let stretch = |text: &Text| {
+        let span = text.span()?;
+        let start = span.start as usize;
+        Some((start, start + span.len as usize))
+    };
     pieces(message, |piece| match piece {
-        Piece::Text(text) => found.extend(text.span().map(|span| {
-            let start = span.start as usize;
-            (start, start + span.len as usize)
+        Piece::Text(text) => found.extend(stretch(text)),
+        Piece::Name(text) => found.extend(stretch(text).filter(|(start, end)| {
+            native.raw.as_str().get(*start..*end).is_some_and(|own| literal::decode(own).0 == text.as_str())
         })),
         Piece::Json(raw) => found.extend(stretch_of(raw, &native.raw)),
     });
@@ -85,8 +95,8 @@ fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
 pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     let mut texts = HashSet::new();
     pieces(message, |piece| match piece {
-        Piece::Text(text) if text.span().is_some() => {}
-        Piece::Text(text) => {
+        Piece::Text(text) | Piece::Name(text) if text.span().is_some() => {}
+        Piece::Text(text) | Piece::Name(text) => {
             texts.insert(Cow::Borrowed(text.as_str()));
             // Reasoning in several parts is one text; input that is no JSON is wrapped in an object.
             texts.extend(text.split("\n\n").map(Cow::Borrowed));
@@ -108,7 +118,7 @@ fn add_strings(json: &str, texts: &mut HashSet<Cow<'_, str>>) {
 /// Visits every text that the blocks hold.
 pub(super) fn texts(message: &Message, mut visit: impl FnMut(&str)) {
     pieces(message, |piece| match piece {
-        Piece::Text(text) => visit(text),
+        Piece::Text(text) | Piece::Name(text) => visit(text),
         Piece::Json(_) => {}
     });
     composed(message).iter().for_each(|text| visit(text));
@@ -124,7 +134,7 @@ pub(super) fn size(message: &Message) -> usize {
     let mut size = 0;
     pieces(message, |piece| {
         size += match piece {
-            Piece::Text(text) => text.chars().count(),
+            Piece::Text(text) | Piece::Name(text) => text.chars().count(),
             Piece::Json(raw) => raw.as_str().chars().count(),
         };
     });

@@ -143,7 +143,7 @@ fn unread(session: &Session) -> Vec<Unread> {
     unread.collect()
 }
 
-/// Whether somebody speaks in a field around the messages. Such a field is no setting: it is a conversation of its own.
+/// Whether a field around the messages holds speech. Such a field is no setting: it is part of a conversation.
 fn speaks(session: &Session, field: &Field) -> bool {
     const SETTINGS: &[&str] = &["tools", "functions", "system", "instructions", "metadata", "model"];
     let system = session.context.dialect.map_or(&[][..], |dialect| surrounding_names(dialect).1);

@@ -86,7 +86,7 @@ pub(super) enum Parent {
 pub(super) enum What {
     /// No part of the conversation.
     Aside,
-    /// A line of a type that nobody here knows, or a message without its content.
+    /// A line of an unknown type, or a message without its content.
     Unknown,
     /// A note of the program's that people see and no model does, and of which kind, where it says something.
     System(Option<Box<str>>),

@@ -28,7 +28,7 @@ use crate::{
 const VERSION: &str = "2.1.0";
 /// Stands for a model that nobody knows.
 const UNKNOWN_MODEL: &str = "<unknown>";
-/// What a response cost that nobody counted.
+/// The usage of a response whose tokens were not counted.
 const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
 /// What marks a block for a cache.
 const MARK: &str = "\"cache_control\"";
