@@ -271,11 +271,17 @@ pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<
     if choice.provider == OFFLINE {
         return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
     }
-    connect(choice, keys, options).map_err(|error| match error {
+    let provider = connect(choice, keys, options).map_err(|error| match error {
         // Nothing was sent: it is what was asked for that makes no sense.
         ProviderError::Other(what) => Failure::Usage { what, hint: None },
         error => Failure::Provider(Box::new(error)),
-    })
+    })?;
+    // Without a model nothing can be sent. It is better to say so before anything is recorded.
+    if provider.endpoint().model.is_empty() {
+        let provider = choice.provider.clone();
+        return Err(Failure::Provider(Box::new(ProviderError::NoModel { provider })));
+    }
+    Ok(provider)
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.

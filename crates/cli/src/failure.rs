@@ -145,7 +145,7 @@ pub enum Failure {
         why: String,
     },
     /// Somebody would have to be asked, and nobody is there.
-    #[error("{what} needs a yes")]
+    #[error("{what} needs confirmation")]
     Unasked {
         /// What was to be done.
         what: String,
@@ -199,7 +199,7 @@ impl Failure {
             )),
             Self::Engine(error) => engine_hint(error),
             Self::Damaged { .. } => Some(String::from("leave out `--strict`: everything else can be used")),
-            Self::Unasked { .. } => Some(String::from("say it with `--yes`")),
+            Self::Unasked { .. } => Some(String::from("add `--yes`")),
             Self::Provider(error) => error.hint(),
             Self::NoModel { hint, .. } => Some(hint.clone()),
             Self::Auth(_) => Some(String::from("`rejoin auth status` says what there is")),

@@ -41,7 +41,7 @@ pub fn destination(
         ("jsonl", None) => {
             Err(missing(String::from("the ending .jsonl does not say whose session to write")))
         }
-        (_, None) => Err(missing(String::from("it is not said what to convert to"))),
+        (_, None) => Err(missing(String::from("no target format was given"))),
     }
 }
 

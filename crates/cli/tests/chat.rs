@@ -117,7 +117,7 @@ fn a_broken_history_goes_on() {
     });
 }
 
-/// Input from a pipe is what is said; `-` is the same. Without either there is nothing to say.
+/// Input from a pipe is what is said; `-` is the same. Without either no message was given.
 #[test]
 fn what_is_piped_in_is_said() {
     let home = Home::new("sqlite");
@@ -131,7 +131,7 @@ fn what_is_piped_in_is_said() {
     }
     let nothing = home.run(&["chat"]);
     assert_eq!(nothing.code, 2);
-    assert!(nothing.err.contains("nothing to say") && nothing.err.contains("hint:"), "{}", nothing.err);
+    assert!(nothing.err.contains("no message was given") && nothing.err.contains("hint:"), "{}", nothing.err);
 }
 
 /// Events as JSON, one object a line; the text pieces make up the reply.

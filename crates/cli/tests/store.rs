@@ -675,7 +675,7 @@ fn lists_are_filtered() {
         assert_eq!(ids(&["--agent", "openai-chat", "--limit", "1"]).len(), 1);
         let text = home.out(&["list", "--agent", "openai-chat"]);
         has(&text, &[&sound, &broken, "Total: 2 conversation(s)"]);
-        has(&home.out(&["history", "list", "--agent", "codex"]), &["No saved conversation fits"]);
+        has(&home.out(&["history", "list", "--agent", "codex"]), &["No conversation matches"]);
         assert_eq!(home.run(&["list", "--state", "sleepy"]).code, 2);
         let ran = home.run(&["list", "--agent", "openai-chat", "--limit", "1"]);
         has(&ran.out, &["The newest 1 of 2 are shown"]);

@@ -370,7 +370,7 @@ fn what_is_gone_for_good_needs_a_yes() {
         for arguments in [vec!["history", "delete", &id], vec!["history", "erase", &id, "--message", "0"]] {
             let ran = home.run(&arguments);
             assert_eq!(ran.code, 2);
-            has(&ran.err, &["needs a yes\nhint: say it with `--yes`\n"]);
+            has(&ran.err, &["needs confirmation\nhint: add `--yes`\n"]);
         }
         assert_eq!(home.out(&["history", "export", &id]), before);
         let fork = home.out(&["history", "fork", &id, "--at", "3"]);

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use rejoin_formats::{Input, ReadError, Session, sessions};
+use rejoin_formats::{Dialect, Input, ReadError, Session, convert, sessions};
 use rejoin_record::Role;
-use rejoin_view::{Policy, Rule, repair};
+use rejoin_view::{OnBroken, Policy, Rule, repair};
 use testkit::fuzz::accounted;
 
 fn read(text: &str) -> Result<Vec<Session>, ReadError> {
@@ -345,4 +345,35 @@ fn the_place_of_a_call_hides_nothing_in_its_result() {
     let input = Input::new("contents.json", nested.as_bytes()).unwrap();
     let sessions = sessions::read(&input, None).unwrap();
     assert_eq!(testkit::fuzz::accounted::unaccounted(nested, &sessions), [""; 0]);
+}
+
+/// What a file keeps beside the messages of a conversation is bookkeeping, unless it is instructions or an answer.
+#[test]
+fn instructions_and_answers_around_a_conversation_are_reported() {
+    let messages = r#""messages":[{"role":"user","content":"a question that is long enough to be the most of it, and then some more of it"}]"#;
+    for name in ["system", "response", "system_prompt", "instructions"] {
+        let text = format!(r#"[{{"{name}":"You are a pirate and never tell.",{messages}}}]"#);
+        let session = read(&text).unwrap().remove(0);
+        assert!(session.findings.iter().any(|finding| finding.rule == Rule::UnreadText), "{name}");
+    }
+    let scored =
+        read(&format!(r#"[{{"score":1,"task":"count the files in a folder",{messages}}}]"#)).unwrap();
+    assert!(is_sound(&scored[0]), "{:?}", scored[0].findings);
+}
+
+/// A program that stores its messages adds fields of its own. A request made of them has only those that the API takes.
+#[test]
+fn fields_of_a_stored_message_are_no_part_of_a_request() {
+    let line = r#"{"role":"user","content":"a question that is long enough","turn_idx":4,"name":"ada"}"#;
+    let session = read(line).unwrap().remove(0);
+    let out = convert(&session, Dialect::OpenAiChat, None, OnBroken::Keep).unwrap();
+    assert_eq!(
+        out.body,
+        r#"{"messages":[{"role":"user","content":"a question that is long enough","name":"ada"}]}"#
+    );
+    assert!(out.findings.iter().any(|finding| finding.rule == Rule::UnknownField));
+    // In a request they are the caller's.
+    let body = format!(r#"{{"model":"m","messages":[{line}]}}"#);
+    let session = read(&body).unwrap().remove(0);
+    assert_eq!(convert(&session, Dialect::OpenAiChat, None, OnBroken::Keep).unwrap().body, body);
 }

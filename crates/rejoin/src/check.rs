@@ -129,7 +129,7 @@ pub fn resumed(session: &Session) -> Option<Judged> {
     let agent = sessions::named(session.format)?.agent.as_ref();
     let (sender, resent): (Sender, Resent) = match agent {
         Some(agent) => (Sender::Agent(agent.name), (agent.resend)(session)),
-        None if session.format == dialect.name() => (Sender::AsTheyStand, resend::as_they_stand(session)),
+        None if session.format == dialect.name() => (Sender::AsTheyStand, resend::continued(session)),
         None => return None,
     };
     let verdict = checker(dialect).check(resent.to_json().as_bytes());

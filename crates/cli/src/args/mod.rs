@@ -314,7 +314,7 @@ pub enum OnBrokenArgument {
     Keep,
     /// Repair and leave out what is incomplete
     Drop,
-    /// Print what is wrong and send nothing
+    /// Print what is wrong and write nothing
     Refuse,
 }
 

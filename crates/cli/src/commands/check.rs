@@ -63,6 +63,8 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
 /// What there is to say about one conversation.
 struct Report<'s> {
     name: String,
+    /// Which conversation of a file of many it is, from 1.
+    number: Option<usize>,
     subject: &'s Subject,
     session: Option<&'s Session>,
     /// The bytes that were judged, if it is a request or a list of messages.
@@ -83,7 +85,15 @@ fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
             checked.findings.push(finding.because(why.to_string()));
         }
         let name = subject.name.clone();
-        return vec![Report { name, subject, session, body: Some(body), checked, resumed: None }];
+        return vec![Report {
+            name,
+            number: None,
+            subject,
+            session,
+            body: Some(body),
+            checked,
+            resumed: None,
+        }];
     }
     let reports = subject.sessions.iter().enumerate().map(|(place, session)| {
         let name = match subject.sessions.len() {
@@ -92,11 +102,11 @@ fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
         };
         let mut checked = check::history(session, dialect);
         arrange(subject, Some(session), &mut checked);
-        let broken = checked.findings.iter().any(Finding::is_problem);
         // rejoin mends what is in its store before it sends it.
-        let foreign = broken && subject.record.is_none();
+        let foreign = subject.record.is_none() && checked.judged.is_none();
         let resumed = if foreign { check::resumed(session) } else { None };
-        Report { name, subject, session: Some(session), body: None, checked, resumed }
+        let number = (subject.sessions.len() > 1).then_some(place + 1);
+        Report { name, number, subject, session: Some(session), body: None, checked, resumed }
     });
     reports.collect()
 }
@@ -213,7 +223,7 @@ impl Report<'_> {
         let unread = self.count(Rule::UnreadText);
         if !judged.accepted() {
             let errors = plural(judged.refusals.len(), "error");
-            let way = self.way_out(body, judged.dialect);
+            let way = self.way_out(judged.dialect);
             return format!(
                 "{} {provider} would answer 400: {errors}. {way}",
                 paint("refused:", output::ERROR)
@@ -230,8 +240,8 @@ impl Report<'_> {
     }
 
     /// What gives a request that the provider accepts. It is tried before it is said.
-    fn way_out(&self, body: &Body<'_>, dialect: Dialect) -> String {
-        let command = format!("`rejoin convert {} --to {dialect}`", shown(&self.name));
+    fn way_out(&self, dialect: Dialect) -> String {
+        let command = format!("`rejoin convert {} --to {dialect}`", self.given());
         let Some(session) = self.session else {
             return String::from("It holds no conversation that could be mended.");
         };
@@ -239,10 +249,7 @@ impl Report<'_> {
             return String::from("It is more than the provider takes, mended or not.");
         };
         let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
-        let verdict = match body.whole {
-            true => checker.check(converted.body.as_bytes()),
-            false => checker.check_draft(converted.body.as_bytes()),
-        };
+        let verdict = checker.check(converted.body.as_bytes());
         let rest = if self.lost() { "" } else { ", and no text is lost" };
         let left: Vec<&str> = verdict.violations.iter().map(|violation| violation.message.as_str()).collect();
         if left.is_empty() {
@@ -267,7 +274,15 @@ impl Report<'_> {
             by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
         let found = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
         let request = self.request();
+        let judged = self.checked.judged.as_ref().or(self.resumed.as_ref());
         if !findings.iter().any(Finding::is_problem) {
+            if let Some(refusal) = judged.and_then(|judged| judged.refusals.first()) {
+                let words = harmless(&refusal.violation.message);
+                let state = paint("refused:", output::ERROR);
+                return format!(
+                    "{state} the history is sound: {counted}{found}. But{request} It would answer 400: {words}"
+                );
+            }
             return format!("{} {counted}{found}.{request}", paint("sound:", output::GOOD));
         }
         format!("{} {counted}{found}. {}.{request}", paint("broken:", output::ERROR), self.way_on())
@@ -282,6 +297,9 @@ impl Report<'_> {
         let says = if judged.accepted() { "would accept" } else { "would refuse" };
         match judged.sender {
             Sender::Agent(agent) if judged.accepted() => {
+                if !self.checked.findings.iter().any(Finding::is_problem) {
+                    return String::new();
+                }
                 format!(" {agent} mends its history before it sends it: {provider} {says} its next request.")
             }
             Sender::Agent(agent) => format!(" {provider} {says} the next request of {agent}."),
@@ -306,14 +324,16 @@ impl Report<'_> {
         } else if session.format != "jsonl"
             && sessions::named(session.format).is_some_and(|format| format.write.is_some())
         {
-            format!(
-                "`rejoin convert {} --to {}` writes a mended copy{rest}",
-                shown(&self.name),
-                session.format
-            )
+            format!("`rejoin convert {} --to {}` writes a mended copy{rest}", self.given(), session.format)
         } else {
-            format!("`rejoin convert {} --to {}` mends it{rest}", shown(&self.name), self.speaker())
+            format!("`rejoin convert {} --to {}` mends it{rest}", self.given(), self.speaker())
         }
+    }
+
+    /// The conversation, as `convert` is given it.
+    fn given(&self) -> String {
+        let file = shown(&self.subject.name);
+        self.number.map_or_else(|| file.clone(), |number| format!("{file} --session {number}"))
     }
 
     fn count(&self, rule: Rule) -> usize {

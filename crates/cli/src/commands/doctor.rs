@@ -1,7 +1,7 @@
 //! `rejoin doctor`: every session of every agent on this machine, checked. Nothing is changed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -262,15 +262,15 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
     let width = counts.keys().map(|agent| agent.len()).max().unwrap_or(0).max("agent".len());
     output::data(&paint(
         &format!(
-            "{:width$}  {:>8}  {:>6}  {:>9}  {:>7}  {:>8}  {:>10}",
-            "agent", "sessions", "sound", "it mends", "refused", "unopened", "unreadable"
+            "{:width$}  {:>8}  {:>6}  {:>11}  {:>7}  {:>10}  {:>10}",
+            "agent", "sessions", "sound", "self-mended", "refused", "won't open", "unreadable"
         ),
         output::DIM,
     ))?;
     for (agent, counts) in &counts {
         let [sound, mended, refused, unopened] = Health::ALL.map(|health| counts.of(health));
         output::data(&format!(
-            "{agent:width$}  {:>8}  {sound:>6}  {mended:>9}  {refused:>7}  {unopened:>8}  {:>10}",
+            "{agent:width$}  {:>8}  {sound:>6}  {mended:>11}  {refused:>7}  {unopened:>10}  {:>10}",
             counts.sessions, counts.unreadable
         ))?;
     }
@@ -292,7 +292,7 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
     let mut why = Vec::new();
     for (count, words) in [
         (total.of(Health::Refused), "refused by the provider"),
-        (total.of(Health::CannotBeOpened), "not opened by its agent"),
+        (total.of(Health::CannotBeOpened), "that their agent cannot open"),
         (total.unreadable, "unreadable"),
     ] {
         if count > 0 {
@@ -304,12 +304,12 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
         paint("broken:", output::ERROR),
         why.join(", ")
     ))?;
-    output::data("  rejoin check PATH                          says what is wrong and where")?;
+    output::data("  rejoin check PATH                                says what is wrong and where")?;
     // The command is for a file that it can be used on.
-    if let Some(format) = examined.iter().find_map(first_dead) {
-        output::data(&format!(
-            "  rejoin convert PATH --to {format} --install  puts a mended copy where its agent finds it"
-        ))?;
+    let formats: BTreeSet<&str> = examined.iter().filter_map(first_dead).collect();
+    for format in formats {
+        let command = format!("rejoin convert PATH --to {format} --install");
+        output::data(&format!("  {command:<49}puts a mended copy where its agent finds it"))?;
     }
     Ok(())
 }
@@ -335,7 +335,7 @@ fn list(examined: &[Examined], most: usize) -> Result<(), Failure> {
                         let why: Vec<String> =
                             [session.health.words().to_owned()].into_iter().chain(problems).collect();
                         let title = paint(&session.title, output::DIM);
-                        output::data(&format!("\n{path}\n  {} {title}", why.join(", ")))?;
+                        output::data(&format!("\n{path}\n  {title}\n  {}", why.join(", ")))?;
                         if let Some(answer) = &session.answer {
                             output::data(&format!("  {}", harmless(answer)))?;
                         }

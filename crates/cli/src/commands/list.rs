@@ -127,7 +127,7 @@ impl Listing {
 
     fn finish(self) -> String {
         if self.total == 0 && self.filtered {
-            return String::from("No saved conversation fits. List all: rejoin list\n");
+            return String::from("No conversation matches. List all: rejoin list\n");
         }
         if self.total == 0 {
             return String::from("No saved conversations.\nCreate one: rejoin new\n");

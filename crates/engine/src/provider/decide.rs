@@ -3,7 +3,7 @@
 //! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
 //! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
 
-use super::{UntrustedAddress, connect::Choice, http::public, registry};
+use super::{UntrustedAddress, connect::Choice, http::public, offline, registry};
 use crate::wanted::Wanted;
 
 /// Where a value came from.
@@ -144,9 +144,11 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
     let environment = &sources.environment.tidied();
     let settings = &sources.settings.tidied();
 
+    // The built-in responder has no address: one that is named on the command line is meant for somebody else.
+    let elsewhere = flags.base_url.is_some() && recorded.provider.as_deref() == Some(offline::NAME);
     let provider = first([
         (&flags.provider, Source::Flag),
-        (&recorded.provider, Source::Conversation),
+        (only(!elsewhere, &recorded.provider), Source::Conversation),
         (&environment.provider, Source::Environment),
         (&settings.provider, Source::Settings),
     ]);

@@ -508,7 +508,7 @@ impl<S: Shape> Builder<S> {
         if around.len() > 1 {
             around.push('}');
             let place = Place { index: 0, offset: body.map_or(0, |(body, _)| body.start()), line: None };
-            let what = Aside::Raw(Text::from(around));
+            let what = within::around(around);
             set_aside.push(SetAside { place, after: 0, what });
         }
         let session = Session {

@@ -8,6 +8,7 @@ use rejoin_record::{
 
 use super::{list::looks_like_message, roles};
 use crate::{
+    accounting::has_words,
     gemini,
     session::{Aside, Place, SetAside},
 };
@@ -55,10 +56,31 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
     })
 }
 
-/// What stands around a conversation: the task, the score, the settings. It is known as such, unless somebody speaks in it.
+/// Names under which programs keep instructions or an answer beside a list of messages.
+const SPOKEN: &[&str] = &[
+    "answer",
+    "completion",
+    "instructions",
+    "output",
+    "prompt",
+    "reply",
+    "response",
+    "system",
+    "system_prompt",
+    "systemPrompt",
+];
+
+/// What surrounds a conversation: the task, the score, the settings. It is bookkeeping, unless it holds speech: a message, or a
+/// text under a name that stands for instructions or an answer.
 #[must_use]
 pub fn around(text: String) -> Aside {
-    let spoken = Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(holds_speech));
+    let named = |root: Value<'_>| {
+        let spoken =
+            |name: &&str| root.get(name).is_some_and(|value| value.as_str().is_some_and(|t| has_words(&t)));
+        SPOKEN.iter().any(|name| spoken(&name))
+    };
+    let spoken =
+        Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(|root| holds_speech(root) || named(root)));
     if spoken { Aside::Unknown(Text::from(text)) } else { Aside::Raw(Text::from(text)) }
 }
 

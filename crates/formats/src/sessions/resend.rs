@@ -38,6 +38,18 @@ pub fn as_they_stand(session: &Session) -> Resent {
     resent
 }
 
+/// The same, and a word to go on with where the model spoke last.
+#[must_use]
+pub fn continued(session: &Session) -> Resent {
+    let mut resent = as_they_stand(session);
+    match resent.list.last().and_then(|last| last["role"].as_str()) {
+        Some("assistant") => resent.push(next_word(), None),
+        Some("model") => resent.push(json!({"role": "user", "parts": [{"text": "Continue."}]}), None),
+        _ => {}
+    }
+    resent
+}
+
 /// The source's own items for a message. What is not strict JSON cannot be judged and is left out.
 pub(crate) fn natives(message: &Message) -> Vec<Value> {
     let Some(native) = &message.native else { return Vec::new() };

@@ -81,7 +81,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let count = plural(entries.len() as u64, "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
-    let question = format!("Erase the content of {count} of {id} ({title})? It cannot be had back.");
+    let question = format!("Erase the content of {count} of {id} ({title})? This cannot be undone.");
     sure(&question, "erasing messages", arguments.yes)?;
     let reason = arguments.reason.as_deref();
     desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
@@ -97,7 +97,7 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     named_for_good(&*store, arguments.which.given(), id, arguments.yes)?;
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let question = format!(
-        "Delete {id} ({}, {})? It cannot be had back.",
+        "Delete {id} ({}, {})? This cannot be undone.",
         title(&summary),
         plural(summary.messages, "message")
     );

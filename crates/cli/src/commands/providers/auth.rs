@@ -83,7 +83,7 @@ fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> 
 fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
     let read = if io::stdin().is_terminal() {
         if !get_a_key.is_empty() {
-            output::talk(&format!("A key can be had at {get_a_key}"));
+            output::talk(&format!("Get a key at {get_a_key}"));
         }
         let Some(read) = hidden_line(&format!("Key for {name} (it is not shown): "))? else {
             return Ok(None);

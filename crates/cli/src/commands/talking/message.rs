@@ -43,7 +43,7 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
     if parts.is_empty() {
         return Err(Failure::Usage {
-            what: String::from("there is nothing to say"),
+            what: String::from("no message was given"),
             hint: Some(String::from(
                 "rejoin chat \"your message\", or pipe something in; see `rejoin chat --help`",
             )),

@@ -117,7 +117,7 @@ impl<'l> Tree<'l> {
                 let finding = Finding::new(Rule::BrokenChain, at, Action::SetAside);
                 let finding = finding.about(line.uuid.as_deref().unwrap_or_default());
                 let finding = finding.because("an earlier line has the same id and says something else");
-                findings.push(Finding { severity: Severity::Note, ..finding });
+                findings.push(Finding { severity: Severity::Warning, ..finding });
             }
         }
         // What is no part of the conversation never takes a message's id away.

@@ -440,6 +440,14 @@ impl Encoder {
         is_own(message)
             && message.native.as_ref().is_some_and(|native| native.regular)
             && message.blocks.iter().all(|block| super::MEDIA.keeps(block))
+            && !(self.is_stored() && has_own_fields(message))
+    }
+
+    /// Whether the messages come from a file that some program stored. What that program keeps beside a message is no part of a
+    /// request; in a request, the fields of a message are the caller's.
+    fn is_stored(&self) -> bool {
+        let context = &self.target.context;
+        context.dialect == Some(Dialect::OpenAiChat) && !context.whole_body && !context.bare_list
     }
 
     /// The source's own bytes of a block, if they may be sent again.
@@ -482,6 +490,10 @@ impl Encoder {
                     let finding =
                         Finding::new(Rule::UnknownField, Position::message(self.current), Action::LeftOut);
                     self.ledger.note(finding.about(&*name).because("it is nested too deep"));
+                }
+                None if self.is_stored() && is_own_field(&name) => {
+                    let at = Position::message(self.current);
+                    self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about(&*name));
                 }
                 None => {
                     write::key(&mut out, &name);
@@ -568,4 +580,30 @@ fn longest_text(message: &str) -> Option<usize> {
     let doc = Doc::parse(message).ok()?;
     // What stands in an address is not text.
     doc.strings().filter(|text| !text.starts_with("data:")).map(|text| text.chars().count()).max()
+}
+
+/// Whether a field of a message is neither the API's nor one that servers of this dialect take back.
+fn is_own_field(name: &str) -> bool {
+    const TAKEN: &[&str] = &[
+        "role",
+        "content",
+        "name",
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "refusal",
+        "audio",
+        "annotations",
+        "prefix",
+        "cache_control",
+    ];
+    !TAKEN.contains(&name) && !REASONING_FIELDS.iter().any(|(field, _)| *field == name)
+}
+
+/// Whether a message has such a field.
+fn has_own_fields(message: &Message) -> bool {
+    let native = message.native.as_ref().filter(|native| native.more);
+    let doc = native.and_then(|native| Doc::parse(native.raw.as_str()).ok());
+    let root = doc.as_ref().and_then(Doc::root);
+    root.is_some_and(|root| root.fields().any(|(key, _)| is_own_field(&key.as_str().unwrap_or_default())))
 }
