@@ -377,3 +377,12 @@ fn fields_of_a_stored_message_are_no_part_of_a_request() {
     let session = read(&body).unwrap().remove(0);
     assert_eq!(convert(&session, Dialect::OpenAiChat, None, OnBroken::Keep).unwrap().body, body);
 }
+
+/// Only calls make a message without a role the model's, not whatever stands under their name.
+#[test]
+fn a_list_of_words_under_the_name_of_calls_calls_nothing() {
+    let text = r#"{"model":"m","input":[{"role":"assistant","content":"What shall I do for you?"},{"tool_calls":["message"],"content":"please count the files"}]}"#;
+    let input = Input::new("body.json", text.as_bytes()).unwrap();
+    let session = sessions::read(&input, sessions::named("openai-responses")).unwrap().remove(0);
+    assert_eq!(accounted::misattributed(&[session], &[("count the files", Role::User)]), [""; 0]);
+}

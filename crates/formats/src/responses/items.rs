@@ -566,7 +566,8 @@ pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
 
 /// Whether a message calls tools the way OpenAI Chat does, so that it can only be a model's.
 pub(super) fn lists_calls(item: Value<'_>) -> bool {
-    item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array)
+    let is_call = |call: Value<'_>| call.kind() == Kind::Object;
+    item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array && calls.items().any(is_call))
 }
 
 /// Whether each of these fields is a text where it is there.
