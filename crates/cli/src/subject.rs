@@ -186,6 +186,9 @@ fn dialect_of_request(text: &str) -> Option<Dialect> {
     let doc = Doc::parse(text).ok()?;
     let root = doc.root()?;
     let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
+    if !["messages", "input", "contents"].into_iter().any(list) {
+        return None;
+    }
     let by_its_list = || match () {
         () if list("contents") => Some(Dialect::Gemini),
         // The others name their model.

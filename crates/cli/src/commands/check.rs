@@ -278,10 +278,12 @@ impl Report<'_> {
         if !findings.iter().any(Finding::is_problem) {
             if let Some(refusal) = judged.and_then(|judged| judged.refusals.first()) {
                 let words = harmless(&refusal.violation.message);
-                let state = paint("refused:", output::ERROR);
-                return format!(
-                    "{state} the history is sound: {counted}{found}. But{request} It would answer 400: {words}"
-                );
+                // It is refused where that was asked; otherwise the question was whether the history is sound.
+                let state = match self.checked.judged {
+                    Some(_) => format!("{} the history is sound: ", paint("refused:", output::ERROR)),
+                    None => format!("{} ", paint("sound:", output::GOOD)),
+                };
+                return format!("{state}{counted}{found}. But{request} It would answer 400: {words}");
             }
             return format!("{} {counted}{found}.{request}", paint("sound:", output::GOOD));
         }

@@ -77,7 +77,7 @@ pub fn around(text: String) -> Aside {
     let named = |root: Value<'_>| {
         let spoken =
             |name: &&str| root.get(name).is_some_and(|value| value.as_str().is_some_and(|t| has_words(&t)));
-        SPOKEN.iter().any(|name| spoken(&name))
+        SPOKEN.iter().any(spoken)
     };
     let spoken =
         Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(|root| holds_speech(root) || named(root)));
