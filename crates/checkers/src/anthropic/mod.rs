@@ -394,10 +394,8 @@ impl<'a> Checker<'a> {
     }
 
     fn tool_choice(&mut self, request: &Map<String, Value>, names: &HashSet<&str>, thinking: &str) {
-        let choice = match request.get("tool_choice") {
-            None | Some(Value::Null) => return,
-            Some(choice) => choice,
-        };
+        // What is no object has been refused by its type.
+        let Some(choice) = request.get("tool_choice").filter(|choice| choice.is_object()) else { return };
         let kind = choice["type"].as_str().unwrap_or_default();
         if !["auto", "any", "tool", "none"].contains(&kind) {
             return self.schema("tool_choice.type", "Input should be 'auto', 'any', 'tool' or 'none'");

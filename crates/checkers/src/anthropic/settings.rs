@@ -8,8 +8,23 @@ pub(super) const SETTINGS: &[Field] = &[
     Field::optional("messages", Kind::Any),
     Field::optional("system", Kind::Any),
     Field::nullable("tools", Kind::Any),
-    Field::nullable("tool_choice", Kind::Any),
-    Field::nullable("thinking", Kind::Object),
+    Field::nullable(
+        "tool_choice",
+        Kind::Fields(&[
+            Field::optional("type", Kind::Any),
+            Field::optional("name", Kind::Any),
+            Field::optional("disable_parallel_tool_use", Kind::Flag),
+        ]),
+    ),
+    Field::nullable(
+        "thinking",
+        Kind::Fields(&[
+            Field::optional("type", Kind::Any),
+            Field::optional("budget_tokens", Kind::Any),
+            Field::nullable("display", Kind::Text),
+            Field::nullable("block_binding", Kind::Object),
+        ]),
+    ),
     Field::nullable("cache_control", Kind::Object),
     Field::optional("stream", Kind::Flag),
     Field::nullable("temperature", Kind::Number(0.0, 1.0)),
@@ -20,7 +35,14 @@ pub(super) const SETTINGS: &[Field] = &[
     Field::nullable("service_tier", Kind::OneOf(&["auto", "standard_only"])),
     Field::nullable("speed", Kind::OneOf(&["standard", "fast"])),
     Field::nullable("inference_geo", Kind::Text),
-    Field::nullable("output_config", Kind::Object),
+    Field::nullable(
+        "output_config",
+        Kind::Fields(&[
+            Field::nullable("effort", Kind::OneOf(&["low", "medium", "high", "xhigh", "max"])),
+            Field::nullable("format", Kind::Object),
+            Field::nullable("task_budget", Kind::Object),
+        ]),
+    ),
     Field::nullable("output_format", Kind::Object),
     Field::nullable("container", Kind::Any),
     Field::nullable("diagnostics", Kind::Object),

@@ -125,6 +125,15 @@ impl<'a> Checker<'a> {
                 "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
             self.refuse("OAC-schema", "max_tokens", message);
         }
+        if given("top_logprobs") && fields.get("logprobs") != Some(&Value::Bool(true)) {
+            let message = "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.";
+            self.refuse("OAC-schema", "top_logprobs", message);
+        }
+        let schema =
+            fields.get("response_format").map_or(&Value::Null, |format| &format["json_schema"]["name"]);
+        if fields.get("response_format").is_some_and(|format| format["type"] == "json_schema") {
+            self.name(schema, "response_format.json_schema.name");
+        }
         let format = fields.get("response_format").map_or(&Value::Null, |format| &format["type"]);
         if given("response_format")
             && !["text", "json_object", "json_schema"].iter().any(|known| format == known)

@@ -36,7 +36,13 @@ pub(super) const SETTINGS: &[Field] = &[
     Field::nullable("stop", Kind::TextOrTexts(4)),
     Field::nullable("store", Kind::Flag),
     Field::nullable("stream", Kind::Flag),
-    Field::nullable("stream_options", Kind::Object),
+    Field::nullable(
+        "stream_options",
+        Kind::Fields(&[
+            Field::optional("include_usage", Kind::Flag),
+            Field::optional("include_obfuscation", Kind::Flag),
+        ]),
+    ),
     Field::nullable("temperature", Kind::Number(0.0, 2.0)),
     Field::nullable("top_logprobs", Kind::Integer(0, 20)),
     Field::nullable("top_p", Kind::Number(0.0, 1.0)),
