@@ -158,6 +158,17 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Ans
     Ok(Answering { provider, outcome: Some(outcome) })
 }
 
+/// The same for a turn, which needs a model. It is better to say so before anything is recorded.
+pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
+    let answering = choose(desk, talk, recorded)?;
+    let endpoint = answering.provider.endpoint();
+    if endpoint.model.is_empty() {
+        let provider = endpoint.provider.clone();
+        return Err(Failure::Provider(Box::new(ProviderError::NoModel { provider })));
+    }
+    Ok(answering)
+}
+
 /// Who would answer, without connecting: also where a key is missing. `trouble` says what would keep it from answering.
 pub fn outlook(desk: &Desk, recorded: Option<&Wanted>) -> Result<(Outcome, Option<Failure>), Failure> {
     let (decision, choice, reason) = chosen(desk, &Talk::default(), recorded)?;
@@ -271,17 +282,11 @@ pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<
     if choice.provider == OFFLINE {
         return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
     }
-    let provider = connect(choice, keys, options).map_err(|error| match error {
+    connect(choice, keys, options).map_err(|error| match error {
         // Nothing was sent: it is what was asked for that makes no sense.
         ProviderError::Other(what) => Failure::Usage { what, hint: None },
         error => Failure::Provider(Box::new(error)),
-    })?;
-    // Without a model nothing can be sent. It is better to say so before anything is recorded.
-    if provider.endpoint().model.is_empty() {
-        let provider = choice.provider.clone();
-        return Err(Failure::Provider(Box::new(ProviderError::NoModel { provider })));
-    }
-    Ok(provider)
+    })
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.

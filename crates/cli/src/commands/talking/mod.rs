@@ -105,7 +105,7 @@ pub struct Talking {
 impl Talking {
     /// A new conversation.
     pub fn begin(desk: &Desk, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
-        let answering = answering::choose(desk, talk, None)?;
+        let answering = answering::choose_for_turn(desk, talk, None)?;
         let endpoint = answering.provider.endpoint();
         let new = New {
             title: None,
@@ -130,7 +130,7 @@ impl Talking {
         command: &'static str,
     ) -> Result<Self, Failure> {
         Self::opened(desk, store, id, talk, (command, Locking::AtOnce), |recorded| {
-            answering::choose(desk, talk, Some(recorded))
+            answering::choose_for_turn(desk, talk, Some(recorded))
         })
     }
 
@@ -143,7 +143,7 @@ impl Talking {
         command: &'static str,
     ) -> Result<Self, Failure> {
         Self::opened(desk, store, id, talk, (command, Locking::WhenSaid), |recorded| {
-            answering::choose(desk, talk, Some(recorded))
+            answering::choose_for_turn(desk, talk, Some(recorded))
         })
     }
 
