@@ -293,7 +293,7 @@ fn the_same_id_twice() {
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:3"]);
     assert_eq!(raw(&session), [first.trim_end(), copied.trim_end(), other.trim_end()]);
     assert_eq!(rules(&session.findings), [("broken-chain", Some(5))], "only what says something else");
-    assert_eq!(session.findings[0].severity, Severity::Note);
+    assert_eq!(session.findings[0].severity, Severity::Warning);
 }
 
 /// Files without any links, as other tools export them, are lists.
