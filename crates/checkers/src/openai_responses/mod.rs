@@ -386,6 +386,8 @@ impl<'a> Checker<'a> {
         };
         if let Some(reason) = prefix_of(kind).and_then(|prefix| id_fault(id, prefix)) {
             self.refuse("RSP-09", &*path, format!("Invalid '{}': {reason}", bracketed(&path)));
+        } else if id.is_empty() && kind == "tool_search_call" {
+            self.refuse("RSP-09", &*path, format!("Invalid '{}': empty string.", bracketed(&path)));
         }
         // The id of this output is, by the API's types, that of the call.
         if kind != "local_shell_call_output" && !self.item_ids.insert(id) {
