@@ -320,6 +320,9 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::TooNew { .. } => {
             String::from("use the newer version; what it wrote stays readable there, and nothing was changed")
         }
+        StoreError::Refused(_) => String::from(
+            "if you trust where the file is from, look at it with `sqlite3` and drop what does not belong there",
+        ),
         StoreError::Damaged { .. } => {
             String::from("`rejoin verify` lists what is damaged; everything else can be read")
         }

@@ -151,15 +151,19 @@ impl Writer<'_> {
         if let Some(missing) = entries.iter().find(|entry| !there.contains_key(entry)) {
             return Err(EngineError::NoSuchMessage(missing.to_string()));
         }
-        let mut tail = self.tail(id)?;
+        let tail = self.tail(id)?;
+        let mut chain = Chain::at(Some(tail));
+        let mut erasures = Vec::new();
         for entry in entries {
             if there.insert(*entry, false) != Some(true) {
                 continue;
             }
             let erased = Erased { entry: *entry, reason: reason.map(Text::from) };
-            let stamp = stamp(self.clock, None);
-            let note = Chain::at(Some(tail)).append(Kind::Erased, &Content::Erased(erased), stamp);
-            tail = self.store.erase(id, tail, *entry, &note)?;
+            let note = chain.append(Kind::Erased, &Content::Erased(erased), stamp(self.clock, None));
+            erasures.push((*entry, note));
+        }
+        if !erasures.is_empty() {
+            self.store.erase_all(id, tail, &erasures)?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ delegate! {
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, rejoin_store::StoreError>;
     fn search(&self, search: &rejoin_store::Search) -> Result<Vec<rejoin_store::Hit>, rejoin_store::StoreError>;
     fn lock(&self, id: ConversationId, holder: &rejoin_store::Holder) -> Result<rejoin_store::Lock, rejoin_store::StoreError>;
-    fn erase(&self, id: ConversationId, after: rejoin_record::Tail, entry: rejoin_record::EntryId, note: &rejoin_record::Entry) -> Result<rejoin_record::Tail, rejoin_store::StoreError>;
+    fn erase_all(&self, id: ConversationId, after: rejoin_record::Tail, erasures: &[(rejoin_record::EntryId, rejoin_record::Entry)]) -> Result<rejoin_record::Tail, rejoin_store::StoreError>;
     fn delete(&self, id: ConversationId) -> Result<(), rejoin_store::StoreError>;
     fn verify(&self, id: Option<ConversationId>, each: &mut dyn FnMut(rejoin_store::Problem)) -> Result<rejoin_store::Verified, rejoin_store::StoreError>;
     fn size(&self) -> Result<rejoin_store::Size, rejoin_store::StoreError>;

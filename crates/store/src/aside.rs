@@ -1,12 +1,13 @@
 //! What is damaged, copied into a file of its own beside the store. Such a file is never overwritten.
 
 use std::{
+    collections::HashSet,
     fs,
     io::{self, Write as _},
     path::PathBuf,
 };
 
-use rejoin_record::hash;
+use rejoin_record::{EntryId, Raw, hash};
 
 use crate::{error::StoreError, files};
 
@@ -71,15 +72,57 @@ impl Asides {
         Ok(paths)
     }
 
-    /// Removes what was set aside of something: all of it, or what `holds` says.
-    pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
-        let mut removed = false;
+    /// The files that hold what was set aside of something, and of which `holds` says so.
+    pub(crate) fn holding(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
         for path in self.of(owner)? {
             if holds(&fs::read(&path)?) {
-                fs::remove_file(&path)?;
-                removed = true;
+                paths.push(path);
             }
         }
-        if removed { files::sync_folder(&self.folder) } else { Ok(()) }
+        Ok(paths)
+    }
+
+    /// Removes what was set aside of something: all of it, or what `holds` says.
+    pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+        let paths = self.holding(owner, holds)?;
+        for path in &paths {
+            fs::remove_file(path)?;
+        }
+        if paths.is_empty() { Ok(()) } else { files::sync_folder(&self.folder) }
+    }
+
+    /// Removes one file, if it is there.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.folder.join(name)) {
+            Ok(()) => files::sync_folder(&self.folder),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// What an entry says, for whoever looks for copies of it.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    pub(crate) entry: EntryId,
+    pub(crate) body: Raw,
+}
+
+/// So many bytes of text in a row that two texts share are no accident.
+const RUN: usize = 40;
+
+impl Sought {
+    /// Whether bytes hold the entry, or a piece of what it says: a damaged copy need not have its id any more.
+    pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
+        let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        if holds(&self.entry.to_string()) || holds(&self.entry.as_uuid().simple().to_string()) {
+            return true;
+        }
+        // What stands between quotes was said by somebody; the rest is the same in every body.
+        let runs = self.body.as_str().as_bytes().chunks_exact(RUN).filter(|run| !run.contains(&b'"'));
+        let runs: HashSet<&[u8]> = runs.collect();
+        !runs.is_empty() && bytes.windows(RUN).any(|window| runs.contains(window))
     }
 }

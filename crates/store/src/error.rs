@@ -40,6 +40,9 @@ pub enum StoreError {
         /// The newest that is known here.
         known: i64,
     },
+    /// It holds something that no store of ours holds, and that would act when it is read or written.
+    #[error("the store is refused: {0}")]
+    Refused(String),
     /// Something in it cannot be read.
     #[error("{place} is damaged: {why}")]
     Damaged {
@@ -85,6 +88,12 @@ impl StoreError {
         move |why| Self::Io { what, why }
     }
 
+    /// Whether what is stored is at fault, not the disk or the caller: then what can still be read is worth saving.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
     /// A name for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -96,6 +105,7 @@ impl StoreError {
             Self::Locked(_) => "LOCKED",
             Self::ReadOnly(_) => "READ_ONLY",
             Self::TooNew { .. } => "STORE_TOO_NEW",
+            Self::Refused(_) => "STORE_REFUSED",
             Self::Damaged { .. } => "CORRUPTED_ROLLOUT",
             Self::BrokenBatch(_) => "BROKEN_BATCH",
             Self::Io { .. } | Self::Database { .. } => "STORE_FAILED",

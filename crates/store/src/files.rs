@@ -20,6 +20,15 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     builder.create(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
+/// Makes a folder that must not be there yet, and that only its owner may enter.
+#[cfg(feature = "sqlite")]
+pub(crate) fn make_new_folder(path: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
+}
+
 /// Makes an empty file that only its owner may read. One that is there stays as it is.
 #[cfg(feature = "sqlite")]
 pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {

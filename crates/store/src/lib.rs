@@ -34,6 +34,7 @@ pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
 pub use store::{
-    Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified,
+    Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Progress, ProgressHook, Query, Search,
+    Size, Store, Verified,
 };
 pub use summary::{Filter, OWN_AGENT, State, Summary};

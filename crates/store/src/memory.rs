@@ -156,19 +156,25 @@ impl Store for Memory {
         self.locks.acquire(conversation, holder)
     }
 
-    fn erase(
+    fn erase_all(
         &self,
         conversation: ConversationId,
         after: Tail,
-        entry: EntryId,
-        note: &Entry,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError> {
         let mut all = self.all_mut();
         let stored = all.get_mut(&conversation).ok_or(StoreError::NotFound(conversation))?;
-        let place =
-            stored.iter().position(|other| other.id() == entry).ok_or(StoreError::NoSuchEntry(entry))?;
-        let tail = append(stored, Some(after), std::slice::from_ref(note))?;
-        stored[place] = stored[place].erased();
+        let place = |entry: EntryId| {
+            stored.iter().position(|other| other.id() == entry).ok_or(StoreError::NoSuchEntry(entry))
+        };
+        let places: Result<Vec<usize>, StoreError> =
+            erasures.iter().map(|(entry, _)| place(*entry)).collect();
+        let places = places?;
+        let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
+        let tail = append(stored, Some(after), &notes)?;
+        for place in places {
+            stored[place] = stored[place].erased();
+        }
         Ok(tail)
     }
 

@@ -1,6 +1,6 @@
 //! The trait that every home of conversations implements, and what goes in and out of it.
 
-use std::{fmt, ops::ControlFlow, path::PathBuf};
+use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
@@ -93,19 +93,34 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError::Locked`] with the holder's name, if there is one.
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError>;
 
-    /// Removes salt and body of an entry, for good, and appends `note` (an `erased` entry) in the same step.
+    /// Removes salt and body of an entry for good, and appends `note` (an `erased` entry) in the same step.
     ///
     /// # Errors
-    /// As `append`; [`StoreError::NoSuchEntry`] if the entry is not there.
+    /// As [`erase_all`](Self::erase_all).
     fn erase(
         &self,
         conversation: ConversationId,
         after: Tail,
         entry: EntryId,
         note: &Entry,
+    ) -> Result<Tail, StoreError> {
+        self.erase_all(conversation, after, &[(entry, note.clone())])
+    }
+
+    /// Removes salt and body of entries for good, each with the `erased` entry that says so, in one step. When it returns, no
+    /// file of the store holds any of their content, unless another conversation has the same.
+    ///
+    /// # Errors
+    /// As `append`; [`StoreError::NoSuchEntry`] if one of the entries is not there. If the content is gone from the
+    /// conversation but not yet from every file, because another process keeps one open, that is an error as well.
+    fn erase_all(
+        &self,
+        conversation: ConversationId,
+        after: Tail,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError>;
 
-    /// Removes a conversation. Others keep what they share with it.
+    /// Removes a conversation, from every file of the store. Others keep what they share with it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be written.
@@ -118,6 +133,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// If there is no room for it. What is damaged stays where it is as well.
     fn set_aside(&self, conversation: ConversationId, damage: &Damage)
     -> Result<Option<PathBuf>, StoreError>;
+
+    /// Calls something now and then while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) takes its time.
+    fn on_progress(&self, hook: ProgressHook) {
+        let _ = hook;
+    }
 
     /// The drafts of answers that are not recorded yet; none if the store keeps nothing on disk.
     fn drafts(&self) -> Option<&Drafts> {
@@ -157,6 +177,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// If the store cannot be written. No entry is lost by that.
     fn rebuild(&self) -> Result<(), StoreError>;
 }
+
+/// How far something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// So many bytes are written.
+    pub done: u64,
+    /// So many there are.
+    pub total: u64,
+}
+
+/// What is told how far something is.
+pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// What reading hands out to; breaking stops it.
 pub type Each<'e> = &'e mut dyn FnMut(Item) -> ControlFlow<()>;

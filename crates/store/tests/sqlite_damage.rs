@@ -92,17 +92,22 @@ fn read_all(store: &dyn Store, ids: &[ConversationId]) -> Lines {
 
 /// A store with three conversations, closed. Gives its path and what is in it.
 fn made(folder: &Path) -> (PathBuf, Vec<ConversationId>, Lines) {
+    made_with(folder, 12)
+}
+
+/// The same with at least so many entries each.
+fn made_with(folder: &Path, count: u64) -> (PathBuf, Vec<ConversationId>, Lines) {
     let path = folder.join("rejoin.db");
     let ids: Vec<ConversationId> = (1..=3).map(id).collect();
     let store = try_open(&path, Access::Write).unwrap();
     for (number, id) in ids.iter().enumerate() {
-        let entries = entries(*id, 12 + number as u64, 1000 * (number as u64 + 1));
+        let entries = entries(*id, count + number as u64, 1000 * (number as u64 + 1));
         let (first, rest) = entries.split_at(3);
         let tail = store.append(*id, None, first).unwrap();
         store.append(*id, Some(tail), rest).unwrap();
     }
     let all = read_all(&*store, &ids);
-    assert_eq!(all.values().map(Vec::len).sum::<usize>(), 12 + 13 + 14);
+    assert_eq!(all.values().map(Vec::len).sum::<usize>(), 3 * count as usize + 3);
     store.settle().unwrap();
     drop(store);
     assert!(!folder.join("rejoin.db-wal").exists(), "closing takes the log up");
@@ -226,19 +231,215 @@ fn what_is_no_database_stays_as_it_is() {
     }
 }
 
-/// S2-35: an emptied file is a store without conversations.
+/// An emptied file is what is left of a store, not a new one.
 #[test]
-fn an_emptied_file_is_an_empty_store() {
+fn an_emptied_file_is_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoin.db");
     fs::write(&path, b"").unwrap();
+    for access in [Access::Read, Access::Write] {
+        let why = try_open(&path, access).err().unwrap();
+        assert!(why.is_damage() && why.to_string().contains("the file is empty"), "{access:?}: {why}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}
+
+/// A page of zeros, whichever it is: what lies on other pages is read, a message can be appended, and then everything that could
+/// be read before can still be read. Nobody calls the store sound before it was mended.
+#[test]
+fn a_lost_page_costs_what_is_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ids, all) = made_with(folder.path(), 60);
+    let sound = fs::read(&path).unwrap();
+    let pages = sound.len() / 8192;
+    let total: usize = all.values().map(Vec::len).sum();
+    let mut lost = BTreeMap::new();
+    for page in 0..pages {
+        let here = folder.path().join(format!("page{page}"));
+        fs::create_dir(&here).unwrap();
+        let struck = here.join("rejoin.db");
+        let mut bytes = sound.clone();
+        bytes[page * 8192..(page + 1) * 8192].fill(0);
+        fs::write(&struck, &bytes).unwrap();
+        fs::copy(folder.path().join("rejoin.db-index"), here.join("rejoin.db-index")).unwrap();
+        let read = |access| {
+            let store =
+                try_open(&struck, access).unwrap_or_else(|why| panic!("page {page} {access:?}: {why}"));
+            let lines = read_all(&*store, &ids);
+            for (id, lines) in &lines {
+                assert!(lines.iter().all(|line| all[id].contains(line)), "page {page}: nothing else is read");
+            }
+            (lines.values().map(Vec::len).sum::<usize>(), problems(&*store))
+        };
+        let (before, found) = read(Access::Read);
+        assert_eq!(fs::read(&struck).unwrap(), bytes, "page {page}: reading changes nothing");
+        if before < total {
+            assert!(!found.is_empty(), "page {page}: {} are missing, and nobody says so", total - before);
+        }
+        *lost.entry(total - before).or_insert(0) += 1;
+        {
+            let store = try_open(&struck, Access::Write).unwrap();
+            store.append(id(9), None, &entries(id(9), 3, 9000)).unwrap();
+            let listed = store.list(&rejoin_store::Query::default()).unwrap();
+            assert!(listed.total >= 1, "page {page}");
+        }
+        let (after, _) = read(Access::Write);
+        assert!(after >= before, "page {page}: {before} could be read, and after an append {after}");
+    }
+    println!("of {total} entries, so many were lost with so many of the {pages} pages: {lost:?}");
+    assert!(lost.keys().all(|count| *count <= total / 3), "{lost:?}");
+}
+
+/// A file or a log that was cut off between two pages or frames looks whole. The index has seen what is missing, and it is still
+/// missed after somebody listed what is left, or went on with the conversation.
+#[test]
+fn what_was_cut_off_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
     let store = try_open(&path, Access::Write).unwrap();
-    assert_eq!(store.list(&rejoin_store::Query::default()).unwrap().total, 0);
-    store.append(id(1), None, &entries(id(1), 3, 5)).unwrap();
+    let all = entries(id(1), 40, 5);
+    let mut tail = None;
+    for entry in &all {
+        tail = Some(store.append(id(1), tail, std::slice::from_ref(entry)).unwrap());
+    }
+    store.settle().unwrap();
+    // As a kill would leave it.
+    let killed = folder.path().join("killed.db");
+    for end in ["", "-index", "-index-wal"] {
+        fs::copy(
+            folder.path().join(format!("rejoin.db{end}")),
+            folder.path().join(format!("killed.db{end}")),
+        )
+        .unwrap();
+    }
+    let log = fs::read(folder.path().join("rejoin.db-wal")).unwrap();
     drop(store);
-    let path = folder.path().join("read.db");
-    fs::write(&path, b"").unwrap();
-    assert!(matches!(try_open(&path, Access::Read), Err(StoreError::Missing(_))));
+    let frame = 24 + 8192;
+    let frames = (log.len() - 32) / frame;
+    fs::write(folder.path().join("killed.db-wal"), &log[..32 + frame * (frames / 2)]).unwrap();
+    let missed = |when: &str| {
+        let store = try_open(&killed, Access::Read).unwrap();
+        let found = problems(&*store);
+        assert!(found.iter().any(|what| what.contains("to 39 were seen here before")), "{when}: {found:?}");
+        read_all(&*store, &[id(1)])[&id(1).to_string()].len()
+    };
+    let left = missed("at first");
+    assert!(left > 3 && left < 40, "{left}");
+    let store = try_open(&killed, Access::Write).unwrap();
+    assert!(store.list(&rejoin_store::Query::default()).unwrap().total == 1);
+    drop(store);
+    missed("after a list");
+    let store = try_open(&killed, Access::Write).unwrap();
+    let mut chain = Chain::at(store.tail(id(1)).unwrap());
+    let more = chain.append(Kind::Message, &Content::Message(Message::user("on")), stamp(777));
+    store.append(id(1), store.tail(id(1)).unwrap(), &[more]).unwrap();
+    drop(store);
+    assert_eq!(missed("after another message"), left + 1);
+    // The same for the file itself.
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _, _) = made_with(folder.path(), 60);
+    let cut = folder.path().join("cut.db");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&cut, &whole[..whole.len() / 8192 * 3 / 4 * 8192]).unwrap();
+    fs::copy(folder.path().join("rejoin.db-index"), folder.path().join("cut.db-index")).unwrap();
+    for access in [Access::Read, Access::Write, Access::Write] {
+        let store = try_open(&cut, access).unwrap();
+        let found = problems(&*store);
+        assert!(found.iter().any(|what| what.contains("seen here before")), "{access:?}: {found:?}");
+    }
+}
+
+/// An entry whose parent is gone is proved all the same; one that was changed is not shown as if it were right.
+#[test]
+fn a_child_of_a_lost_entry_is_checked() {
+    for (change, shown) in [("", true), ("at = at + 1000000", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ids, all) = made(folder.path());
+        let lines = &all[&ids[0].to_string()];
+        {
+            let database = rusqlite::Connection::open(&path).unwrap();
+            let key = format!("(SELECT key FROM conversation WHERE id = '{}')", ids[0]);
+            database
+                .execute_batch(&format!("DELETE FROM entry WHERE conversation = {key} AND seq = 4"))
+                .unwrap();
+            if !change.is_empty() {
+                database
+                    .execute_batch(&format!(
+                        "UPDATE entry SET {change} WHERE conversation = {key} AND seq = 5"
+                    ))
+                    .unwrap();
+            }
+        }
+        for access in [Access::Read, Access::Write] {
+            let store = try_open(&path, access).unwrap();
+            let read = &read_all(&*store, &ids)[&ids[0].to_string()];
+            assert_eq!(read.contains(&lines[5]), shown, "{change}");
+            assert_eq!(read.len(), lines.len() - if shown { 1 } else { 2 }, "{change}");
+            let found = problems(&*store);
+            assert!(found.iter().any(|what| what.contains("is lost")), "{found:?}");
+        }
+    }
+}
+
+/// Triggers and views would act whenever the store is used.
+#[test]
+fn triggers_and_views_are_refused() {
+    for strange in [
+        "CREATE TRIGGER evil AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
+        "CREATE VIEW evil AS SELECT * FROM entry",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _, _) = made(folder.path());
+        rusqlite::Connection::open(&path).unwrap().execute_batch(strange).unwrap();
+        for access in [Access::Read, Access::Write] {
+            let why = try_open(&path, access).err().unwrap();
+            assert!(matches!(&why, StoreError::Refused(what) if what.contains("'evil'")), "{why}");
+        }
+    }
+}
+
+/// A small file that claims to hold gigabytes is not expanded to them.
+#[test]
+fn a_bomb_is_not_expanded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ids, _) = made(folder.path());
+    {
+        let database = rusqlite::Connection::open(&path).unwrap();
+        let text = vec![b'a'; 250 << 20];
+        let frame = zstd::bulk::compress(&text, 1).unwrap();
+        database
+            .execute(
+                "INSERT INTO blob (key, hash, size, bytes) VALUES (999, zeroblob(32), ?1, ?2)",
+                (text.len() as i64, &frame),
+            )
+            .unwrap();
+        database
+            .execute(
+                "UPDATE entry SET body = '{\"x\":\"' || char(1) || '999' || char(1) || '\"}' WHERE seq > 2",
+                [],
+            )
+            .unwrap();
+        // One that says it is small.
+        database
+            .execute(
+                "INSERT INTO blob (key, hash, size, bytes) VALUES (998, randomblob(32), 3000, ?1)",
+                [&frame],
+            )
+            .unwrap();
+        database.execute("UPDATE entry SET body = char(1) || '998' || char(1) WHERE seq = 2", []).unwrap();
+    }
+    let store = try_open(&path, Access::Read).unwrap();
+    let mut why = Vec::new();
+    store
+        .read(ids[0], 0, &mut |item| {
+            if let Item::Damage(damage) = item {
+                why.push(damage.why);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(why.iter().any(|why| why.contains("is damaged")), "{why:?}");
+    assert!(why.iter().filter(|why| why.contains("not expanded")).count() > 5, "{why:?}");
 }
 
 /// A log that a killed process left and somebody damaged: what the database would forget is said and set aside.

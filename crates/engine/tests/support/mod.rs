@@ -154,14 +154,13 @@ impl Store for Fragile {
         self.writable()?;
         self.inner.lock(conversation, holder)
     }
-    fn erase(
+    fn erase_all(
         &self,
         conversation: ConversationId,
         after: Tail,
-        entry: EntryId,
-        note: &Entry,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError> {
-        self.inner.erase(conversation, after, entry, note)
+        self.inner.erase_all(conversation, after, erasures)
     }
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         self.inner.delete(conversation)

@@ -12,7 +12,11 @@ use std::{
 use rejoin_record::{ConversationId, Entry};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{FORM, SCHEMA, connect, failed, get, list, note_damage, put, remove, scrub, take, words};
+use super::{
+    FORM, SCHEMA, connect, failed, get, list,
+    lost::{self, Lost},
+    note_damage, put, remove, scrub, take, words,
+};
 use crate::{
     digest::Digester,
     error::StoreError,
@@ -59,10 +63,30 @@ impl Folder {
         std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
-    /// Throws it away. It is made anew when it is next used.
+    /// Throws it away, with all that it knows. It is made anew when it is next used.
     pub(crate) fn forget(&self) {
         *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
         remove(&self.path);
+    }
+
+    /// Throws away every word that it holds. It still misses what it missed.
+    pub(crate) fn wipe(&self) -> Result<(), StoreError> {
+        let mut open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() && !self.path.exists() {
+            return Ok(());
+        }
+        self.anew(&mut open)
+    }
+
+    fn anew(&self, open: &mut Option<Connection>) -> Result<(), StoreError> {
+        let old = open.take().map_or_else(|| connect(&self.path), Ok);
+        let missed = old.ok().and_then(|old| lost::missed(&old).ok()).unwrap_or_default();
+        remove(&self.path);
+        let new = open.insert(self.open()?);
+        for lost in &missed {
+            lost::put(new, lost).map_err(failed("writing the index"))?;
+        }
+        Ok(())
     }
 
     /// Does something with an index that knows these files as they are.
@@ -79,9 +103,7 @@ impl Folder {
         let connection = open.as_ref().expect("BUG: just opened");
         if let Err(why) = self.update(connection, store, marks) {
             tracing::debug!("the index is made anew: {why}");
-            *open = None;
-            remove(&self.path);
-            *open = Some(self.open()?);
+            self.anew(&mut open)?;
             self.update(open.as_ref().expect("BUG: just opened"), store, marks)?;
         }
         work(open.as_ref().expect("BUG: it was open"))
@@ -99,8 +121,13 @@ impl Folder {
         let connection = connect(&self.path)?;
         let make = || -> rusqlite::Result<()> {
             let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+            // Somebody else may have been quicker.
+            if transaction.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? == FORM {
+                return Ok(());
+            }
             transaction.execute_batch(SCHEMA)?;
             transaction.execute_batch(FILES)?;
+            transaction.execute_batch(lost::SCHEMA)?;
             transaction.pragma_update(None, "user_version", FORM)?;
             transaction.commit()
         };
@@ -131,36 +158,41 @@ impl Folder {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
             .map_err(failed("writing the index"))?;
         for gone in known.keys() {
-            drop_file(&transaction, gone).map_err(failed("writing the index"))?;
+            drop_file(&transaction, gone)
+                .and_then(|()| transaction.execute("DELETE FROM lost WHERE id = ?1", [gone]).map(drop))
+                .map_err(failed("writing the index"))?;
         }
-        if !known.is_empty() {
-            // What was deleted is not to be found in what the index has not tidied up yet.
-            let tidy = transaction.execute("INSERT INTO words (words) VALUES ('optimize')", []);
-            tidy.map_err(failed("writing the index"))?;
-        }
+        let mut removed = !known.is_empty();
         for (id, mark) in changed {
             match self.take_file(&transaction, store, id, &mark) {
                 // It was deleted a moment ago.
                 Err(StoreError::NotFound(_)) => {}
                 // One that cannot be read does not keep the others out; it is tried again next time.
                 Err(StoreError::Io { what, why }) => tracing::warn!("{what}: {why}"),
-                taken => taken?,
+                taken => removed |= taken?,
             }
         }
+        if removed {
+            // What was deleted or erased is not to be found in what the index has not tidied up yet.
+            let tidy = transaction.execute("INSERT INTO words (words) VALUES ('optimize')", []);
+            tidy.map_err(failed("writing the index"))?;
+        }
         transaction.commit().map_err(failed("writing the index"))?;
-        if !known.is_empty() {
-            scrub(connection);
+        if removed && !scrub(connection) {
+            // Somebody reads it just now, and keeps what was removed. A file without a name is found by nobody.
+            return Err(StoreError::ReadOnly(String::from("another process is reading the index")));
         }
         Ok(())
     }
 
+    /// Takes in a file. Says whether something that was taken in before had to go.
     fn take_file(
         &self,
         connection: &Connection,
         store: &dyn Store,
         id: ConversationId,
         mark: &str,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let write = failed("writing the index");
         let before = get(connection, id).map_err(failed("reading the index"))?;
         let tail = before.as_ref().and_then(|summary| summary.tail);
@@ -175,8 +207,14 @@ impl Folder {
                 entries.remove(0);
             } else {
                 drop_file(connection, &id.to_string()).map_err(failed("writing the index"))?;
-                if tail.is_some() {
+                if let Some(tail) = tail {
                     (entries, damaged) = read_from(store, id, 0)?;
+                    let there = |entry: &Entry| entry.envelope().seq == tail.seq && entry.hash() == tail.hash;
+                    if !entries.iter().any(there) {
+                        let rest = entries.last().map(|entry| entry.envelope().seq);
+                        let lost = Lost { conversation: id, seq: tail.seq, hash: tail.hash, rest };
+                        lost::put(connection, &lost).map_err(failed("writing the index"))?;
+                    }
                 }
             }
             let mut summaries = HashMap::new();
@@ -201,7 +239,7 @@ impl Folder {
                 .map(drop)
                 .map_err(write)
         };
-        work()
+        work().map(|()| tail.is_some() && !goes_on)
     }
 
     /// The mark of a conversation's file when it was last read.
@@ -226,15 +264,29 @@ impl Folder {
         }
     }
 
-    /// How many entries a conversation had when its file was last read. Nothing is read anew.
-    pub(crate) fn entries_of(&self, id: ConversationId) -> Option<u64> {
+    /// What was seen of a conversation: its newest entry when its file was last read, and what was missed even then. Nothing
+    /// is read anew.
+    pub(crate) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
         let open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = match open.as_ref() {
-            Some(connection) => get(connection, id),
-            None if self.path.is_file() => get(&connect(&self.path).ok()?, id),
-            None => return None,
+        let own;
+        let connection = match open.as_ref() {
+            Some(connection) => connection,
+            None if self.path.is_file() => match connect(&self.path) {
+                Ok(connection) => {
+                    own = connection;
+                    &own
+                }
+                Err(_) => return Vec::new(),
+            },
+            None => return Vec::new(),
         };
-        known.ok().flatten().map(|summary| summary.entries)
+        let seen = lost::seen(connection).into_iter().chain(lost::missed(connection)).flatten();
+        seen.filter(|lost| lost.conversation == id).collect()
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A page of conversations, newest first.

@@ -6,6 +6,7 @@
 
 mod folder;
 mod follower;
+pub(crate) mod lost;
 mod words;
 
 use std::{
@@ -28,7 +29,7 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 4;
+const FORM: i64 = 5;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -65,6 +66,12 @@ pub(crate) trait Source: Send + Sync {
         key: i64,
         each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+    /// The hash of the entry at a place of a conversation, if there is one.
+    fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError>;
+    /// The newest place of a conversation; none if there is no such conversation.
+    fn newest_of(&self, conversation: ConversationId) -> Result<Option<u64>, StoreError>;
+    /// What tells whether anybody else touched the record since; none if that cannot be said just now.
+    fn seal(&self) -> Option<String>;
     /// The entry with a key.
     fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError>;
     /// The hash of the entry with a key, if there is one.
@@ -98,15 +105,67 @@ impl Index {
         }
         let index = open.as_ref().expect("BUG: just opened");
         if let Err(why) = index.update(source) {
-            // It may be damaged: made anew it is not.
+            // What is wrong with the record is not mended here.
+            if why.is_damage() {
+                return Err(why);
+            }
+            // The index may be damaged: made anew it is not.
             tracing::debug!("the index is made anew: {why}");
-            *open = None;
-            remove(&source.path());
-            *open = Some(Self::open(source)?);
-            open.as_ref().expect("BUG: just opened").update(source)?;
+            Self::anew(source, &mut open)?;
         }
         let index = open.as_ref().expect("BUG: it was open");
         work(&index.connection)
+    }
+
+    /// Makes an index anew. What it missed, and what turns out to be missing just now, the new one misses too.
+    fn anew(source: &dyn Source, open: &mut Option<Self>) -> Result<(), StoreError> {
+        let old = open.take().map_or_else(|| Self::open_as_it_is(&source.path(), &source.name()?), Ok);
+        let lost = match old {
+            Ok(old) => {
+                let none_deleted = old.state("removed").ok() == source.removed().ok();
+                lost::find(&old.connection, source, none_deleted).unwrap_or_default()
+            }
+            Err(_) => Vec::new(),
+        };
+        remove(&source.path());
+        let new = open.insert(Self::open(source)?);
+        for lost in &lost {
+            tracing::warn!("{}: {}", lost.conversation, lost.problem().what);
+            lost::put(&new.connection, lost).map_err(failed("writing the index"))?;
+        }
+        new.update(source)
+    }
+
+    fn state(&self, name: &str) -> Result<i64, StoreError> {
+        self.connection
+            .prepare_cached("SELECT value FROM state WHERE name = ?1")
+            .and_then(|mut statement| statement.query_row([name], |row| row.get(0)))
+            .map_err(failed("reading the index"))
+    }
+
+    /// How the record was left, as far as an index knows.
+    pub(crate) fn seal_of(path: &Path) -> Option<String> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).ok()?;
+        let query = "SELECT value FROM state WHERE name = 'seal'";
+        connection.query_row(query, [], |row| row.get(0)).ok()?
+    }
+
+    /// Notes how the record was left.
+    pub(crate) fn put_seal(&self, seal: &str) {
+        let put = put_seal(&self.connection, seal);
+        if let Err(why) = put {
+            tracing::debug!("how the record was left is not noted: {why}");
+        }
+    }
+
+    /// What is missing in a record that an index has seen, wherever that index is.
+    pub(crate) fn missing(path: &Path, source: &dyn Source) -> Vec<lost::Lost> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let found = Connection::open_with_flags(path, flags)
+            .map_err(failed("opening the index"))
+            .and_then(|connection| lost::find(&connection, source, false));
+        found.unwrap_or_default()
     }
 
     fn open(source: &dyn Source) -> Result<Self, StoreError> {
@@ -118,15 +177,24 @@ impl Index {
         remove(&path);
         files::make_file(&path)?;
         let connection = connect(&path)?;
-        connection.execute_batch(SCHEMA).map_err(failed("making the index"))?;
         let removed = source.removed()?;
-        connection
-            .execute(
-                "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2)",
+        let make = || -> rusqlite::Result<()> {
+            let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+            // Somebody else may have been quicker.
+            let form: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            if form == FORM {
+                return Ok(());
+            }
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute_batch(lost::SCHEMA)?;
+            transaction.execute(
+                "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2), ('seal', NULL)",
                 (&name, removed),
-            )
-            .map_err(failed("making the index"))?;
-        connection.pragma_update(None, "user_version", FORM).map_err(failed("making the index"))?;
+            )?;
+            transaction.pragma_update(None, "user_version", FORM)?;
+            transaction.commit()
+        };
+        make().map_err(failed("making the index"))?;
         Ok(Self { connection })
     }
 
@@ -150,12 +218,7 @@ impl Index {
 
     /// Reads what is new.
     fn update(&self, source: &dyn Source) -> Result<(), StoreError> {
-        let state = |name: &str| -> Result<i64, StoreError> {
-            self.connection
-                .prepare_cached("SELECT value FROM state WHERE name = ?1")
-                .and_then(|mut statement| statement.query_row([name], |row| row.get(0)))
-                .map_err(failed("reading the index"))
-        };
+        let state = |name: &str| self.state(name);
         if state("removed")? != source.removed()? {
             return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
         }
@@ -205,6 +268,9 @@ impl Index {
                 .execute("UPDATE state SET value = ?1 WHERE name = 'seen'", [seen])
                 .map_err(failed("writing the index"))?;
             put_mark(&transaction, source.hash_at(seen)?).map_err(failed("writing the index"))?;
+            if let Some(seal) = source.seal() {
+                put_seal(&transaction, &seal).map_err(failed("writing the index"))?;
+            }
             transaction.commit().map_err(failed("writing the index"))?;
             if seen == before {
                 break;
@@ -218,10 +284,21 @@ impl Index {
         Self::with(source, |_| Ok(()))
     }
 
-    /// Throws the index away and makes it anew.
-    pub(crate) fn rebuild(source: &dyn Source) -> Result<(), StoreError> {
+    /// Makes the index anew, and still misses what it missed.
+    pub(crate) fn remake(source: &dyn Source) -> Result<(), StoreError> {
+        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
+        Self::anew(source, &mut open)
+    }
+
+    /// Throws the index away, so that none of its words is found. It is made anew when it is next used.
+    pub(crate) fn discard(source: &dyn Source) {
         *source.index().lock().unwrap_or_else(PoisonError::into_inner) = None;
         remove(&source.path());
+    }
+
+    /// Throws the index away and makes it anew.
+    pub(crate) fn rebuild(source: &dyn Source) -> Result<(), StoreError> {
+        Self::discard(source);
         Self::catch_up(source)
     }
 
@@ -248,6 +325,7 @@ impl Index {
             Self::with(source, |connection| list(connection, query).map_err(failed("listing conversations")));
         match listed {
             Ok(page) => Ok(page),
+            Err(why) if why.is_damage() => Err(why),
             Err(why) => {
                 tracing::debug!("listing without the index: {why}");
                 Ok(scan::page(Self::read_all(source, i64::MAX)?, query))
@@ -263,7 +341,10 @@ impl Index {
         let found = Self::with(source, |connection| {
             get(connection, conversation).map_err(failed("reading the index"))
         });
-        Ok(found.unwrap_or_default())
+        match found {
+            Err(why) if why.is_damage() => Err(why),
+            found => Ok(found.unwrap_or_default()),
+        }
     }
 
     /// Keeps in mind that a part of a conversation cannot be read. An index that is made later finds out by itself.
@@ -292,22 +373,12 @@ impl Index {
     ) -> Result<(), StoreError> {
         Self::removed(source, |connection| {
             connection.execute("DELETE FROM summary WHERE id = ?1", [conversation.to_string()])?;
+            connection.execute("DELETE FROM lost WHERE id = ?1", [conversation.to_string()])?;
             for key in keys {
                 connection.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([key])?;
             }
             Ok(())
         })
-    }
-
-    /// Forgets an entry whose content was removed.
-    pub(crate) fn forget_entry(
-        source: &dyn Source,
-        conversation: ConversationId,
-        key: i64,
-    ) -> Result<(), StoreError> {
-        let _ = (conversation, key);
-        // Its words, and perhaps the title, came from what is gone. Erasing is rare, and must leave nothing behind.
-        Self::rebuild(source)
     }
 
     /// Takes out what was removed, if the index is otherwise up to date; if not, it is made anew when it is next used.
@@ -326,6 +397,7 @@ impl Index {
             let known: i64 =
                 transaction
                     .query_row("SELECT value FROM state WHERE name = 'removed'", [], |row| row.get(0))?;
+            // If something else was removed as well, it is made anew when it is next used.
             if known + 1 == removed {
                 work(&transaction)?;
                 transaction.execute("UPDATE state SET value = ?1 WHERE name = 'removed'", [removed])?;
@@ -338,7 +410,10 @@ impl Index {
             transaction.commit()
         };
         done().map_err(failed("writing the index"))?;
-        scrub(connection);
+        if !scrub(connection) {
+            // Somebody reads it just now, and keeps what was removed. A file without a name is found by nobody.
+            Self::anew(source, &mut open)?;
+        }
         Ok(())
     }
 
@@ -354,6 +429,23 @@ impl Index {
             if Self::compare(source, each)? {
                 break;
             }
+        }
+        let missed = Self::with(source, |connection| {
+            let lost = lost::missed(connection).map_err(failed("reading the index"))?;
+            let mut missed = Vec::new();
+            for lost in lost {
+                if source.hash_of(lost.conversation, lost.seq)? == Some(lost.hash) {
+                    lost::forget(connection, &lost).map_err(failed("writing the index"))?;
+                } else {
+                    missed.push(lost);
+                }
+            }
+            Ok(missed)
+        });
+        let missed = missed.unwrap_or_default();
+        missed.iter().for_each(|lost| each(lost.problem()));
+        if !missed.is_empty() {
+            each(lost::advice(&source.path()));
         }
         Ok(())
     }
@@ -382,6 +474,7 @@ impl Index {
         });
         let (listed, seen, removed) = match listed {
             Ok(listed) => listed,
+            Err(why) if why.is_damage() => return Err(why),
             // Where it cannot be written, the record is read in its place; that is nothing wrong with the record.
             Err(why) => {
                 tracing::debug!("verifying without the index: {why}");
@@ -428,7 +521,7 @@ impl Index {
             found.iter().any(|problem| problem.what.ends_with("made anew")) || listed.iter().any(unknown);
         found.into_iter().for_each(each);
         if anew {
-            let _ = Self::rebuild(source);
+            let _ = Self::remake(source);
         }
         Ok(true)
     }
@@ -451,9 +544,15 @@ fn put_mark(connection: &Connection, hash: Option<Hash>) -> rusqlite::Result<()>
     connection.execute("UPDATE state SET value = ?1 WHERE name = 'mark'", [mark]).map(drop)
 }
 
-/// Takes what was removed out of the log as well. If somebody reads, the next one does it.
-fn scrub(connection: &Connection) {
-    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+fn put_seal(connection: &Connection, seal: &str) -> rusqlite::Result<()> {
+    connection.execute("UPDATE state SET value = ?1 WHERE name = 'seal'", [seal]).map(drop)
+}
+
+/// Takes what was removed out of the file and its log, not just out of sight. Says whether that was possible: somebody may
+/// be reading.
+fn scrub(connection: &Connection) -> bool {
+    let emptied = || connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    connection.execute_batch("VACUUM").is_ok() && emptied().is_ok_and(|busy| busy == 0)
 }
 
 /// Removes the files of an index.

@@ -4,13 +4,18 @@ use std::io;
 
 use rejoin_record::ConversationId;
 
-use super::{Jsonl, pieces};
+use super::Jsonl;
+use crate::aside::Sought;
 
 impl Jsonl {
-    /// Removes what was set aside of a conversation: all of it, or what holds some text.
-    pub(super) fn forget_asides(&self, conversation: ConversationId, with: Option<&str>) -> io::Result<()> {
+    /// Removes what was set aside of a conversation: all of it, or what holds one of some entries.
+    pub(super) fn forget_asides(
+        &self,
+        conversation: ConversationId,
+        sought: Option<&[Sought]>,
+    ) -> io::Result<()> {
         self.asides.forget(&conversation.to_string(), |bytes| {
-            with.is_none_or(|text| pieces::find(bytes, text.as_bytes()).is_some())
+            sought.is_none_or(|sought| sought.iter().any(|sought| sought.is_in(bytes)))
         })
     }
 }

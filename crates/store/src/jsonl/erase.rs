@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use rejoin_record::{ConversationId, Entry, EntryId, Tail};
+use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 
 use super::{
     Jsonl,
@@ -18,27 +18,28 @@ use super::{
     pieces::{self, Pieces},
     read::{self, Span},
 };
-use crate::{error::StoreError, scan, store::Item};
+use crate::{aside::Sought, error::StoreError, scan, store::Item};
 
 /// Where the file is written anew.
 pub(super) fn draft(store: &Jsonl, conversation: ConversationId) -> PathBuf {
     store.folder.join(format!(".{conversation}.erasing"))
 }
 
-/// Removes salt and body of an entry and appends the note about it.
+/// Removes salt and body of entries and appends the notes about it.
 pub(super) fn erase(
     store: &Jsonl,
     conversation: ConversationId,
     after: Tail,
-    entry: EntryId,
-    note: &Entry,
+    erasures: &[(EntryId, Entry)],
 ) -> Result<Tail, StoreError> {
-    let notes = std::slice::from_ref(note);
+    let notes: &[Entry] = &erasures.iter().map(|(_, note)| note.clone()).collect::<Vec<_>>();
+    let ids: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
     scan::check_batch(Some(after), notes)?;
     let mut locked = append::open(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
     let about = |failure: append::Failure| failure.about(store, conversation);
-    if !holds(&locked.file, entry).map_err(append::system("reading")).map_err(about)? {
-        return Err(StoreError::NoSuchEntry(entry));
+    let said = contents(&locked.file, &ids).map_err(append::system("reading")).map_err(about)?;
+    if let Some(missing) = ids.iter().find(|id| !said.iter().any(|(entry, _)| entry == *id)) {
+        return Err(StoreError::NoSuchEntry(*missing));
     }
     let known = append::stored_already(&locked, Some(after), notes).map_err(about)?;
     let new = &notes[known..];
@@ -46,7 +47,7 @@ pub(super) fn erase(
         append::check_parents(&mut locked, new).map_err(about)?;
     }
     let path = draft(store, conversation);
-    let written = write(&path, &locked, entry, &append::lines_of(new)?)
+    let written = write(&path, &locked, &ids, &append::lines_of(new)?)
         .and_then(|()| fs::rename(&path, store.path(conversation)))
         .and_then(|()| files::sync_folder(&store.folder));
     if let Err(why) = written {
@@ -54,23 +55,33 @@ pub(super) fn erase(
         return Err(about(append::Failure::System("rewriting", why)));
     }
     // Copies of the entry may have been set aside when they were found damaged.
-    let forgotten = store.forget_asides(conversation, Some(&entry.to_string()));
+    let sought: Vec<Sought> = said
+        .into_iter()
+        .map(|(entry, body)| Sought { entry, body: body.unwrap_or_else(|| Raw::new(String::new())) })
+        .collect();
+    let forgotten = store.forget_asides(conversation, Some(&sought));
     forgotten.map_err(append::system("removing what was set aside of")).map_err(about)?;
     store.forget(conversation);
-    Ok(Tail::of(note))
+    let last = notes.last().map(Tail::of);
+    last.ok_or(StoreError::BrokenBatch("there is nothing to erase"))
 }
 
-fn holds(file: &File, entry: EntryId) -> io::Result<bool> {
-    let mut found = false;
+/// The entries that are there, and what they say.
+fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<(EntryId, Option<Raw>)>> {
+    let mut found = Vec::new();
     read::read(file, Span { from: 0, locked: true }, &mut |read| {
-        found |= matches!(&read.item, Item::Entry(other) if other.id() == entry);
-        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if let Item::Entry(entry) = &read.item
+            && ids.contains(&entry.id())
+        {
+            found.push((entry.id(), entry.body().cloned()));
+        }
+        if found.len() == ids.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(found)
 }
 
-/// Writes a draft: every line as it is, but the entry without its content, and the note behind them.
-fn write(path: &PathBuf, locked: &Locked, entry: EntryId, note: &str) -> io::Result<()> {
+/// Writes a draft: every line as it is, but the entries without their content, and the notes behind them.
+fn write(path: &PathBuf, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
     // One may be left of a process that was killed.
     match fs::remove_file(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
@@ -78,24 +89,29 @@ fn write(path: &PathBuf, locked: &Locked, entry: EntryId, note: &str) -> io::Res
     }
     let file = files::make_new(path)?;
     let mut out = BufWriter::with_capacity(1 << 16, &file);
-    let name = entry.to_string();
+    let names: Vec<(EntryId, String)> = ids.iter().map(|id| (*id, id.to_string())).collect();
     let mut lines = Lines::from(&locked.file, 0, 1, true)?;
     let mut bytes = Vec::new();
     while let Some(at) = lines.next(&mut bytes)? {
         if at.too_long {
             copy(&locked.file, at, &mut out)?;
-        } else if pieces::find(&bytes, name.as_bytes()).is_some() {
-            rewrite(&mut out, &bytes, pieces::of(&bytes, at.number == 1), entry)?;
         } else {
+            for (entry, name) in &names {
+                if pieces::find(&bytes, name.as_bytes()).is_some() {
+                    let mut line = Vec::with_capacity(bytes.len());
+                    rewrite(&mut line, &bytes, pieces::of(&bytes, at.number == 1), *entry)?;
+                    bytes = line;
+                }
+            }
             out.write_all(&bytes)?;
         }
         if at.ended {
             out.write_all(b"\n")?;
         }
     }
-    if !note.is_empty() {
+    if !notes.is_empty() {
         out.write_all(locked.end.before_next.as_bytes())?;
-        out.write_all(note.as_bytes())?;
+        out.write_all(notes.as_bytes())?;
     }
     out.flush()?;
     drop(out);

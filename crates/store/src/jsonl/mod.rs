@@ -33,7 +33,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use self::{append::End, read::Span};
 #[cfg(feature = "sqlite")]
-use crate::index::Folder;
+use crate::index::{Folder, lost};
 use crate::{
     aside::Asides,
     digest::Digester,
@@ -303,23 +303,27 @@ impl Store for Jsonl {
         self.locks.acquire(conversation, holder)
     }
 
-    fn erase(
+    fn erase_all(
         &self,
         conversation: ConversationId,
         after: Tail,
-        entry: EntryId,
-        note: &Entry,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError> {
-        let erased = erase::erase(self, conversation, after, entry, note);
+        let erased = erase::erase(self, conversation, after, erasures);
         // The words of what is gone must not stay behind anywhere.
         #[cfg(feature = "sqlite")]
-        self.index.forget();
+        self.index.wipe()?;
         erased
     }
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         delete::delete(self, conversation)?;
-        self.settle()
+        #[cfg(feature = "sqlite")]
+        if let Err(why) = self.index.list(self, &self.marks()?, &Query { limit: Some(1), after: None }) {
+            tracing::debug!("the index does not follow: {why}");
+            self.index.wipe()?;
+        }
+        Ok(())
     }
 
     fn set_aside(
@@ -417,9 +421,18 @@ impl Jsonl {
         conversation: ConversationId,
         each: &mut dyn FnMut(Problem),
     ) -> Result<Verified, StoreError> {
+        #[cfg(feature = "sqlite")]
+        let mut seen = self.index.seen_of(conversation);
+        #[cfg(feature = "sqlite")]
+        let mut newest = None;
         let file = self.file(conversation)?;
         let verified = scan::verify_with(conversation, each, |sink| {
             read::read(&file, Span { from: 0, locked: false }, &mut |read| {
+                #[cfg(feature = "sqlite")]
+                if let Item::Entry(entry) = &read.item {
+                    newest = Some(entry.envelope().seq);
+                    seen.retain(|seen| seen.seq != entry.envelope().seq || seen.hash != entry.hash());
+                }
                 // Reading has checked the bodies; of a long conversation they need not all be in memory.
                 let item = match read.item {
                     Item::Entry(entry) if entry.envelope().seq > 0 => Item::Entry(entry.erased()),
@@ -432,10 +445,14 @@ impl Jsonl {
         })?;
         // A file that was cut off between two lines, or emptied, looks whole. Whoever listed it before knows better.
         #[cfg(feature = "sqlite")]
-        if let Some(before) = self.index.entries_of(conversation).filter(|before| *before > verified.entries)
         {
-            let what = format!("{} of its {before} entries are missing", before - verified.entries);
-            each(Problem { conversation: Some(conversation), place: Place::Store, what, torn: false });
+            for mut lost in seen.iter().cloned() {
+                lost.rest = lost.rest.or(newest);
+                each(lost.problem());
+            }
+            if !seen.is_empty() {
+                each(lost::advice(self.index.path()));
+            }
         }
         Ok(verified)
     }

@@ -87,54 +87,115 @@ impl Packer {
     }
 }
 
+/// Why a body cannot be put together.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// What was stored is not what it was.
+    Changed(String),
+    /// A page of the file cannot be read; what was stored may be found without it.
+    Page(String),
+}
+
+impl Unreadable {
+    pub(super) fn database(error: rusqlite::Error, about: impl std::fmt::Display) -> Self {
+        let why = format!("{about}: {error}");
+        if super::is_damage(&error) { Self::Page(why) } else { Self::Changed(why) }
+    }
+}
+
+impl From<&str> for Unreadable {
+    fn from(why: &str) -> Self {
+        Self::Changed(why.to_owned())
+    }
+}
+
+impl From<String> for Unreadable {
+    fn from(why: String) -> Self {
+        Self::Changed(why)
+    }
+}
+
 /// Puts bodies together again.
 pub(super) struct Unpacker {
     decompressor: zstd::bulk::Decompressor<'static>,
+    /// How many bytes may still be expanded; none: as many as there are.
+    allowance: Option<u64>,
 }
 
 /// The most that a frame may hold: what a body may.
 const MOST: usize = rejoin_record::limits::BODY_BYTES;
 
+/// What reading one conversation may expand to, whatever the size of the file.
+const FREELY: u64 = 512 * 1024 * 1024;
+
+/// How many times the file's own size may come on top of that. Text that many messages share is stored once, so a file may
+/// well hold less than what is read from it; no conversation holds so much less.
+const TIMES: u64 = 64;
+
 impl Unpacker {
     pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self { decompressor: zstd::bulk::Decompressor::new()? })
+        Ok(Self { decompressor: zstd::bulk::Decompressor::new()?, allowance: None })
+    }
+
+    /// Limits what is expanded from here on: a file from elsewhere must not fill the memory of whoever reads it.
+    pub(super) fn limit(&mut self, file_bytes: u64) {
+        self.allowance = Some(FREELY.saturating_add(file_bytes.saturating_mul(TIMES)));
+    }
+
+    /// Takes the limit away, for whoever reads entry by entry and keeps none.
+    pub(super) fn unlimit(&mut self) {
+        self.allowance = None;
+    }
+
+    /// Asks for room for so many bytes, before they are expanded.
+    fn ask(&mut self, bytes: usize) -> Result<(), Unreadable> {
+        let Some(left) = self.allowance else { return Ok(()) };
+        let left = left.checked_sub(bytes as u64);
+        self.allowance = Some(left.unwrap_or(0));
+        left.map(drop).ok_or_else(|| Unreadable::from(BOMB))
     }
 
     /// A body from its column.
-    pub(super) fn unpack(&mut self, column: ValueRef<'_>, connection: &Connection) -> Result<String, String> {
+    pub(super) fn unpack(
+        &mut self,
+        column: ValueRef<'_>,
+        connection: &Connection,
+    ) -> Result<String, Unreadable> {
         let text = match column {
             ValueRef::Text(text) => text.to_vec(),
-            ValueRef::Blob(block) => expand(block)?,
-            _ => return Err(String::from("the body is neither text nor compressed")),
+            ValueRef::Blob(block) => self.expand(block)?,
+            _ => return Err("the body is neither text nor compressed".into()),
         };
-        let text = String::from_utf8(text).map_err(|_| String::from("the body is no text"))?;
+        let text = String::from_utf8(text).map_err(|_| Unreadable::from("the body is no text"))?;
         if !text.contains(MARK) {
             return Ok(text);
         }
-        let mut whole = String::with_capacity(text.len() * 2);
+        let mut whole = String::with_capacity(text.len());
         for (number, piece) in text.split(MARK).enumerate() {
             if number % 2 == 0 {
                 whole.push_str(piece);
                 continue;
             }
-            let key: i64 = piece.parse().map_err(|_| String::from("a reference to a blob is damaged"))?;
+            let key: i64 = piece.parse().map_err(|_| Unreadable::from("a reference to a blob is damaged"))?;
             self.fetch(key, connection, &mut whole)?;
         }
         Ok(whole)
     }
 
-    fn fetch(&mut self, key: i64, connection: &Connection, whole: &mut String) -> Result<(), String> {
-        let mut statement = connection
-            .prepare_cached("SELECT size, bytes FROM blob WHERE key = ?1")
-            .map_err(|error| error.to_string())?;
-        let mut rows = statement.query([key]).map_err(|error| error.to_string())?;
-        let row = rows.next().map_err(|error| format!("blob {key} cannot be read: {error}"))?;
-        let row = row.ok_or_else(|| format!("blob {key} is missing"))?;
-        let size: i64 = row.get(0).map_err(|error| error.to_string())?;
+    fn fetch(&mut self, key: i64, connection: &Connection, whole: &mut String) -> Result<(), Unreadable> {
+        let failed = |error| Unreadable::database(error, format_args!("blob {key} cannot be read"));
+        let mut statement =
+            connection.prepare_cached("SELECT size, bytes FROM blob WHERE key = ?1").map_err(failed)?;
+        let mut rows = statement.query([key]).map_err(failed)?;
+        let row = rows.next().map_err(failed)?.ok_or_else(|| format!("blob {key} is missing"))?;
+        let size: i64 = row.get(0).map_err(failed)?;
         let size = usize::try_from(size).ok().filter(|size| *size <= MOST);
         let size = size.ok_or_else(|| format!("blob {key} has an impossible size"))?;
-        let bytes =
-            row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(|error| error.to_string())?;
+        let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failed)?;
+        if whole.len() + size > MOST {
+            return Err("the body is larger than any body".into());
+        }
+        self.ask(size)?;
         let inflated;
         let text = if bytes.len() == size {
             bytes
@@ -143,30 +204,34 @@ impl Unpacker {
             &inflated
         };
         whole.push_str(std::str::from_utf8(text).map_err(|_| format!("blob {key} is no text"))?);
-        if whole.len() > MOST { Err(String::from("the body is larger than any body")) } else { Ok(()) }
+        Ok(())
     }
 
-    fn inflate(&mut self, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
-        // A damaged size must not ask for all the memory there is: nothing shrinks more than this.
-        if size / 50_000 > frame.len() {
-            return Err(String::from(DAMAGED));
+    fn inflate(&mut self, frame: &[u8], size: usize) -> Result<Vec<u8>, Unreadable> {
+        // A frame says how long its text is. One that says something else than the row is not worth the memory.
+        let said = zstd::zstd_safe::get_frame_content_size(frame).ok().flatten();
+        if said != Some(size as u64) {
+            return Err(DAMAGED.into());
         }
-        self.decompressor.decompress(frame, size).map_err(|_| String::from(DAMAGED))
+        self.decompressor.decompress(frame, size).map_err(|_| DAMAGED.into())
+    }
+
+    /// The text of an LZ4 block that begins with its length.
+    fn expand(&mut self, block: &[u8]) -> Result<Vec<u8>, Unreadable> {
+        let damaged = || Unreadable::from(DAMAGED);
+        let (size, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| damaged())?;
+        // One byte of LZ4 stands for at most 255.
+        if size > MOST || size / 255 > block.len() {
+            return Err(damaged());
+        }
+        self.ask(size)?;
+        lz4_flex::block::decompress_size_prepended(block).map_err(|_| damaged())
     }
 }
 
 const DAMAGED: &str = "a compressed text is damaged";
-
-/// The text of an LZ4 block that begins with its length.
-fn expand(block: &[u8]) -> Result<Vec<u8>, String> {
-    let damaged = || String::from(DAMAGED);
-    let (size, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| damaged())?;
-    // One byte of LZ4 stands for at most 255.
-    if size > MOST || size / 255 > block.len() {
-        return Err(damaged());
-    }
-    lz4_flex::block::decompress_size_prepended(block).map_err(|_| damaged())
-}
+const BOMB: &str =
+    "the file holds more compressed text than a conversation of its size can have; it is not expanded";
 
 /// The large strings of a JSON text: what stands between their quotes.
 fn large_strings(text: &str) -> Vec<Range<usize>> {

@@ -7,15 +7,15 @@
 use std::{
     collections::{HashMap, HashSet},
     fs::File,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use rejoin_record::{ConversationId, limits};
 use rusqlite::{Connection, types::Value};
 
 use super::{
-    body::Unpacker,
-    reading,
+    Reader, reading,
+    salvage::log_of,
     schema::{self, Opened, PAGE_BYTES},
     unwritable, wal,
 };
@@ -30,18 +30,18 @@ pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
     copy.execute_batch("PRAGMA synchronous = OFF").map_err(unwritable("making a copy"))?;
     let pages = Pages::open(from)?;
     let mut found = Found::default();
-    let work = || -> rusqlite::Result<()> {
+    let mut work = || -> rusqlite::Result<()> {
         let transaction = copy.unchecked_transaction()?;
         for page in 1..=pages.count {
             if let Some(bytes) = pages.get(page) {
-                leaf(&bytes, page, &pages, &mut |key, values| found.take(&transaction, key, values))?;
+                rows_of(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?;
             }
         }
         transaction.commit()
     };
-    let mut work = work;
     work().map_err(unwritable("making a copy"))?;
-    found.name_the_nameless(&copy).map_err(unwritable("making a copy"))
+    drop(copy);
+    found.name_the_nameless(to)
 }
 
 /// The pages of a file, with those of its log in their places.
@@ -56,9 +56,7 @@ impl Pages {
         let failed = || StoreError::io(format!("reading {}", path.display()));
         let file = File::open(path).map_err(failed())?;
         let length = file.metadata().map_err(failed())?.len();
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
-        let logged = wal::pages(&PathBuf::from(log), PAGE_BYTES).map_err(failed())?;
+        let logged = wal::pages(&log_of(path), PAGE_BYTES).map_err(failed())?;
         let in_file = u32::try_from(length / PAGE_BYTES as u64).unwrap_or(u32::MAX);
         let count = logged.keys().copied().max().unwrap_or(0).max(in_file);
         Ok(Self { file, count, logged })
@@ -88,30 +86,73 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Hands out the rows of a leaf page.
-fn leaf(
+/// Something that was found in a page.
+enum Row {
+    /// A row of a table, with its key.
+    Keyed(i64, Vec<Value>),
+    /// A row of a table that has no keys, or of an index.
+    Bare(Vec<Value>),
+}
+
+/// Kinds of pages.
+const TABLE_LEAF: u8 = 0x0d;
+const INDEX_LEAF: u8 = 0x0a;
+const INNER: [u8; 2] = [0x05, 0x02];
+
+/// Hands out the rows of a page.
+fn rows_of(
     page: &[u8],
     number: u32,
     pages: &Pages,
-    each: &mut dyn FnMut(i64, Vec<Value>) -> rusqlite::Result<()>,
+    each: &mut dyn FnMut(Row) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    const LEAF: u8 = 0x0d;
     let head = if number == 1 { 100 } else { 0 };
-    if page.get(head) != Some(&LEAF) {
+    let kind = page.get(head).copied().unwrap_or(0);
+    let cells = usize::from(u16::from_be_bytes([page[head + 3], page[head + 4]]));
+    let pointers = || page[head + 8..].chunks_exact(2).take(cells);
+    let at = |pointer: &[u8]| usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
+    if kind == INDEX_LEAF {
+        for pointer in pointers() {
+            let values = varint(page.get(at(pointer)..).unwrap_or_default()).and_then(|(length, used)| {
+                let from = at(pointer) + used;
+                record(page.get(from..from.checked_add(usize::try_from(length).ok()?)?)?)
+            });
+            if let Some(values) = values {
+                each(Row::Bare(values))?;
+            }
+        }
         return Ok(());
     }
-    let cells = usize::from(u16::from_be_bytes([page[head + 3], page[head + 4]]));
-    let pointers = page[head + 8..].chunks_exact(2).take(cells);
-    for pointer in pointers {
-        let at = usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
-        if let Some((key, payload)) = cell(page, at, pages)
-            && let Some(values) = record(&payload)
+    let mut whole = kind == TABLE_LEAF;
+    if whole {
+        for pointer in pointers() {
+            let values = cell(page, at(pointer), pages)
+                .and_then(|(key, payload)| record(&payload).map(|values| (key, values)));
+            match values {
+                Some((key, values)) => each(Row::Keyed(key, values))?,
+                None => whole = false,
+            }
+        }
+    }
+    if whole || INNER.contains(&kind) {
+        return Ok(());
+    }
+    // The page does not say where its rows are, or not of all of them. Each begins somewhere, and entries are told by their
+    // hashes, so every place can be tried.
+    for at in head + 8..page.len() {
+        let plausible = page.get(at..).and_then(varint).is_some_and(|(length, _)| length >= LEAST);
+        if plausible
+            && let Some((key, payload)) = cell(page, at, pages)
+            && let Some(values) = record(&payload).filter(|values| values.first() == Some(&Value::Null))
         {
-            each(key, values)?;
+            each(Row::Keyed(key, values))?;
         }
     }
     Ok(())
 }
+
+/// No row of ours is shorter than this.
+const LEAST: u64 = 30;
 
 /// Key and payload of a row.
 fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
@@ -189,7 +230,19 @@ struct Found {
 
 impl Found {
     /// Takes a row for what it looks like.
-    fn take(&mut self, copy: &Connection, key: i64, values: Vec<Value>) -> rusqlite::Result<()> {
+    fn take(&mut self, copy: &Connection, row: Row) -> rusqlite::Result<()> {
+        let (key, values) = match row {
+            Row::Keyed(key, values) => (key, values),
+            Row::Bare(values) => {
+                // Which store it is, and its counters. Everything else that has no key can be made anew.
+                if let [Value::Text(name), value] = values.as_slice()
+                    && ["store", "floor", "removed", "scrub"].contains(&name.as_str())
+                {
+                    copy.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (name, value))?;
+                }
+                return Ok(());
+            }
+        };
         let taken = match values.as_slice() {
             [Value::Null, Value::Text(id)] if id.parse::<ConversationId>().is_ok() => {
                 self.conversations.insert(key);
@@ -202,14 +255,19 @@ impl Found {
                 )?
                 .execute(rusqlite::params![key, values[1], values[2], values[3]]),
             [Value::Null, Value::Integer(conversation), Value::Integer(_), Value::Blob(id), ..]
-                if values.len() == 13 && id.len() == 16 =>
+                if matches!(values.len(), 13 | 14) && id.len() == 16 =>
             {
                 self.used.insert(*conversation);
                 let mut row = values.clone();
                 row[0] = Value::Integer(key);
+                // Rows of an older schema have no `before`.
+                row.resize(14, Value::Null);
+                // An older copy of a page may still hold what was erased since.
                 copy.prepare_cached(
-                    "INSERT OR IGNORE INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, \
-                     hash, salt, body, envelope) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                    "INSERT INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, hash, salt, \
+                     body, envelope, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+                     ON CONFLICT (key) DO UPDATE SET inner = excluded.inner, salt = NULL, body = NULL \
+                     WHERE excluded.salt IS NULL AND excluded.inner IS NOT NULL",
                 )?
                 .execute(rusqlite::params_from_iter(row))
             }
@@ -224,20 +282,23 @@ impl Found {
     }
 
     /// Conversations whose own row is lost get the id that their header has, or else one that is derived from their key.
-    fn name_the_nameless(&self, copy: &Connection) -> rusqlite::Result<()> {
+    fn name_the_nameless(&self, copy: &Path) -> Result<(), StoreError> {
         let nameless: Vec<i64> = self.used.difference(&self.conversations).copied().collect();
         if nameless.is_empty() {
             return Ok(());
         }
-        let headers =
-            Unpacker::new().map(|mut unpacker| reading::headers(copy, &mut unpacker)).unwrap_or_default();
+        let mut reader = Reader::new(schema::reconnect(copy)?)?;
+        let headers = reading::headers(&mut reader).unwrap_or_default();
         for key in nameless {
             let known = headers.iter().find(|(_, other)| *other == key).map(|(id, _)| *id);
             let id = known.unwrap_or_else(|| ConversationId::derive("lost", &key.to_string()));
-            copy.execute(
-                "INSERT OR IGNORE INTO conversation (key, id) VALUES (?1, ?2)",
-                (key, id.to_string()),
-            )?;
+            reader
+                .connection
+                .execute(
+                    "INSERT OR IGNORE INTO conversation (key, id) VALUES (?1, ?2)",
+                    (key, id.to_string()),
+                )
+                .map_err(unwritable("making a copy"))?;
         }
         Ok(())
     }

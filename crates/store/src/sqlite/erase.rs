@@ -1,79 +1,87 @@
-//! Removing the content of an entry.
+//! Removing the content of entries.
 
-use std::ops::ControlFlow;
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
+use rusqlite::{Connection, OptionalExtension as _};
 
-use rejoin_record::{ConversationId, Entry, EntryId, Tail};
-use rusqlite::OptionalExtension as _;
+use super::{
+    Inner, failed,
+    scrub::{self, Removal},
+    unwritable,
+};
+use crate::error::StoreError;
 
-use super::{Inner, failed, lock, reading, unwritable};
-use crate::{error::StoreError, index::Index, store::Item};
-
-/// Removes salt and body of an entry, and appends the note that says so.
+/// Removes salt and body of entries, and appends the notes that say so.
 pub(super) fn erase(
     inner: &Inner,
     conversation: ConversationId,
     after: Tail,
-    entry: EntryId,
-    note: &Entry,
+    erasures: &[(EntryId, Entry)],
 ) -> Result<Tail, StoreError> {
-    let mut hash = None;
-    reading::read(inner, conversation, 0, &mut |item| match item {
-        Item::Entry(found) if found.id() == entry => {
-            hash = Some(found.inner());
-            ControlFlow::Break(())
+    let contents = scrub::contents(inner, conversation, erasures)?;
+    let removals: Vec<Removal> = contents.iter().map(|content| content.removal(conversation)).collect();
+    let files = scrub::files_holding(inner, conversation, &contents)?;
+    let tail = inner.write(|connection, packer| {
+        let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
+        let tail = Inner::append(connection, packer, conversation, Some(after), &notes)?;
+        for removal in &removals {
+            remove(connection, removal)?;
         }
-        _ => ControlFlow::Continue(()),
+        if !removals.is_empty() {
+            scrub::note(connection, &removals, &files)?;
+        }
+        Ok(tail)
     })?;
-    let hash = hash.ok_or(StoreError::NoSuchEntry(entry))?;
-    wipe(inner)?;
-    let (tail, key) = inner.write(|connection, packer| {
-        let conversation_key =
-            Inner::key_of(connection, conversation)?.ok_or(StoreError::NotFound(conversation))?;
-        let key: Option<i64> = connection
-            .query_row(
-                "SELECT key FROM entry WHERE conversation = ?1 AND id = ?2",
-                (conversation_key, entry.as_uuid().as_bytes()),
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(failed("looking for the entry"))?;
-        let key = key.ok_or(StoreError::NoSuchEntry(entry))?;
-        let tail = Inner::append(connection, packer, conversation, Some(after), std::slice::from_ref(note))?;
-        let work = || -> rusqlite::Result<()> {
-            connection.execute(
-                "UPDATE entry SET inner = ?2, salt = NULL, body = NULL WHERE key = ?1",
-                (key, hash.as_bytes()),
-            )?;
-            connection.execute(
-                "DELETE FROM blob WHERE key IN (SELECT blob FROM blob_use WHERE entry = ?1) AND NOT EXISTS \
-                 (SELECT 1 FROM blob_use WHERE blob_use.blob = blob.key AND blob_use.entry <> ?1)",
-                [key],
-            )?;
-            connection.execute("DELETE FROM blob_use WHERE entry = ?1", [key])?;
-            connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'removed'", [])?;
-            Ok(())
-        };
-        work().map_err(unwritable("erasing the entry"))?;
-        Ok((tail, key))
-    })?;
-    scrub(inner)?;
-    let name = entry.to_string();
-    let gone = inner
-        .asides
-        .forget(&conversation.to_string(), |bytes| String::from_utf8_lossy(bytes).contains(&name));
-    gone.map_err(StoreError::io("removing what was set aside of the entry"))?;
-    Index::forget_entry(inner, conversation, key)?;
+    if !removals.is_empty() {
+        scrub::finish(inner, None)?;
+    }
     Ok(tail)
 }
 
-/// From here on, what is removed is overwritten.
-pub(super) fn wipe(inner: &Inner) -> Result<(), StoreError> {
-    let mut writer = lock(&inner.writer);
-    let pen = inner.take_up(&mut writer)?;
-    pen.connection.execute_batch("PRAGMA secure_delete = ON").map_err(unwritable("writing"))
+/// Removes what a removal is about from the tables of a store, or of a copy of it.
+pub(super) fn remove(connection: &Connection, removal: &Removal) -> Result<(), StoreError> {
+    let id = removal.conversation().to_string();
+    let key: Option<i64> = connection
+        .query_row("SELECT key FROM conversation WHERE id = ?1", [id], |row| row.get(0))
+        .optional()
+        .map_err(failed("looking for the conversation"))?;
+    // A copy may be older than what is removed.
+    let Some(key) = key else { return Ok(()) };
+    let work = || -> rusqlite::Result<()> {
+        match removal {
+            Removal::Content { entry, inner, .. } => content(connection, key, *entry, *inner)?,
+            Removal::Conversation(_) => super::delete::rows(connection, key)?,
+        }
+        connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'removed'", []).map(drop)
+    };
+    work().map_err(unwritable("removing what was said"))
 }
 
-/// Takes what was removed out of the file and its log, not just out of sight.
-pub(super) fn scrub(inner: &Inner) -> Result<(), StoreError> {
-    inner.take_up(&mut lock(&inner.writer))?.empty_log()
+fn content(connection: &Connection, conversation: i64, entry: EntryId, inner: Hash) -> rusqlite::Result<()> {
+    let key: Option<i64> = connection
+        .query_row(
+            "SELECT key FROM entry WHERE conversation = ?1 AND id = ?2",
+            (conversation, entry.as_uuid().as_bytes()),
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(key) = key else { return Ok(()) };
+    connection.execute(
+        "UPDATE entry SET inner = ?2, salt = NULL, body = NULL WHERE key = ?1",
+        (key, inner.as_bytes()),
+    )?;
+    if !has_blobs(connection)? {
+        return Ok(());
+    }
+    connection.execute(
+        "DELETE FROM blob WHERE key IN (SELECT blob FROM blob_use WHERE entry = ?1) AND NOT EXISTS \
+         (SELECT 1 FROM blob_use WHERE blob_use.blob = blob.key AND blob_use.entry <> ?1)",
+        [key],
+    )?;
+    connection.execute("DELETE FROM blob_use WHERE entry = ?1", [key]).map(drop)
+}
+
+/// Whether large strings are kept apart: a copy of an old store has no table for them.
+pub(super) fn has_blobs(connection: &Connection) -> rusqlite::Result<bool> {
+    let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'blob_use'";
+    connection.query_row(query, [], |row| row.get::<_, i64>(0)).map(|tables| tables > 0)
 }

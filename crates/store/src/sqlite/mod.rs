@@ -14,7 +14,9 @@ mod probe;
 mod reading;
 mod rebuild;
 mod rows;
+mod salvage;
 mod schema;
+mod scrub;
 mod verify;
 mod wal;
 
@@ -22,7 +24,10 @@ use std::{
     fmt,
     ops::{ControlFlow, Deref},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
@@ -33,6 +38,7 @@ use self::{
     body::{Packer, Unpacker},
     pen::Pen,
     rows::Parents,
+    salvage::Salvage,
     schema::Opened,
 };
 use crate::{
@@ -46,7 +52,7 @@ use crate::{
     lock::{Holder, Lock, Locks},
     open::{Access, Options},
     scan,
-    store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
+    store::{Damage, Each, Hit, Page, Place, Problem, ProgressHook, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
@@ -72,8 +78,16 @@ struct Inner {
     locks: Locks,
     asides: Asides,
     drafts: Drafts,
-    /// What was found when the file was opened.
-    damage: Vec<Damage>,
+    /// What was found to be damaged.
+    damage: Mutex<Vec<Damage>>,
+    /// How often something was done about it.
+    rescues: Mutex<u8>,
+    /// The copy that is read in the place of a damaged file.
+    salvage: Mutex<Option<Salvage>>,
+    /// Grows whenever another file takes the place of the one that was open.
+    opening: AtomicU64,
+    /// Who is told how far an erasure is.
+    progress: Mutex<Option<ProgressHook>>,
     digester: Digester,
 }
 
@@ -81,17 +95,30 @@ struct Inner {
 struct Reader {
     connection: Connection,
     unpacker: Unpacker,
+    /// The columns of an entry, as this file has them.
+    columns: String,
+}
+
+impl Reader {
+    fn new(connection: Connection) -> Result<Self, StoreError> {
+        let columns = rows::columns_of(schema::version(&connection)?);
+        let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
+        Ok(Self { connection, unpacker, columns })
+    }
 }
 
 /// A reader that goes back to the others when it is dropped.
 struct Borrowed<'i> {
     reader: Option<Reader>,
     inner: &'i Inner,
+    opening: u64,
 }
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
-        if let Some(reader) = self.reader.take() {
+        if let Some(reader) = self.reader.take()
+            && self.opening == self.inner.opening.load(Ordering::Acquire)
+        {
             lock(&self.inner.readers).push(reader);
         }
     }
@@ -111,9 +138,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A refusal of the database while reading.
 fn failed(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
     move |error| {
+        if is_damage(&error) {
+            return StoreError::Damaged { place: Place::Store, why: format!("{what}: {error}") };
+        }
         let unwritable = is_unwritable(&error);
         StoreError::Database { what, why: error.to_string(), unwritable }
     }
+}
+
+/// Whether a page of the file cannot be what it was.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 /// A refusal of the database while writing.
@@ -154,23 +189,15 @@ impl Sqlite {
         if options.access == Access::Read && !files::is_there(path)? {
             return Err(StoreError::Missing(path.to_owned()));
         }
-        let beside = |end: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(end);
-            PathBuf::from(name)
-        };
+        let beside = |end: &str| salvage::beside(path, end);
         let asides = Asides::new(beside(".aside"));
-        let location = Location::Sqlite(path.to_owned());
-        let opening::Found { path: file, opened, damage } = opening::open(path, options.access, &asides)?;
-        let unpacker = || Unpacker::new().map_err(StoreError::io("setting up decompression"));
+        let opening::Found { opened, salvage, damage } = opening::open(path, options.access, &asides)?;
         let (writer, readers, read_only) = match opened {
-            Opened::Writable(connection) => (Some(Pen::new(connection, &file)?), Vec::new(), None),
-            Opened::Readable(connection, why) => {
-                (None, vec![Reader { connection, unpacker: unpacker()? }], Some(why))
-            }
+            Opened::Writable(connection) => (Some(Pen::new(connection, path)?), Vec::new(), None),
+            Opened::Readable(connection, why) => (None, vec![Reader::new(connection)?], Some(why)),
         };
         let inner = Arc::new(Inner {
-            location,
+            location: Location::Sqlite(path.to_owned()),
             access: options.access,
             read_only,
             writer: Mutex::new(writer),
@@ -179,36 +206,66 @@ impl Sqlite {
             locks: Locks::new(beside(".locks")),
             asides,
             drafts: Drafts::new(beside(".drafts")),
-            damage,
+            damage: Mutex::new(damage),
+            rescues: Mutex::new(0),
+            salvage: Mutex::new(salvage),
+            opening: AtomicU64::new(0),
+            progress: Mutex::new(None),
             digester: options.digester,
-            path: file,
+            path: path.to_owned(),
         });
         let follower = Follower::new(Arc::clone(&inner) as _);
+        scrub::finish_if_left(&inner);
         Ok(Self { inner, follower })
+    }
+
+    /// Does something that reads. If it meets damage, the store is rescued and it is done again.
+    fn attempt<T>(&self, work: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match work() {
+            Err(why) if why.is_damage() && self.inner.rescue(&why) => work(),
+            done => done,
+        }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A mended copy was made for this process only.
-        if self.location != Location::Sqlite(self.path.clone()) {
-            lock(&self.readers).clear();
-            opening::remove(&self.path);
+        // The log is taken up by whoever closes the file last. Then it is noted how the file was left.
+        lock(&self.readers).clear();
+        let wrote = lock(&self.writer).take().is_some();
+        if let Some(index) = lock(&self.index).take().filter(|_| wrote) {
+            index.put_seal(&opening::seal(&self.path));
         }
     }
 }
 
 impl Inner {
     fn reader(&self) -> Result<Borrowed<'_>, StoreError> {
+        let opening = self.opening.load(Ordering::Acquire);
         let known = lock(&self.readers).pop();
-        let reader = match known {
+        let mut reader = match known {
             Some(reader) => reader,
-            None => Reader {
-                connection: schema::reconnect(&self.path)?,
-                unpacker: Unpacker::new().map_err(StoreError::io("setting up decompression"))?,
-            },
+            None => Reader::new(schema::reconnect(&self.file())?)?,
         };
-        Ok(Borrowed { reader: Some(reader), inner: self })
+        reader.unpacker.unlimit();
+        Ok(Borrowed { reader: Some(reader), inner: self, opening })
+    }
+
+    /// The file that is read: the store's own, or what was found in it when it turned out to be damaged.
+    fn file(&self) -> PathBuf {
+        lock(&self.salvage).as_ref().map_or_else(|| self.path.clone(), |salvage| salvage.file.clone())
+    }
+
+    /// How long that file is.
+    fn bytes(&self) -> u64 {
+        std::fs::metadata(self.file()).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Lets go of everything that is open: another file took its place.
+    fn reopen(&self) {
+        self.opening.fetch_add(1, Ordering::AcqRel);
+        lock(&self.readers).clear();
+        *lock(&self.index) = None;
     }
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
@@ -297,10 +354,10 @@ impl Inner {
         let first = Self::next_key(connection).map_err(failed("numbering the entry"))?;
         for (key, (number, entry)) in (first..).zip(fresh.iter().enumerate()) {
             let parent = match entry.envelope().parent {
-                None => None,
+                None => rows::Parent::default(),
                 Some(parent) => {
                     let place = places.of(parent, number, connection, conversation_key)?;
-                    Some(place.ok_or(StoreError::BrokenBatch("a parent is not there"))?)
+                    place.ok_or(StoreError::BrokenBatch("a parent is not there"))?
                 }
             };
             rows::insert(connection, packer, (key, conversation_key), entry, parent)
@@ -340,7 +397,7 @@ impl Inner {
 struct Places<'b> {
     before: Option<Tail>,
     batch: &'b [Entry],
-    stored: Option<std::collections::HashMap<EntryId, u64>>,
+    stored: Option<std::collections::HashMap<EntryId, (u64, Hash)>>,
 }
 
 impl Places<'_> {
@@ -350,24 +407,26 @@ impl Places<'_> {
         number: usize,
         connection: &Connection,
         conversation: i64,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<rows::Parent>, StoreError> {
+        let parent_at = |seq, hash| rows::Parent { seq: Some(seq), hash: Some(hash) };
         // Nearly always it is the one just before.
         let before = number.checked_sub(1).map(|number| Tail::of(&self.batch[number])).or(self.before);
         if let Some(before) = before.filter(|before| before.id == parent) {
-            return Ok(Some(before.seq));
+            return Ok(Some(parent_at(before.seq, before.hash)));
         }
         if self.stored.is_none() {
-            let mut places: std::collections::HashMap<EntryId, u64> =
-                self.batch.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
+            let mut places: std::collections::HashMap<EntryId, (u64, Hash)> =
+                self.batch.iter().map(|entry| (entry.id(), (entry.envelope().seq, entry.hash()))).collect();
             let mut read = || -> rusqlite::Result<()> {
                 let mut statement =
-                    connection.prepare_cached("SELECT id, seq FROM entry WHERE conversation = ?1")?;
+                    connection.prepare_cached("SELECT id, seq, hash FROM entry WHERE conversation = ?1")?;
                 let rows = statement.query_map([conversation], |row| {
-                    Ok((EntryId::from_bytes(row.get(0)?), row.get::<_, i64>(1)?.unsigned_abs()))
+                    let place = (row.get::<_, i64>(1)?.unsigned_abs(), Hash::from_bytes(row.get(2)?));
+                    Ok((EntryId::from_bytes(row.get(0)?), place))
                 })?;
                 for row in rows {
-                    let (id, seq) = row?;
-                    places.insert(id, seq);
+                    let (id, place) = row?;
+                    places.insert(id, place);
                 }
                 Ok(())
             };
@@ -376,16 +435,20 @@ impl Places<'_> {
         }
         let seq = self.batch[number].envelope().seq;
         let found = self.stored.as_ref().and_then(|stored| stored.get(&parent).copied());
-        Ok(found.filter(|found| *found < seq))
+        Ok(found.filter(|(found, _)| *found < seq).map(|(seq, hash)| parent_at(seq, hash)))
     }
 }
 
 /// What the index follows.
 impl Source for Inner {
     fn path(&self) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push("-index");
-        PathBuf::from(name)
+        opening::index_of(&self.file())
+    }
+
+    fn seal(&self) -> Option<String> {
+        // Whoever writes just now changes it.
+        let writes = self.writer.try_lock().is_ok_and(|writer| writer.is_some());
+        writes.then(|| opening::seal(&self.path))
     }
 
     fn name(&self) -> Result<String, StoreError> {
@@ -420,28 +483,34 @@ impl Source for Inner {
         each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let mut reader = self.reader()?;
-        let Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
-        let mut walk = || -> rusqlite::Result<()> {
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT {}, entry.conversation, conversation.id FROM entry JOIN conversation ON conversation.key = \
-                 entry.conversation WHERE entry.key > ?1 ORDER BY entry.key",
-                rows::COLUMNS.replace("seq, id,", "seq, entry.id,").replace(", key", ", entry.key")
-            ))?;
-            let mut rows = statement.query([key])?;
-            // Each conversation has its own chain.
-            let mut parents: std::collections::HashMap<i64, Parents> = std::collections::HashMap::new();
-            while let Some(row) = rows.next()? {
-                let conversation: i64 = row.get(12)?;
-                let Ok(id) = row.get_ref(13)?.as_str().unwrap_or_default().parse() else { continue };
-                let parents = parents.entry(conversation).or_default();
-                let entry = rows::decode(row, conversation, connection, unpacker, parents);
-                if each(row.get(11)?, id, entry).is_break() {
-                    break;
+        let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
+        let query = format!(
+            "SELECT {}, entry.conversation, conversation.id FROM entry JOIN conversation ON conversation.key = \
+             entry.conversation WHERE entry.key > ?1 ORDER BY entry.key",
+            columns.replace("seq, id,", "seq, entry.id,").replace(", key", ", entry.key")
+        );
+        let what = "reading new entries";
+        let mut statement = connection.prepare_cached(&query).map_err(failed(what))?;
+        let mut rows = statement.query([key]).map_err(failed(what))?;
+        // Each conversation has its own chain.
+        let mut parents: std::collections::HashMap<i64, Parents> = std::collections::HashMap::new();
+        while let Some(row) = rows.next().map_err(failed(what))? {
+            let conversation: i64 = row.get(13).map_err(failed(what))?;
+            let id = row.get_ref(14).map_err(failed(what))?;
+            let Ok(id) = id.as_str().unwrap_or_default().parse() else { continue };
+            let parents = parents.entry(conversation).or_default();
+            let entry = match rows::loosen(row, conversation, connection, unpacker, parents) {
+                Err(broken) if broken.page => {
+                    return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
                 }
+                Err(broken) => Err(broken.damage),
+                Ok(loose) => loose.fasten().and_then(|fast| fast.doubt().map_or(Ok(fast.entry), Err)),
+            };
+            if each(row.get(11).map_err(failed(what))?, id, entry).is_break() {
+                break;
             }
-            Ok(())
-        };
-        walk().map_err(failed("reading new entries"))
+        }
+        Ok(())
     }
 
     fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError> {
@@ -465,6 +534,23 @@ impl Source for Inner {
             .and_then(|mut statement| statement.query_row([key], |row| row.get(0)).optional())
             .map_err(failed("reading an entry"))?;
         Ok(found.map(Hash::from_bytes))
+    }
+
+    fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError> {
+        let reader = self.reader()?;
+        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
+        let found: Option<[u8; 32]> = reader
+            .connection
+            .prepare_cached("SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2")
+            .and_then(|mut statement| statement.query_row((key, seq as i64), |row| row.get(0)).optional())
+            .map_err(failed("reading an entry"))?;
+        Ok(found.map(Hash::from_bytes))
+    }
+
+    fn newest_of(&self, conversation: ConversationId) -> Result<Option<u64>, StoreError> {
+        let reader = self.reader()?;
+        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
+        Ok(Self::tail_of(&reader.connection, key)?.map(|tail| tail.seq))
     }
 
     fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError> {
@@ -497,9 +583,11 @@ impl Store for Sqlite {
     }
 
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
-        let reader = self.inner.reader()?;
-        let Some(key) = Inner::key_of(&reader.connection, conversation)? else { return Ok(None) };
-        Inner::tail_of(&reader.connection, key)
+        self.attempt(|| {
+            let reader = self.inner.reader()?;
+            let Some(key) = Inner::key_of(&reader.connection, conversation)? else { return Ok(None) };
+            Inner::tail_of(&reader.connection, key)
+        })
     }
 
     fn append(
@@ -509,9 +597,10 @@ impl Store for Sqlite {
         entries: &[Entry],
     ) -> Result<Tail, StoreError> {
         scan::check_batch(after, entries)?;
-        let tail = self
-            .inner
-            .write(|connection, packer| Inner::append(connection, packer, conversation, after, entries))?;
+        let tail = self.attempt(|| {
+            self.inner
+                .write(|connection, packer| Inner::append(connection, packer, conversation, after, entries))
+        })?;
         self.follower.follow();
         Ok(tail)
     }
@@ -530,7 +619,7 @@ impl Store for Sqlite {
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let mut page = Index::list(&*self.inner, query)?;
+        let mut page = self.attempt(|| Index::list(&*self.inner, query))?;
         // The index does not notice what becomes of rows that it has read.
         for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
             let looked = scan::beginning_is_damaged(self, summary.id);
@@ -543,7 +632,7 @@ impl Store for Sqlite {
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
-        match Index::summary(&*self.inner, conversation)? {
+        match self.attempt(|| Index::summary(&*self.inner, conversation))? {
             Some(summary) => Ok(summary),
             None => scan::summary(self, conversation, self.inner.digester),
         }
@@ -551,8 +640,7 @@ impl Store for Sqlite {
 
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
-        let reader = self.inner.reader()?;
-        let read = || -> rusqlite::Result<Vec<ConversationId>> {
+        let read = |reader: &Reader| -> rusqlite::Result<Vec<ConversationId>> {
             let mut statement = reader.connection.prepare_cached(
                 "SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
             )?;
@@ -567,11 +655,14 @@ impl Store for Sqlite {
                 .filter_map(|id| id.parse().ok())
                 .collect())
         };
-        read().map_err(failed("looking for conversations"))
+        self.attempt(|| {
+            let reader = self.inner.reader()?;
+            read(&reader).map_err(failed("looking for conversations"))
+        })
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        match Index::search(&*self.inner, search) {
+        match self.attempt(|| Index::search(&*self.inner, search)) {
             Ok(hits) => Ok(hits),
             Err(why) => {
                 tracing::debug!("searching without the index: {why}");
@@ -581,6 +672,7 @@ impl Store for Sqlite {
     }
 
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+        self.inner.is_not_salvaged()?;
         if self.inner.read_only.is_some() {
             // Where nothing can be written there is nothing to lock.
             self.inner.take_up(&mut lock(&self.inner.writer))?;
@@ -588,19 +680,23 @@ impl Store for Sqlite {
         self.inner.locks.acquire(conversation, holder)
     }
 
-    fn erase(
+    fn erase_all(
         &self,
         conversation: ConversationId,
         after: Tail,
-        entry: EntryId,
-        note: &Entry,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError> {
-        scan::check_batch(Some(after), std::slice::from_ref(note))?;
-        erase::erase(&self.inner, conversation, after, entry, note)
+        let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
+        scan::check_batch(Some(after), &notes)?;
+        self.attempt(|| erase::erase(&self.inner, conversation, after, erasures))
     }
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        delete::delete(&self.inner, conversation)
+        self.attempt(|| delete::delete(&self.inner, conversation))
+    }
+
+    fn on_progress(&self, hook: ProgressHook) {
+        *lock(&self.inner.progress) = Some(hook);
     }
 
     fn set_aside(
@@ -629,9 +725,7 @@ impl Store for Sqlite {
     fn size(&self) -> Result<Size, StoreError> {
         let of = |path: &Path| {
             let log = |end: &str| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(end);
-                std::fs::metadata(PathBuf::from(name)).map_or(0, |metadata| metadata.len())
+                std::fs::metadata(salvage::beside(path, end)).map_or(0, |metadata| metadata.len())
             };
             log("") + log("-wal")
         };
@@ -643,15 +737,10 @@ impl Store for Sqlite {
     }
 
     fn settle(&self) -> Result<(), StoreError> {
-        Index::catch_up(&*self.inner)
+        self.attempt(|| Index::catch_up(&*self.inner))
     }
 
     fn rebuild(&self) -> Result<(), StoreError> {
-        Index::rebuild(&*self.inner)
+        self.attempt(|| Index::rebuild(&*self.inner))
     }
-}
-
-/// Where a damage is that belongs to no entry.
-fn nowhere(why: String) -> Item {
-    Item::Damage(Damage { place: Place::Store, why, bytes: Vec::new(), torn: false })
 }

@@ -1,154 +1,81 @@
 //! Opening a file, whatever became of it.
-//!
-//! Where the database cannot read it, the rows are found page by page (`carve.rs`). A damaged file that is opened to be written is
-//! copied aside first, and what was found takes its place; one that is opened to be read stays as it is.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{fs, path::Path, path::PathBuf, time::Duration};
 
 use rusqlite::Connection;
 
 use super::{
-    carve, failed,
+    failed,
+    salvage::{self, Salvage, damage, found_in, log_of},
     schema::{self, Opened},
     wal,
 };
 use crate::{
     aside::Asides,
     error::StoreError,
-    files,
+    index::Index,
     open::Access,
     store::{Damage, Place},
 };
 
 /// What opening gave.
 pub(super) struct Found {
-    /// The file that was opened: the store's own, or a mended copy.
-    pub(super) path: PathBuf,
     pub(super) opened: Opened,
+    /// The copy that is read in the place of a damaged file.
+    pub(super) salvage: Option<Salvage>,
     /// What was damaged.
     pub(super) damage: Vec<Damage>,
-}
-
-fn damage(why: String, torn: bool) -> Damage {
-    Damage { place: Place::Store, why, bytes: Vec::new(), torn }
 }
 
 /// Opens a file.
 pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found, StoreError> {
     let mut found = Vec::new();
-    match fs::metadata(path) {
-        // A store that was just made, or emptied.
-        Ok(metadata) if metadata.len() == 0 && access == Access::Read && !log_of(path).exists() => {
-            return Err(StoreError::Missing(path.to_owned()));
-        }
-        Ok(_) => found.extend(look_at_log(path, asides)),
-        Err(_) => {}
+    if path.exists() {
+        found.extend(look_at_log(path, asides));
     }
-    let opened = open_as_it_is(path, access);
-    let why = match opened {
-        Ok(opened) => return Ok(Found { path: path.to_owned(), opened, damage: found }),
+    let why = match open_as_it_is(path, access).and_then(|opened| looked_over(path, opened)) {
+        Ok(opened) => return Ok(Found { opened, salvage: None, damage: found }),
         Err(why) => why,
     };
-    // A file that is no database, or has no tables that can be read.
-    let is_damaged = matches!(&why, StoreError::Database { unwritable: false, .. });
+    // A file that is no database, or has no tables that can be read, or pages that are not what they were.
+    let is_damaged =
+        matches!(&why, StoreError::Damaged { .. } | StoreError::Database { unwritable: false, .. });
     if !is_damaged || !path.exists() {
         return Err(why);
     }
-    let copy = carved_copy(path)?;
-    let opened = schema::open_to_read(&copy);
-    let opened = match opened {
-        // What has no entries in it was no store.
-        Ok(Opened::Writable(connection) | Opened::Readable(connection, _)) if has_entries(&connection) => {
-            Opened::Readable(connection, String::from("the file is damaged"))
+    if access == Access::Write {
+        match salvage::mend(path, asides, &why) {
+            Ok(mended) => {
+                found.extend(mended);
+                let opened = open_as_it_is(path, access)?;
+                return Ok(Found { opened, salvage: None, damage: found });
+            }
+            Err(trouble) if trouble.is_damage() => return Err(why),
+            Err(trouble) => tracing::warn!("the store is damaged and could not be mended: {trouble}"),
         }
-        _ => {
-            remove(&copy);
+    }
+    let salvage = match Salvage::of(path, &why) {
+        Ok(salvage) => salvage,
+        Err(trouble) => {
+            tracing::debug!("nothing could be found in the damaged file: {trouble}");
             return Err(why);
         }
     };
-    if access == Access::Read {
-        found.push(damage(format!("the file is damaged ({why}); what can be found in it is read"), false));
-        return Ok(Found { path: copy, opened, damage: found });
-    }
-    drop(opened);
-    let replaced = replace(path, &copy, asides);
-    remove(&copy);
-    let kept = replaced?;
-    let what =
-        format!("the file was damaged ({why}) and was made anew; as it was it is in {}", kept.display());
-    found.push(damage(what, false));
-    let opened = open_as_it_is(path, access)?;
-    Ok(Found { path: path.to_owned(), opened, damage: found })
-}
-
-/// Puts what was found in a damaged file in its place; the file as it was is set aside.
-fn replace(path: &Path, copy: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
-    // Without a copy nothing is touched.
-    let kept = asides.keep_file("store", path)?;
-    if log_of(path).exists() {
-        asides.keep_file("log", &log_of(path))?;
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
-    remove(&new);
-    super::rebuild::rebuild(copy, &new)?;
-    let failed = || StoreError::io(format!("putting the mended store in the place of {}", path.display()));
-    let _ = fs::remove_file(log_of(path));
-    fs::rename(&new, path).map_err(failed())?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    files::sync_folder(folder).map_err(failed())?;
-    remove(&new);
-    Ok(kept)
-}
-
-/// Removes a copy.
-pub(super) fn remove(copy: &Path) {
-    for end in ["", "-wal", "-shm", "-index", "-index-wal", "-index-shm"] {
-        let mut name = copy.as_os_str().to_owned();
-        name.push(end);
-        let _ = fs::remove_file(PathBuf::from(name));
-    }
-}
-
-/// Whether entries are found where they should be.
-fn has_entries(connection: &Connection) -> bool {
-    ["SELECT key FROM entry NOT INDEXED LIMIT 1", "SELECT seq FROM entry INDEXED BY entry_place LIMIT 1"]
-        .iter()
-        .any(|query| connection.query_row(query, [], |row| row.get::<_, i64>(0)).is_ok())
-}
-
-/// What the copies of this process begin with.
-const MENDED: &str = "rejoin-mended-";
-
-/// Removes copies of processes that were killed before they could do it themselves.
-fn sweep() {
-    for file in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let name = file.file_name();
-        let process =
-            name.to_str().and_then(|name| name.strip_prefix(MENDED)?.split('-').next()?.parse::<u32>().ok());
-        // Where processes cannot be looked up, the system clears the folder.
-        let gone = |process: u32| {
-            Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{process}")).exists()
-        };
-        if process.is_some_and(gone) {
-            let _ = fs::remove_file(file.path());
-        }
-    }
-}
-
-/// A name that no other thread or process uses.
-fn unique() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    let connection = schema::reconnect(&salvage.file)?;
+    found.push(found_in(&why));
+    let opened = Opened::Readable(connection, String::from("the file is damaged"));
+    Ok(Found { opened, salvage: Some(salvage), damage: found })
 }
 
 fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
+    // A new store gets its name when it is whole, so an empty file is what is left of one.
+    let emptied = fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
+    if emptied {
+        let why = String::from(
+            "the file is empty, and whatever was in it is gone; put a copy in its place, or remove it to begin a new store",
+        );
+        return Err(StoreError::Damaged { place: Place::Store, why });
+    }
     let opened = match access {
         Access::Read => schema::open_to_read(path)?,
         Access::Write => schema::open_to_write(path)?,
@@ -158,8 +85,47 @@ fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// Whether the tables are where they should be.
-fn has_tables(connection: &Connection) -> Result<(), StoreError> {
+/// Looks a file over that is about to be written, if it is not as it was left.
+fn looked_over(path: &Path, opened: Opened) -> Result<Opened, StoreError> {
+    if let Opened::Writable(connection) = &opened
+        && Index::seal_of(&index_of(path)) != Some(seal(path))
+        && !salvage::is_sound(connection)?
+    {
+        let why =
+            String::from("it was changed by something else, and its pages do not fit together any more");
+        return Err(StoreError::Damaged { place: Place::Store, why });
+    }
+    Ok(opened)
+}
+
+/// What tells whether anybody touched the file: its size, its time and which file it is.
+pub(super) fn seal(path: &Path) -> String {
+    fs::metadata(path).map_or_else(
+        |_| String::new(),
+        |metadata| {
+            let since = metadata.modified().ok();
+            let since = since.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let nanos = since.map_or(0, |since| since.as_nanos());
+            format!("{} {nanos} {:?}", metadata.len(), crate::files::identity(&metadata))
+        },
+    )
+}
+
+/// The index of a file.
+pub(super) fn index_of(path: &Path) -> PathBuf {
+    salvage::beside(path, "-index")
+}
+
+/// Whether the tables are where they should be, and nothing else is.
+pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
+    let mut strange = connection
+        .prepare("SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type IN ('trigger', 'view')")
+        .map_err(failed("looking for the tables"))?;
+    let strange = strange.query_row([], |row| row.get::<_, String>(0));
+    if let Ok(strange) = strange {
+        // It would run whenever something is read or written, and nobody knows what it does.
+        return Err(StoreError::Refused(format!("it has a {strange}, and a store of ours has none")));
+    }
     for query in [
         "SELECT key, id FROM conversation NOT INDEXED LIMIT 1",
         "SELECT id FROM conversation ORDER BY id LIMIT 1",
@@ -170,21 +136,9 @@ fn has_tables(connection: &Connection) -> Result<(), StoreError> {
     ] {
         let mut statement = connection.prepare(query).map_err(failed("looking for the tables"))?;
         let mut rows = statement.query([]).map_err(failed("looking for the tables"))?;
-        if let Err(why) = rows.next() {
-            // A damaged page is met again, and got around, where it is read.
-            if why.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
-                return Err(failed("looking for the tables")(why));
-            }
-        }
+        rows.next().map_err(failed("looking for the tables"))?;
     }
     Ok(())
-}
-
-/// The log of a file.
-fn log_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
 }
 
 /// Looks at the log that a killed process left, and sets it aside if the database would forget something of it.
@@ -198,22 +152,8 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<Damage> {
     }
     let kept = asides.keep_file("log", &log);
     let kept = kept.map_or_else(|why| why.to_string(), |kept| kept.display().to_string());
-    Some(damage(
-        format!(
-            "the log is damaged from frame {} on, and {} appends in it are lost; the log as it was is in {kept}",
-            lost.frame, lost.commits
-        ),
-        false,
-    ))
-}
-
-/// A file with everything that can be found in a damaged one, where the system keeps what may go.
-pub(super) fn carved_copy(path: &Path) -> Result<PathBuf, StoreError> {
-    sweep();
-    let copy = std::env::temp_dir().join(format!("{MENDED}{}.db", unique()));
-    if let Err(why) = carve::carve(path, &copy) {
-        remove(&copy);
-        return Err(why);
-    }
-    Ok(copy)
+    Some(damage(format!(
+        "the log is damaged from frame {} on, and {} appends in it are lost; the log as it was is in {kept}",
+        lost.frame, lost.commits
+    )))
 }

@@ -23,7 +23,7 @@ pub(super) struct Pen {
     /// Which file it writes to.
     file: files::Identity,
     /// Whether a write failed: then there may be frames in the log that belong to nothing.
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 impl Pen {
@@ -47,16 +47,34 @@ impl Pen {
     /// Brings what is in the log into the file, and empties the log. Readers of an older state keep it as it is; then a later
     /// checkpoint does it. Everybody who wants to write waits meanwhile, so it must not take as long as a lock may.
     pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
-        self.connection.busy_timeout(EMPTYING).map_err(failed("writing"))?;
-        let done =
+        self.try_to_empty_log(EMPTYING).map(drop)
+    }
+
+    /// The same for whoever must know that nothing of an older state is left. Readers have to let go of it.
+    pub(super) fn empty_log_for_good(&mut self) -> Result<(), StoreError> {
+        if self.try_to_empty_log(EMPTYING_FOR_GOOD)? {
+            return Ok(());
+        }
+        let why = String::from(
+            "another process is still reading the old state; what was erased leaves the file when the store is next opened",
+        );
+        Err(StoreError::Database { what: "emptying the log", why, unwritable: true })
+    }
+
+    fn try_to_empty_log(&mut self, patience: Duration) -> Result<bool, StoreError> {
+        self.connection.busy_timeout(patience).map_err(failed("writing"))?;
+        let busy =
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
         schema::be_patient(&mut self.connection)?;
-        done.map(drop).map_err(unwritable("writing"))
+        busy.map(|busy| busy == 0).map_err(unwritable("writing"))
     }
 }
 
 /// How long readers of an older state are waited for.
 const EMPTYING: Duration = Duration::from_secs(2);
+
+/// How long they are waited for where it matters that they are gone.
+const EMPTYING_FOR_GOOD: Duration = Duration::from_secs(20);
 
 /// Which file goes by a name.
 fn identity(path: &std::path::Path) -> Result<files::Identity, StoreError> {
@@ -73,6 +91,7 @@ impl Inner {
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.is_not_salvaged()?;
         let mut writer = lock(&self.writer);
         let pen = self.take_up(&mut writer)?;
         let done = pen.write(work);
@@ -106,8 +125,7 @@ impl Inner {
             Some(pen) => pen,
             None => {
                 // What was read before may have been another file.
-                lock(&self.readers).clear();
-                *lock(&self.index) = None;
+                self.reopen();
                 match schema::open_to_write(&self.path)? {
                     Opened::Writable(connection) => Pen::new(connection, &self.path)?,
                     Opened::Readable(_, why) => return Err(StoreError::ReadOnly(why)),

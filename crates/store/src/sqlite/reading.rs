@@ -1,108 +1,123 @@
 //! Reading what is there, whatever became of the file: around damaged rows and pages.
 
-use std::{ops::ControlFlow, path::Path, sync::mpsc};
+use std::{cell::Cell, ops::ControlFlow, sync::mpsc};
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Tree};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
-    Inner, Reader,
-    body::Unpacker,
-    failed, nowhere, opening,
+    Inner, Reader, failed,
     rows::{self, Parents},
-    schema,
 };
 use crate::{
     error::StoreError,
     store::{Damage, Each, Item, Place},
 };
 
-/// Reads a conversation from a place.
+/// Reads a conversation from a place. Where a page cannot be read, the store is rescued, and reading goes on from there.
 pub(super) fn read(
     inner: &Inner,
     conversation: ConversationId,
     from: u64,
     each: Each<'_>,
 ) -> Result<(), StoreError> {
-    let mut reader = inner.reader()?;
-    let Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
-    let key = match Inner::key_of(connection, conversation) {
-        Ok(Some(key)) => key,
-        // A damaged index does not find what is there.
-        Ok(None) => {
-            let key = key_without_index(connection, conversation);
-            let key = key.ok_or(StoreError::NotFound(conversation))?;
-            if each(nowhere(String::from("the index of conversations is damaged"))).is_break() {
-                return Ok(());
-            }
-            key
-        }
-        // The table of conversations is damaged; headers know their conversation too.
-        Err(why) => {
-            let key = key_from_headers(connection, unpacker, conversation).ok_or(why)?;
-            if each(nowhere(String::from("the list of conversations is damaged"))).is_break() {
-                return Ok(());
-            }
-            key
-        }
-    };
     let mut next = from;
-    let mut stopped = false;
-    let reader = reader.reader.as_mut().expect("BUG: just borrowed");
-    let mut hand = |(seq, loose): Read| {
-        next = seq + 1;
-        let flow = each(match loose.and_then(rows::Loose::fasten) {
-            Ok(entry) => Item::Entry(entry),
-            Err(damage) => Item::Damage(damage),
-        });
-        stopped |= flow.is_break();
-        flow
-    };
-    // A few rows are not worth a thread; whoever reads many waits for two instead of one.
-    let mut last = from;
-    let mut walked = rows_from(reader, key, from, FEW, &mut |row| {
-        last = row.0 + 1;
-        hand(row)
-    });
-    if matches!(walked, Ok(FEW)) {
-        walked = in_two_steps(|hand| rows_from(reader, key, last, usize::MAX, hand), &mut hand);
+    loop {
+        let why = match walk(inner, conversation, &mut next, each) {
+            Err(why) if why.is_damage() => why,
+            walked => return walked,
+        };
+        if !inner.rescue(&why) {
+            return Err(why);
+        }
+        let place = Place::Row(next);
+        let damage =
+            Damage { place, why: format!("a page is damaged ({why})"), bytes: Vec::new(), torn: false };
+        if each(Item::Damage(damage)).is_break() {
+            return Ok(());
+        }
     }
-    let why = match walked {
-        Err(why) if !stopped => why,
-        _ => return Ok(()),
-    };
-    // A page cannot be read. What lies behind it is found without it.
-    let damage = |why: String, place| Item::Damage(Damage { place, why, bytes: Vec::new(), torn: false });
-    if each(damage(format!("the file is damaged: {why}"), Place::Row(next))).is_break() {
-        return Ok(());
-    }
-    let copy = opening::carved_copy(&inner.path)?;
-    let rest = from_copy(&copy, conversation, next, each);
-    opening::remove(&copy);
-    rest
 }
 
-/// Reads the rest of a conversation from what was found in the file page by page.
-fn from_copy(copy: &Path, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
-    let connection = schema::reconnect(copy)?;
-    let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
-    let Some(key) = Inner::key_of(&connection, conversation)? else { return Ok(()) };
-    let mut reader = Reader { connection, unpacker };
-    let read = rows_from(&mut reader, key, from, usize::MAX, &mut |(_, loose)| {
-        each(match loose.and_then(rows::Loose::fasten) {
-            Ok(entry) => Item::Entry(entry),
-            Err(damage) => Item::Damage(damage),
-        })
-    });
-    read.map(drop).map_err(failed("reading what was found"))
+/// Hands out what stands from a place on, and keeps count of what was handed out.
+fn walk(
+    inner: &Inner,
+    conversation: ConversationId,
+    next: &mut u64,
+    each: Each<'_>,
+) -> Result<(), StoreError> {
+    let mut reader = inner.reader()?;
+    let reader = reader.reader.as_mut().expect("BUG: just borrowed");
+    reader.unpacker.limit(inner.bytes());
+    let key = match Inner::key_of(&reader.connection, conversation)? {
+        Some(key) => key,
+        // A damaged index does not find what is there.
+        None if key_without_index(&reader.connection, conversation)?.is_some() => {
+            let why = String::from("the index of conversations does not find one that is in the table");
+            return Err(StoreError::Damaged { place: Place::Store, why });
+        }
+        None => return Err(StoreError::NotFound(conversation)),
+    };
+    let mut page = None;
+    let mut stopped = false;
+    let (from, last) = (*next, Cell::new(*next));
+    let mut hand = |(seq, loose): Read| {
+        last.set(seq + 1);
+        let mut give = |item: Item| {
+            stopped |= each(item).is_break();
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        if seq > *next {
+            give(Item::Damage(lost(*next, seq - 1)))?;
+        }
+        *next = seq;
+        match loose {
+            Err(broken) if broken.page => {
+                page = Some(broken.damage.why);
+                return ControlFlow::Break(());
+            }
+            Err(broken) => give(Item::Damage(broken.damage))?,
+            Ok(loose) => match loose.fasten() {
+                Err(damage) => give(Item::Damage(damage))?,
+                Ok(fast) => {
+                    let doubt = fast.doubt();
+                    give(Item::Entry(fast.entry))?;
+                    doubt.map_or(ControlFlow::Continue(()), |doubt| give(Item::Damage(doubt)))?;
+                }
+            },
+        }
+        *next = seq + 1;
+        ControlFlow::Continue(())
+    };
+    // A few rows are not worth a thread; whoever reads many waits for two instead of one.
+    let mut walked = rows_from(reader, key, from, FEW, &mut hand);
+    if matches!(walked, Ok(FEW)) {
+        let from = last.get();
+        walked = in_two_steps(|hand| rows_from(reader, key, from, usize::MAX, hand), &mut hand);
+    }
+    match (page, walked) {
+        (Some(why), _) => Err(StoreError::Damaged { place: Place::Row(*next), why }),
+        (None, Err(why)) if !stopped => Err(failed("reading the conversation")(why)),
+        _ => Ok(()),
+    }
+}
+
+/// What is handed out in the place of entries that are not there any more.
+fn lost(first: u64, last: u64) -> Damage {
+    let why = if first == last {
+        String::from("the entry is lost")
+    } else {
+        format!("the entries up to number {last} are lost")
+    };
+    Damage { place: Place::Row(first), why, bytes: Vec::new(), torn: false }
 }
 
 /// A row, read and not checked yet, with its place.
-pub(super) type Read = (u64, Result<rows::Loose, Damage>);
+pub(super) type Read = (u64, Result<rows::Loose, rows::Broken>);
 
 /// Hands out the rows of a conversation from a place on, and says how many; none, if it was stopped.
 pub(super) fn rows_from(
-    Reader { connection, unpacker }: &mut Reader,
+    Reader { connection, unpacker, columns }: &mut Reader,
     key: i64,
     from: u64,
     most: usize,
@@ -110,8 +125,7 @@ pub(super) fn rows_from(
 ) -> rusqlite::Result<usize> {
     let mut parents = Parents::default();
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {} FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq",
-        rows::COLUMNS
+        "SELECT {columns} FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq"
     ))?;
     let mut rows = statement.query((key, from as i64))?;
     let mut handed = 0;
@@ -169,40 +183,30 @@ fn in_two_steps(
 }
 
 /// The key of a conversation, from the table itself.
-fn key_without_index(connection: &Connection, conversation: ConversationId) -> Option<i64> {
-    let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
-    connection.query_row(query, [conversation.to_string()], |row| row.get(0)).ok()
-}
-
-/// The key of a conversation, from the headers of the entries.
-fn key_from_headers(
+fn key_without_index(
     connection: &Connection,
-    unpacker: &mut Unpacker,
     conversation: ConversationId,
-) -> Option<i64> {
-    headers(connection, unpacker).into_iter().find(|(id, _)| *id == conversation).map(|(_, key)| key)
+) -> Result<Option<i64>, StoreError> {
+    let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
+    let found = connection.query_row(query, [conversation.to_string()], |row| row.get(0)).optional();
+    found.map_err(failed("looking for the conversation"))
 }
 
 /// The conversations whose headers can be read, with their keys.
-pub(super) fn headers(connection: &Connection, unpacker: &mut Unpacker) -> Vec<(ConversationId, i64)> {
+pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(ConversationId, i64)>> {
+    let Reader { connection, unpacker, columns } = reader;
     let mut found = Vec::new();
-    let mut walk = || -> rusqlite::Result<()> {
-        let mut statement = connection.prepare(&format!(
-            "SELECT {}, conversation FROM entry NOT INDEXED WHERE seq = 0",
-            rows::COLUMNS
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let key = row.get(12)?;
-            let entry = rows::decode(row, key, connection, unpacker, &mut Parents::default());
-            if let Some(Content::Header(header)) = entry.ok().map(|entry| Content::of(&entry)) {
-                found.push((header.conversation, key));
-            }
+    let mut statement = connection
+        .prepare(&format!("SELECT {columns}, conversation FROM entry NOT INDEXED WHERE seq = 0"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = row.get(13)?;
+        let entry = rows::decode(row, key, connection, unpacker, &mut Parents::default());
+        if let Some(Content::Header(header)) = entry.ok().map(|entry| Content::of(&entry)) {
+            found.push((header.conversation, key));
         }
-        Ok(())
-    };
-    let _ = walk();
-    found
+    }
+    Ok(found)
 }
 
 /// Reads an entry and its ancestors, newest first.
@@ -245,8 +249,8 @@ pub(super) fn ancestors(
     }
 }
 
-/// One row of the way back: its place, the entry, and the place of its parent.
-type Step = (u64, Result<Entry, Damage>, Option<u64>);
+/// One row of the way back: its place, the entry if it is what it was, and the place of its parent.
+type Step = (u64, Option<Entry>, Option<u64>);
 
 /// How far a walk came.
 enum Walked {
@@ -264,10 +268,10 @@ fn straight(
     each: Each<'_>,
 ) -> Result<Walked, StoreError> {
     let mut reader = inner.reader()?;
-    let Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
-    let Some(key) = Inner::key_of(connection, conversation)? else {
-        return Err(StoreError::NotFound(conversation));
-    };
+    let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
+    unpacker.limit(inner.bytes());
+    // Whoever reads all of it finds out why it is not found, and does something about it.
+    let Ok(Some(key)) = Inner::key_of(connection, conversation) else { return Ok(Walked::Stuck(0)) };
     let mut wanted = match of {
         None => match Inner::tail_of(connection, key) {
             Ok(Some(tail)) => tail.seq,
@@ -286,15 +290,16 @@ fn straight(
     'stretch: loop {
         let mut scan = || -> rusqlite::Result<Vec<Step>> {
             let mut statement = connection.prepare_cached(&format!(
-                "SELECT {} FROM entry WHERE conversation = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 64",
-                rows::COLUMNS
+                "SELECT {columns} FROM entry WHERE conversation = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 64"
             ))?;
             let mut rows = statement.query((key, wanted as i64))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let seq = row.get::<_, i64>(0)?.unsigned_abs();
                 let parent = row.get::<_, Option<i64>>(2).ok().flatten().map(i64::unsigned_abs);
-                found.push((seq, rows::decode(row, key, connection, unpacker, &mut parents), parent));
+                let loose = rows::loosen(row, key, connection, unpacker, &mut parents);
+                let entry = loose.ok().and_then(|loose| loose.fasten().ok()).filter(|fast| fast.proven);
+                found.push((seq, entry.map(|fast| fast.entry), parent));
             }
             Ok(found)
         };
@@ -306,7 +311,7 @@ fn straight(
             if seq != wanted {
                 continue;
             }
-            let Ok(entry) = entry else { return Ok(Walked::Stuck(seen)) };
+            let Some(entry) = entry else { return Ok(Walked::Stuck(seen)) };
             let root = entry.envelope().parent.is_none();
             seen += 1;
             if each(Item::Entry(entry)).is_break() || root {
@@ -324,7 +329,6 @@ fn straight(
 }
 
 fn seq_of(connection: &Connection, key: i64, id: EntryId) -> Result<u64, StoreError> {
-    use rusqlite::OptionalExtension as _;
     let found: Option<i64> = connection
         .query_row(
             "SELECT seq FROM entry WHERE conversation = ?1 AND id = ?2",

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::{
     Reader,
-    body::{Packer, Unpacker},
+    body::Packer,
     reading, rows,
     schema::{self, Opened},
     unwritable,
@@ -21,27 +21,25 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> Result<(), StoreError> {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
     };
     let mut packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
-    let connection = schema::reconnect(from)?;
-    let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
-    let mut reader = Reader { connection, unpacker };
+    let mut reader = Reader::new(schema::reconnect(from)?)?;
     let conversations = conversations(&reader.connection).map_err(unwritable("reading the store"))?;
     let transaction = new.unchecked_transaction().map_err(unwritable("writing the store"))?;
+    carry_over(&reader.connection, &transaction).map_err(unwritable("writing the store"))?;
     let mut number = 0;
     for (key, id) in conversations {
-        transaction
-            .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (key, &id))
-            .map_err(unwritable("writing the store"))?;
         let mut places: HashMap<EntryId, u64> = HashMap::new();
         let mut trouble = Ok(());
         let walked = reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
             // What does not verify stays where it was set aside.
-            let Ok(entry) = loose.and_then(rows::Loose::fasten) else {
+            let Some(fast) = loose.ok().and_then(|loose| loose.fasten().ok()) else {
                 return std::ops::ControlFlow::Continue(());
             };
-            let parent = entry.envelope().parent.and_then(|parent| places.get(&parent).copied());
-            places.insert(entry.id(), seq);
+            let seq_of = |parent| places.get(&parent).copied();
+            let parent =
+                rows::Parent { seq: fast.entry.envelope().parent.and_then(seq_of), hash: fast.parent };
+            places.insert(fast.entry.id(), seq);
             number += 1;
-            trouble = rows::insert(&transaction, &mut packer, (number, key), &entry, parent);
+            trouble = rows::insert(&transaction, &mut packer, (number, key), &fast.entry, parent);
             if trouble.is_ok() {
                 std::ops::ControlFlow::Continue(())
             } else {
@@ -50,12 +48,28 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> Result<(), StoreError> {
         });
         walked.map_err(unwritable("reading the store"))?;
         trouble.map_err(unwritable("writing the store"))?;
+        if !places.is_empty() {
+            transaction
+                .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (key, &id))
+                .map_err(unwritable("writing the store"))?;
+        }
     }
     transaction.commit().map_err(unwritable("writing the store"))?;
     // Everything in the one file: it is about to be renamed.
     let _: i64 = new
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         .map_err(unwritable("writing the store"))?;
+    Ok(())
+}
+
+/// Which store it is, and its counters.
+fn carry_over(from: &Connection, to: &Connection) -> rusqlite::Result<()> {
+    let mut statement = from.prepare("SELECT name, value FROM meta")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, value): (String, rusqlite::types::Value) = (row.get(0)?, row.get(1)?);
+        to.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (name, value))?;
+    }
     Ok(())
 }
 

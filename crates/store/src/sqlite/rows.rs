@@ -9,20 +9,37 @@ use rejoin_record::{
 };
 use rusqlite::{Connection, Row, types::ValueRef};
 
-use super::body::{Packed, Packer, Unpacker};
+use super::body::{Packed, Packer, Unpacker, Unreadable};
 use crate::store::{Damage, Place};
 
 /// The columns that make an entry, in the order in which [`decode`] takes them.
 pub(super) const COLUMNS: &str =
-    "seq, id, parent, at, kind, source_time, inner, hash, salt, body, envelope, key";
+    "seq, id, parent, at, kind, source_time, inner, hash, salt, body, envelope, key, before";
 
-/// Inserts an entry under a key. `parent` is the parent's place, if it is in the store.
+/// The columns as a file of some version of the schema has them.
+pub(super) fn columns_of(schema: i64) -> String {
+    if schema >= BEFORE { String::from(COLUMNS) } else { COLUMNS.replace(", before", ", NULL AS before") }
+}
+
+/// The schema that brought the column `before`.
+const BEFORE: i64 = 3;
+
+/// What an entry was appended to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Parent {
+    /// Its place, if it is in the store.
+    pub(super) seq: Option<u64>,
+    /// Its hash, if it is known.
+    pub(super) hash: Option<Hash>,
+}
+
+/// Inserts an entry under a key.
 pub(super) fn insert(
     connection: &Connection,
     packer: &mut Packer,
     (key, conversation): (i64, i64),
     entry: &Entry,
-    parent: Option<u64>,
+    parent: Parent,
 ) -> rusqlite::Result<()> {
     let envelope = entry.envelope();
     let mut used = Vec::new();
@@ -32,7 +49,12 @@ pub(super) fn insert(
         Some(Packed::Text(text)) => rusqlite::types::Value::Text(text),
         Some(Packed::Block(block)) => rusqlite::types::Value::Blob(block),
     };
-    let parent = match (parent, envelope.parent) {
+    let before = envelope.parent.zip(parent.hash).map(|(id, hash)| {
+        let mut before = id.as_uuid().as_bytes().to_vec();
+        before.extend_from_slice(hash.as_bytes());
+        before
+    });
+    let parent = match (parent.seq, envelope.parent) {
         (Some(seq), _) => rusqlite::types::Value::Integer(seq as i64),
         (None, Some(id)) => rusqlite::types::Value::Blob(id.as_uuid().as_bytes().to_vec()),
         (None, None) => rusqlite::types::Value::Null,
@@ -40,7 +62,7 @@ pub(super) fn insert(
     connection
         .prepare_cached(
             "INSERT INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, hash, salt, body, \
-             envelope) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             envelope, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute((
             key,
@@ -57,6 +79,7 @@ pub(super) fn insert(
             entry.content().map(|content| content.salt.0),
             body,
             entry.spelling(),
+            before,
         ))?;
     for blob in used {
         connection
@@ -101,22 +124,23 @@ fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
 /// done by another thread.
 pub(super) struct Loose {
     envelope: Envelope,
-    /// The parent's hash; whose parent is not here can be checked by its body only.
-    parent: LooseParent,
+    /// What the entry may have been appended to, the likeliest first. The hash of the entry tells which one it was.
+    candidates: Vec<(EntryId, Hash)>,
     inner: Option<Hash>,
     hash: Hash,
     content: Option<SaltedBody>,
     spelling: Option<String>,
 }
 
-enum LooseParent {
-    None,
-    Here(Hash),
-    Elsewhere,
-}
-
 fn damaged(seq: u64, why: String, bytes: Vec<u8>) -> Damage {
     Damage { place: Place::Row(seq), why, bytes, torn: false }
+}
+
+/// A row that is no entry.
+pub(super) struct Broken {
+    pub(super) damage: Damage,
+    /// Whether a page that belongs to it cannot be read. Without that page, the entry may be found whole.
+    pub(super) page: bool,
 }
 
 /// Reads the columns of a row.
@@ -126,10 +150,15 @@ pub(super) fn loosen(
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, Damage> {
+) -> Result<Loose, Broken> {
     let seq = row.get::<_, i64>(0).unwrap_or(-1).unsigned_abs();
-    columns(row, seq, conversation, connection, unpacker, parents)
-        .map_err(|why| damaged(seq, why, raw_row(row)))
+    columns(row, seq, conversation, connection, unpacker, parents).map_err(|why| {
+        let (why, page) = match why {
+            Unreadable::Changed(why) => (why, false),
+            Unreadable::Page(why) => (why, true),
+        };
+        Broken { damage: damaged(seq, why, raw_row(row)), page }
+    })
 }
 
 fn columns(
@@ -139,24 +168,33 @@ fn columns(
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, String> {
-    let missing = |what: &'static str| move || format!("its {what} cannot be read");
-    let text = |error: rusqlite::Error| error.to_string();
+) -> Result<Loose, Unreadable> {
+    let missing = |what: &'static str| move || Unreadable::from(format!("its {what} cannot be read"));
+    let text = |error: rusqlite::Error| Unreadable::database(error, "it cannot be read");
     let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
     let hash = Hash::from_bytes(bytes(row, 7).ok_or_else(missing("hash"))?);
     parents.known.insert(seq, (id, hash));
-    let (parent_id, parent) = match row.get_ref(2).map_err(text)? {
-        ValueRef::Null => (None, LooseParent::None),
+    let before = bytes::<48>(row, 12).map(|before| {
+        let (id, hash) = before.split_at(16);
+        let id = EntryId::from_bytes(id.try_into().expect("BUG: 16 of 48 bytes"));
+        (id, Hash::from_bytes(hash.try_into().expect("BUG: 32 of 48 bytes")))
+    });
+    let mut candidates = Vec::new();
+    let parent_id = match row.get_ref(2).map_err(text)? {
+        ValueRef::Null => None,
         ValueRef::Integer(parent) => {
             let parent = u64::try_from(parent).ok().filter(|parent| *parent < seq);
             let parent = parent.ok_or_else(missing("parent"))?;
-            let found = parents.get(parent, conversation, connection).map_err(text)?;
-            let (id, hash) = found.ok_or_else(|| format!("its parent, number {parent}, is missing"))?;
-            (Some(id), LooseParent::Here(hash))
+            candidates.extend(parents.get(parent, conversation, connection).map_err(text)?);
+            candidates.extend(before.filter(|before| !candidates.contains(before)));
+            let first = candidates.first();
+            let lost = || Unreadable::from(format!("its parent, number {parent}, is missing"));
+            Some(first.ok_or_else(lost)?.0)
         }
         ValueRef::Blob(parent) => {
             let id = EntryId::from_bytes(parent.try_into().map_err(|_| missing("parent")())?);
-            (Some(id), LooseParent::Elsewhere)
+            candidates.extend(before.filter(|before| before.0 == id));
+            Some(id)
         }
         _ => return Err(missing("parent")()),
     };
@@ -186,35 +224,80 @@ fn columns(
         source_time: source_time.ok_or_else(missing("source time"))?.map(Text::new),
     };
     let spelling = spelling.ok_or_else(missing("envelope"))?.map(str::to_owned);
-    Ok(Loose { envelope, parent, inner, hash, content, spelling })
+    Ok(Loose { envelope, candidates, inner, hash, content, spelling })
 }
 
 impl Loose {
     /// The entry, verified: its body and its place in the chain are what they were when it was appended.
-    pub(super) fn fasten(self) -> Result<Entry, Damage> {
-        let seq = self.envelope.seq;
-        let inner = match (&self.content, self.inner) {
+    pub(super) fn fasten(self) -> Result<Fast, Damage> {
+        let Self { mut envelope, candidates, inner, hash, content, spelling } = self;
+        let seq = envelope.seq;
+        let inner = match (&content, inner) {
             (Some(content), _) => content.hash(),
             (None, Some(inner)) => inner,
             (None, None) => return Err(damaged(seq, String::from("its inner hash is missing"), Vec::new())),
         };
-        let entry = match self.spelling {
-            None => Entry::from_parts(self.envelope, None, inner, self.hash, self.content),
-            Some(text) => respelled(&text, inner, self.hash, self.content.as_ref(), &self.envelope)
-                .map_err(|why| damaged(seq, why, text.into_bytes()))?,
+        let made = |envelope: Envelope| match &spelling {
+            None => Ok(Entry::from_parts(envelope, None, inner, hash, content.clone())),
+            Some(text) => respelled(text, inner, hash, content.as_ref(), &envelope)
+                .map_err(|why| damaged(seq, why, text.clone().into_bytes())),
         };
-        // The hash of the body was just computed, so the hash of the whole says whether it is the right one.
-        let verified = match self.parent {
-            LooseParent::None => entry.follows(None),
-            LooseParent::Here(parent) => entry.follows(Some(parent)),
-            LooseParent::Elsewhere => true,
-        };
-        if verified {
-            return Ok(entry);
+        if envelope.parent.is_none() || candidates.is_empty() {
+            // The hash of the body was just computed, so the hash of the whole says whether it is the right one. Behind an
+            // entry that is lost, nothing does.
+            let lost = envelope.parent.is_some();
+            let entry = made(envelope)?;
+            return if lost {
+                Ok(Fast { entry, parent: None, proven: false })
+            } else if entry.follows(None) {
+                Ok(Fast { entry, parent: None, proven: true })
+            } else {
+                Err(changed(&entry))
+            };
         }
-        let why = format!("entry {} is not what it was when it was appended", entry.id());
-        Err(damaged(seq, why, entry.to_line().into_bytes()))
+        let mut last = None;
+        for (id, parent) in candidates {
+            envelope.parent = Some(id);
+            match made(envelope.clone()) {
+                Ok(entry) if entry.follows(Some(parent)) => {
+                    return Ok(Fast { entry, parent: Some(parent), proven: true });
+                }
+                made => last = Some(made),
+            }
+        }
+        Err(match last.expect("BUG: there was a candidate") {
+            Ok(entry) => changed(&entry),
+            Err(damage) => damage,
+        })
     }
+}
+
+/// An entry that was checked as far as that is possible.
+pub(super) struct Fast {
+    pub(super) entry: Entry,
+    /// The hash of its parent, if it is known.
+    pub(super) parent: Option<Hash>,
+    /// Whether its hash proves it. That of an entry whose parent is lost does not.
+    pub(super) proven: bool,
+}
+
+impl Fast {
+    /// What whoever reads it must be told.
+    pub(super) fn doubt(&self) -> Option<Damage> {
+        if self.proven {
+            return None;
+        }
+        let why = format!(
+            "the entry before {} is lost, so nothing proves that its time and its text are as they were saved",
+            self.entry.id()
+        );
+        Some(damaged(self.entry.envelope().seq, why, Vec::new()))
+    }
+}
+
+fn changed(entry: &Entry) -> Damage {
+    let why = format!("entry {} is not what it was when it was appended", entry.id());
+    damaged(entry.envelope().seq, why, entry.to_line().into_bytes())
 }
 
 /// The entry of a row, verified.
@@ -225,7 +308,8 @@ pub(super) fn decode(
     unpacker: &mut Unpacker,
     parents: &mut Parents,
 ) -> Result<Entry, Damage> {
-    loosen(row, conversation, connection, unpacker, parents)?.fasten()
+    let loose = loosen(row, conversation, connection, unpacker, parents).map_err(|broken| broken.damage)?;
+    Ok(loose.fasten()?.entry)
 }
 
 /// An entry whose envelope has more in it than this version would write.

@@ -8,12 +8,15 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{failed, unwritable};
+use super::{failed, salvage::beside, unwritable};
 use crate::{error::StoreError, files};
 
 /// What each version of the schema adds. Each may be run again where it was run before.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001-record.sql"), include_str!("migrations/0002-blobs.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001-record.sql"),
+    include_str!("migrations/0002-blobs.sql"),
+    include_str!("migrations/0003-before.sql"),
+];
 
 /// Marks the file as ours: `rejo`.
 const APPLICATION: i32 = 0x72_65_6a_6f;
@@ -42,9 +45,8 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         files::make_folder(folder)?;
     }
-    let new = !path.exists();
-    if new {
-        files::make_file(path)?;
+    if !files::is_there(path)? {
+        make(path)?;
     }
     let connection = match connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
         Ok(connection) => connection,
@@ -52,7 +54,7 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
     };
     match prepare(&connection, path) {
         Ok(()) => Ok(Opened::Writable(connection)),
-        Err(why) if why.is_unwritable() && !new => {
+        Err(why) if why.is_unwritable() => {
             drop(connection);
             open_to_read(path)
         }
@@ -62,6 +64,53 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
         }
         Err(why) => Err(why),
     }
+}
+
+/// Makes a new store. It gets its name when it is whole, so what goes by that name is never half made.
+fn make(path: &Path) -> Result<(), StoreError> {
+    let part = beside(path, ".making");
+    let failed = || StoreError::io(format!("making {}", path.display()));
+    // Whoever makes one holds the file. A second process waits for the first, and one that was killed holds nothing.
+    let held = loop {
+        let file = files::open_to_append(&part, true).map_err(failed())?;
+        files::lock(&file).map_err(failed())?;
+        if files::is_there(path)? {
+            let _ = fs::remove_file(&part);
+            return Ok(());
+        }
+        let same = |metadata: fs::Metadata| files::identity(&metadata);
+        let named = fs::metadata(&part).map(same).ok();
+        if named.is_some() && named == file.metadata().map(same).ok() {
+            break file;
+        }
+    };
+    held.set_len(0).map_err(failed())?;
+    let remove_logs = || ["-wal", "-shm"].map(|end| fs::remove_file(beside(&part, end)));
+    let _ = remove_logs();
+    let made = connect(&part, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .and_then(|connection| {
+            prepare(&connection, &part)?;
+            // Only the file itself gets the name, so everything has to be in it.
+            let busy = connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+                .map_err(unwritable("making the store"))?;
+            let why = String::from("another process is using it");
+            let used = StoreError::Database { what: "making the store", why, unwritable: true };
+            if busy == 0 { Ok(()) } else { Err(used) }
+        })
+        .and_then(|()| held.sync_all().map_err(failed()))
+        .and_then(|()| fs::rename(&part, path).map_err(failed()))
+        .and_then(|()| files::sync_folder(folder_of(path)).map_err(failed()));
+    if made.is_err() {
+        let _ = fs::remove_file(&part);
+        let _ = remove_logs();
+    }
+    made
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file to be read.
@@ -187,6 +236,14 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     for migration in &MIGRATIONS[from..] {
         schema.execute_batch(migration).map_err(unwritable("upgrading the store"))?;
     }
+    let before = "SELECT count(*) FROM pragma_table_info('entry') WHERE name = 'before'";
+    let there: i64 =
+        schema.query_row(before, [], |row| row.get(0)).map_err(unwritable("upgrading the store"))?;
+    if there == 0 {
+        schema
+            .execute_batch("ALTER TABLE entry ADD COLUMN before BLOB")
+            .map_err(unwritable("upgrading the store"))?;
+    }
     schema.pragma_update(None, "user_version", newest()).map_err(unwritable("upgrading the store"))?;
     schema.commit().map_err(unwritable("upgrading the store"))
 }
@@ -194,12 +251,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 /// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
 /// take the place of the store. The caller keeps others from writing.
 fn back_up(path: &Path) -> Result<(), StoreError> {
-    let name = |end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".backup");
-        name.push(end);
-        PathBuf::from(name)
-    };
+    let name = |end: &str| beside(path, &format!(".backup{end}"));
     // One may be left of a process that was killed.
     let part = name(".part");
     if part.exists() {
@@ -213,8 +265,7 @@ fn back_up(path: &Path) -> Result<(), StoreError> {
         let failed = || StoreError::io(format!("writing {}", free.display()));
         fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed())?;
         fs::rename(&part, &free).map_err(failed())?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        files::sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed())?;
+        files::sync_folder(folder_of(path)).map_err(failed())?;
         tracing::info!("copied the store to {} before upgrading it", free.display());
         Ok(())
     });
@@ -222,6 +273,27 @@ fn back_up(path: &Path) -> Result<(), StoreError> {
         let _ = fs::remove_file(&part);
     }
     copied
+}
+
+/// The copies that were made before upgrades. What is left of one that was never finished is removed.
+pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let failed = || StoreError::io(format!("looking for backups of {}", path.display()));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };
+    let beginning = format!("{name}.backup");
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder_of(path)).map_err(failed())? {
+        let file = file.map_err(failed())?;
+        let end = file.file_name().to_str().and_then(|name| name.strip_prefix(&beginning)).map(str::to_owned);
+        match end.as_deref() {
+            Some(".part") => fs::remove_file(file.path()).map_err(failed())?,
+            Some("") => found.push(file.path()),
+            Some(end) if end.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok()) => {
+                found.push(file.path());
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Copies a store page by page, with what is still in its log.

@@ -3,7 +3,7 @@
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
 
-use super::{Sqlite, failed, reading, schema::version};
+use super::{Sqlite, failed, lock, opening, reading, schema::version};
 use crate::{
     error::StoreError,
     index::Index,
@@ -20,9 +20,11 @@ pub(super) fn verify(
     if let Some(conversation) = conversation {
         return scan::verify_one(store, conversation, each);
     }
-    for damage in &store.inner.damage {
+    let known = lock(&store.inner.damage).clone();
+    for damage in &known {
         each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
     }
+    let found = std::cell::RefCell::new(Vec::new());
     let mut all = Verified::default();
     let mut ids = match store.ids("", usize::MAX) {
         Ok(ids) => ids,
@@ -31,9 +33,12 @@ pub(super) fn verify(
             Vec::new()
         }
     };
-    let mut reader = store.inner.reader()?;
-    let super::Reader { connection, unpacker } = reader.reader.as_mut().expect("BUG: just borrowed");
-    for (id, _) in reading::headers(connection, unpacker) {
+    let headers = store.attempt(|| {
+        let mut reader = store.inner.reader()?;
+        let reader = reader.reader.as_mut().expect("BUG: just borrowed");
+        reading::headers(reader).map_err(failed("looking for the beginnings of conversations"))
+    });
+    for (id, _) in headers.unwrap_or_default() {
         if !ids.contains(&id) {
             let what = format!("{id} has entries but is not in the list of conversations");
             each(Problem { conversation: Some(id), ..problem(what) });
@@ -49,9 +54,18 @@ pub(super) fn verify(
             Err(why) => each(Problem { conversation: Some(id), ..problem(why.to_string()) }),
         }
     }
-    structure(connection, each)?;
-    drop(reader);
-    Index::verify(&*store.inner, each)?;
+    structure(&store.inner.reader()?.connection, each)?;
+    // Damage that was met on the way.
+    for damage in lock(&store.inner.damage).iter().skip(known.len()) {
+        each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
+    }
+    if lock(&store.inner.salvage).is_some() {
+        // The store's own index knows what was there.
+        let index = opening::index_of(&store.inner.path);
+        Index::missing(&index, &*store.inner).iter().for_each(|lost| each(lost.problem()));
+    }
+    store.attempt(|| Index::verify(&*store.inner, &mut |problem| found.borrow_mut().push(problem)))?;
+    found.into_inner().into_iter().for_each(each);
     Ok(all)
 }
 

@@ -120,7 +120,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     assert_eq!((fs::read(&path).unwrap(), version(&path)), (before, 1));
 
     holds_the_old(&path, WRITE);
-    assert_eq!(version(&path), 2);
+    assert_eq!(version(&path), 3);
     let backup = file(&place, "rejoin.db.backup");
     assert_eq!(version(&backup), 1);
     #[cfg(unix)]
@@ -167,7 +167,7 @@ fn a_half_upgraded_schema_is_finished() {
             connection.pragma_update(None, "user_version", then).unwrap();
         }
         holds_the_old(&path, WRITE);
-        assert_eq!(version(&path), 2, "{what}");
+        assert_eq!(version(&path), 3, "{what}");
         let id = conversation(9);
         let mut script = Script::new(id, &[], 9);
         let store = place.open();
@@ -213,7 +213,7 @@ fn an_upgrade_can_end_anywhere() {
         let said = Child::of("child", &job(&place)).with(&shim, &place.fault(kind, at)).run();
         assert!(said.wrong.is_empty(), "{kind:?} at {at}: {said:#?}");
         holds_the_old(&path, WRITE);
-        assert_eq!(version(&path), 2, "{kind:?} at {at}");
+        assert_eq!(version(&path), 3, "{kind:?} at {at}");
         let backup = file(&place, "rejoin.db.backup");
         assert!(backup.exists(), "{kind:?} at {at}: there is no copy\n{}", place.trace());
         assert_eq!(version(&backup), 1, "{kind:?} at {at}\n{}", place.trace());

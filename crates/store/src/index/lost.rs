@@ -1,0 +1,135 @@
+//! What the index has seen and the record no longer has.
+//!
+//! A record that was cut off at its end looks whole. The index knows better: it remembers the newest entry of each conversation.
+//! What is missed once is kept in the index until it is there again, also when everything else in the index is made anew.
+
+use std::path::Path;
+
+use rejoin_record::{ConversationId, Hash};
+use rusqlite::{Connection, Row};
+
+use super::{Source, failed};
+use crate::{
+    error::StoreError,
+    store::{Place, Problem},
+};
+
+pub(super) const SCHEMA: &str = "
+    CREATE TABLE lost (id TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL, rest INTEGER,
+        PRIMARY KEY (id, seq)) STRICT, WITHOUT ROWID;
+";
+
+/// An entry that was seen and is not there any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) conversation: ConversationId,
+    /// Its place, and what was there.
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+    /// The newest place that was left of the conversation; none if nothing was.
+    pub(crate) rest: Option<u64>,
+}
+
+impl Lost {
+    /// What is said of it.
+    pub(crate) fn problem(&self) -> Problem {
+        let Self { seq, .. } = self;
+        let what = match self.rest {
+            None => format!("{} of its entries were seen here before, and all of them are missing", seq + 1),
+            Some(rest) if rest + 1 == *seq => {
+                format!("entry {seq} was seen here before, and it is missing")
+            }
+            Some(rest) if rest < *seq => {
+                format!("entries {} to {seq} were seen here before, and they are missing", rest + 1)
+            }
+            Some(_) => format!("entry {seq} is not the one that was seen here before"),
+        };
+        let place = self.rest.map_or(Place::Store, |rest| Place::Row((rest + 1).min(*seq)));
+        Problem { conversation: Some(self.conversation), place, what, torn: false }
+    }
+}
+
+/// What is said once, if anything is missed.
+pub(crate) fn advice(index: &Path) -> Problem {
+    let what = format!(
+        "what was seen here before is missing: the end of the file was cut off, or an older copy was put in its place. If that \
+         was on purpose, remove {}, and nothing is missed any more",
+        index.display()
+    );
+    Problem { conversation: None, place: Place::Store, what, torn: false }
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<Option<Lost>> {
+    let Ok(conversation) = row.get::<_, String>(0)?.parse() else { return Ok(None) };
+    Ok(Some(Lost {
+        conversation,
+        seq: row.get::<_, i64>(1)?.unsigned_abs(),
+        hash: Hash::from_bytes(row.get(2)?),
+        rest: row.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs),
+    }))
+}
+
+fn select(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Lost>> {
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map([], row)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// What was missed before.
+pub(crate) fn missed(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
+    select(connection, "SELECT id, seq, hash, rest FROM lost")
+}
+
+/// The newest entry of each conversation, as far as it was seen.
+pub(crate) fn seen(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
+    select(connection, "SELECT id, seq, hash, NULL FROM summary WHERE seq IS NOT NULL AND hash IS NOT NULL")
+}
+
+/// Keeps in mind that something is missed.
+pub(crate) fn put(connection: &Connection, lost: &Lost) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO lost (id, seq, hash, rest) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((
+            lost.conversation.to_string(),
+            lost.seq as i64,
+            lost.hash.as_bytes(),
+            lost.rest.map(|rest| rest as i64),
+        ))
+        .map(drop)
+}
+
+/// It is there again, or its conversation was deleted.
+pub(crate) fn forget(connection: &Connection, lost: &Lost) -> rusqlite::Result<()> {
+    connection
+        .execute(
+            "DELETE FROM lost WHERE id = ?1 AND seq = ?2",
+            (lost.conversation.to_string(), lost.seq as i64),
+        )
+        .map(drop)
+}
+
+/// Of what an index has seen, what a record does not have. Conversations that are gone as a whole may have been deleted;
+/// whoever knows that none was says so with `none_deleted`.
+pub(super) fn find(
+    connection: &Connection,
+    source: &dyn Source,
+    none_deleted: bool,
+) -> Result<Vec<Lost>, StoreError> {
+    let mut lost = Vec::new();
+    for mut seen in seen(connection).map_err(failed("reading the index"))? {
+        if source.hash_of(seen.conversation, seen.seq)? == Some(seen.hash) {
+            continue;
+        }
+        seen.rest = source.newest_of(seen.conversation)?;
+        if seen.rest.is_some() || none_deleted {
+            lost.push(seen);
+        }
+    }
+    for missed in missed(connection).map_err(failed("reading the index"))? {
+        let there = source.hash_of(missed.conversation, missed.seq)? == Some(missed.hash);
+        if !there && !lost.contains(&missed) {
+            lost.push(missed);
+        }
+    }
+    Ok(lost)
+}

@@ -1,0 +1,257 @@
+//! What becomes of a file that turns out to be damaged.
+//!
+//! Any read may meet a page that is not what it was. Whoever only reads then goes on in a copy that holds every row that can be
+//! found without the damaged pages (`carve.rs`). Whoever may write mends the file first: it is set aside as it is, and what was
+//! found takes its place, in one transaction. Nothing is ever written to a file that is known to be damaged before that.
+
+use std::{
+    collections::hash_map::RandomState,
+    fs::{self, File},
+    hash::{BuildHasher as _, Hasher as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rusqlite::{
+    Connection, OpenFlags,
+    backup::{Backup, StepResult},
+    config::DbConfig,
+};
+
+use super::{Inner, carve, failed, lock, opening, rebuild, schema, unwritable};
+use crate::{
+    aside::Asides,
+    error::StoreError,
+    files,
+    open::Access,
+    store::{Damage, Place},
+};
+
+/// A copy of what can be found in a damaged file. It goes when it is dropped.
+pub(super) struct Salvage {
+    #[allow(dead_code, reason = "what counts is that it goes with the copy")]
+    folder: Private,
+    pub(super) file: PathBuf,
+}
+
+impl Salvage {
+    /// Finds what there is in a file; `nothing` if there is no entry in it.
+    pub(super) fn of(path: &Path, nothing: &StoreError) -> Result<Self, StoreError> {
+        let folder = Private::beside(path)?;
+        let file = folder.path.join("found.db");
+        carve::carve(path, &file)?;
+        let found = schema::reconnect(&file)?;
+        let any = found.query_row("SELECT count(*) FROM (SELECT 1 FROM entry LIMIT 1)", [], |row| row.get(0));
+        // What has no entries in it may never have been a store.
+        if any.unwrap_or(0i64) == 0 {
+            return Err(StoreError::Damaged { place: Place::Store, why: nothing.to_string() });
+        }
+        Ok(Self { folder, file })
+    }
+}
+
+/// How often an open store is rescued. A second time is for a page that went bad meanwhile.
+const RESCUES: u8 = 2;
+
+impl Inner {
+    /// Does what can be done about a damaged page. Says whether it is worth trying again.
+    pub(super) fn rescue(&self, why: &StoreError) -> bool {
+        let mut times = lock(&self.rescues);
+        if *times >= RESCUES || lock(&self.salvage).is_some() {
+            return false;
+        }
+        *times += 1;
+        let mended = match self.access {
+            Access::Write => {
+                *lock(&self.writer) = None;
+                mend(&self.path, &self.asides, why)
+            }
+            Access::Read => Err(StoreError::ReadOnly(String::from("it was opened to be read"))),
+        };
+        let done = match mended {
+            Ok(damage) => {
+                lock(&self.damage).extend(damage);
+                true
+            }
+            Err(trouble) => match Salvage::of(&self.path, why) {
+                Ok(salvage) => {
+                    if self.access == Access::Write {
+                        tracing::warn!("the store is damaged and could not be mended: {trouble}");
+                    }
+                    *lock(&self.salvage) = Some(salvage);
+                    lock(&self.damage).push(found_in(why));
+                    true
+                }
+                Err(trouble) => {
+                    tracing::debug!("nothing could be saved of the damaged store: {trouble}");
+                    false
+                }
+            },
+        };
+        self.reopen();
+        done
+    }
+
+    /// Refuses to write where only a copy is read.
+    pub(super) fn is_not_salvaged(&self) -> Result<(), StoreError> {
+        if lock(&self.salvage).is_none() {
+            return Ok(());
+        }
+        Err(StoreError::ReadOnly(String::from("the file is damaged, and could not be mended")))
+    }
+}
+
+/// What is said of a damaged file that is only read.
+pub(super) fn found_in(why: &StoreError) -> Damage {
+    damage(format!("the file is damaged ({why}); what can be found in it is read"))
+}
+
+pub(super) fn damage(why: String) -> Damage {
+    Damage { place: Place::Store, why, bytes: Vec::new(), torn: false }
+}
+
+/// Whether the database finds nothing wrong with a file.
+pub(super) fn is_sound(connection: &Connection) -> Result<bool, StoreError> {
+    let said = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    match said {
+        Ok(said) => Ok(said == "ok"),
+        Err(why) if super::is_damage(&why) => Ok(false),
+        Err(why) => Err(failed("checking the file")(why)),
+    }
+}
+
+/// How long somebody else may be mending, or writing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes a damaged file sound again, and says what was wrong; nothing if another process was quicker.
+pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Option<Damage>, StoreError> {
+    let failed = || StoreError::io(format!("mending {}", path.display()));
+    let one = files::open_to_append(&beside(path, ".mending"), true).map_err(failed())?;
+    files::lock(&one).map_err(failed())?;
+    if let Ok(connection) = schema::reconnect(path)
+        && opening::has_tables(&connection).is_ok()
+        && is_sound(&connection).unwrap_or(false)
+    {
+        return Ok(None);
+    }
+    let folder = Private::beside(path)?;
+    let mended = folder.path.join("mended.db");
+    // The file is locked first, and read while nobody can write to it.
+    drop(schema::open_to_write(&mended)?);
+    let from = Connection::open_with_flags(&mended, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(unwritable("mending the store"))?;
+    let mut to = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(unwritable("mending the store"))?;
+    // Whatever the file says of itself is overwritten.
+    to.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)
+        .map_err(unwritable("mending the store"))?;
+    let copying = Backup::new(&from, &mut to).map_err(unwritable("mending the store"))?;
+    step(&copying, 0)?;
+    let salvage = Salvage::of(path, why)?;
+    let kept = asides.keep_file("store", path)?;
+    if log_of(path).exists() {
+        asides.keep_file("log", &log_of(path))?;
+    }
+    rebuild::rebuild(&salvage.file, &mended)?;
+    step(&copying, -1)?;
+    drop(copying);
+    drop(to);
+    let log = unwritable("mending the store");
+    schema::reconnect(path)?
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+        .map_err(log)?;
+    let what = format!(
+        "the file was damaged ({why}); what could be read was saved into a new one. As it was, it is in {}",
+        kept.display()
+    );
+    tracing::warn!("{what}");
+    drop(folder);
+    Ok(Some(damage(what)))
+}
+
+/// Copies pages, or only locks what they are copied to.
+fn step(copying: &Backup<'_, '_>, pages: i32) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    loop {
+        let done = copying.step(pages).map_err(unwritable("mending the store"))?;
+        let busy = matches!(done, StepResult::Busy | StepResult::Locked);
+        if !busy && (pages == 0 || done == StepResult::Done) {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            let why = String::from("another process keeps it");
+            return Err(StoreError::Database { what: "mending the store", why, unwritable: true });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder that only this process uses, under a name that nobody can guess. It goes when it is dropped.
+pub(super) struct Private {
+    pub(super) path: PathBuf,
+    /// Locked as long as the folder is used: what a killed process left is not locked.
+    used: File,
+}
+
+/// What the names of such folders go on with.
+const PRIVATE: &str = ".salvage-";
+
+impl Private {
+    /// Makes one beside a file; where that cannot be written, where the system keeps what may go.
+    pub(super) fn beside(path: &Path) -> Result<Self, StoreError> {
+        sweep(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{name}{PRIVATE}{}", unguessable());
+        let folder = path.parent().unwrap_or(Path::new("")).join(&name);
+        Self::make(folder).or_else(|_| Self::make(std::env::temp_dir().join(format!("rejoin-{name}"))))
+    }
+
+    fn make(path: PathBuf) -> Result<Self, StoreError> {
+        files::make_new_folder(&path)?;
+        let failed = || StoreError::io(format!("making {}", path.display()));
+        let used = files::make_new(&path.join("used")).map_err(failed())?;
+        files::lock(&used).map_err(failed())?;
+        Ok(Self { path, used })
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+        let _ = files::unlock(&self.used);
+    }
+}
+
+/// Removes what killed processes left beside a file.
+pub(super) fn sweep(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let beginning = format!("{name}{PRIVATE}");
+    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !file.file_name().to_str().is_some_and(|name| name.starts_with(&beginning)) {
+            continue;
+        }
+        let used = files::open_to_append(&file.path().join("used"), false);
+        if used.is_ok_and(|used| used.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(file.path());
+        }
+    }
+}
+
+/// Random letters.
+fn unguessable() -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
+}
+
+/// The name of a file beside another.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// The log of a file.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}

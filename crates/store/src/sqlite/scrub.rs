@@ -1,0 +1,319 @@
+//! Taking what was erased or deleted out of every file of the store, not just out of sight.
+//!
+//! The database leaves copies of rows behind when it moves them between pages, and overwriting a row does not reach those. So
+//! the whole file is written anew, in place and in one transaction, and its log is emptied. What lies beside it goes too: what
+//! was set aside, the words in the index, and the content in backups.
+//!
+//! What is to be done is written down in the transaction that removes the rows. Whoever opens the store after a kill finds it
+//! there and finishes it.
+
+use std::{
+    fs, io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, Entry, EntryId, Hash};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::{Inner, erase, failed, lock, reading, salvage, schema, unwritable};
+use crate::{
+    aside::Sought,
+    error::StoreError,
+    files,
+    index::{Index, Source as _},
+    open::Access,
+    store::{Item, Progress},
+};
+
+/// Something that was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// The content of an entry; the hash of it stays.
+    Content { conversation: ConversationId, entry: EntryId, inner: Hash },
+    /// A conversation.
+    Conversation(ConversationId),
+}
+
+impl Removal {
+    pub(super) fn conversation(&self) -> ConversationId {
+        match self {
+            Self::Content { conversation, .. } | Self::Conversation(conversation) => *conversation,
+        }
+    }
+
+    fn to_line(&self) -> String {
+        match self {
+            Self::Content { conversation, entry, inner } => format!("erase {conversation} {entry} {inner}\n"),
+            Self::Conversation(conversation) => format!("delete {conversation}\n"),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        match words.next()? {
+            "erase" => Some(Self::Content {
+                conversation: words.next()?.parse().ok()?,
+                entry: words.next()?.parse().ok()?,
+                inner: words.next()?.parse().ok()?,
+            }),
+            "delete" => Some(Self::Conversation(words.next()?.parse().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// What an entry said, before it is gone.
+pub(super) struct Saying {
+    sought: Sought,
+    inner: Hash,
+    since: Timestamp,
+}
+
+impl Saying {
+    pub(super) fn removal(&self, conversation: ConversationId) -> Removal {
+        Removal::Content { conversation, entry: self.sought.entry, inner: self.inner }
+    }
+}
+
+/// What the entries say that are to be erased. What was erased before says nothing.
+pub(super) fn contents(
+    inner: &Inner,
+    conversation: ConversationId,
+    erasures: &[(EntryId, Entry)],
+) -> Result<Vec<Saying>, StoreError> {
+    let mut missing: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
+    let mut found = Vec::new();
+    reading::read(inner, conversation, 0, &mut |item| {
+        if let Item::Entry(entry) = item
+            && let Some(place) = missing.iter().position(|missing| *missing == entry.id())
+        {
+            missing.remove(place);
+            if let Some(body) = entry.body() {
+                let sought = Sought { entry: entry.id(), body: body.clone() };
+                found.push(Saying { sought, inner: entry.inner(), since: entry.envelope().timestamp });
+            }
+        }
+        if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    missing.first().map_or(Ok(found), |entry| Err(StoreError::NoSuchEntry(*entry)))
+}
+
+/// The files beside the store that hold some of what is to be erased.
+pub(super) fn files_holding(
+    inner: &Inner,
+    conversation: ConversationId,
+    contents: &[Saying],
+) -> Result<Vec<PathBuf>, StoreError> {
+    let holds = |bytes: &[u8]| contents.iter().any(|content| content.sought.is_in(bytes));
+    let failed = || StoreError::io("looking through what was set aside");
+    let mut files = inner.asides.holding(&conversation.to_string(), holds).map_err(failed())?;
+    if let Some(since) = contents.iter().map(|content| content.since).min() {
+        files.extend(copies_since(inner, since).map_err(failed())?);
+    }
+    Ok(files)
+}
+
+/// The files beside the store that hold something of a conversation.
+pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> Result<Vec<PathBuf>, StoreError> {
+    let failed = || StoreError::io("looking through what was set aside");
+    let mut files = inner.asides.of(&conversation.to_string()).map_err(failed())?;
+    let mut since = Timestamp::UNIX_EPOCH;
+    reading::read(inner, conversation, 0, &mut |item| {
+        if let Item::Entry(entry) = item {
+            since = entry.envelope().timestamp;
+        }
+        ControlFlow::Break(())
+    })?;
+    files.extend(copies_since(inner, since).map_err(failed())?);
+    Ok(files)
+}
+
+/// Whole files that were set aside when they were damaged. One that is younger than what is removed may hold it.
+fn copies_since(inner: &Inner, since: Timestamp) -> io::Result<Vec<PathBuf>> {
+    let mut copies = inner.asides.of("store")?;
+    copies.extend(inner.asides.of("log")?);
+    let micros = u64::try_from(since.as_microsecond()).unwrap_or(0);
+    let since = UNIX_EPOCH + Duration::from_micros(micros);
+    let younger = |path: &PathBuf| {
+        let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+        modified.unwrap_or(SystemTime::now()) >= since
+    };
+    copies.retain(younger);
+    Ok(copies)
+}
+
+/// Writes down what has to be done, in the transaction that removes the rows.
+pub(super) fn note(
+    connection: &Connection,
+    removals: &[Removal],
+    files: &[PathBuf],
+) -> Result<(), StoreError> {
+    let mut plan: String = removals.iter().map(Removal::to_line).collect();
+    for file in files {
+        if let Some(file) = file.file_name().and_then(|name| name.to_str()) {
+            plan.push_str(&format!("aside {file}\n"));
+        }
+    }
+    connection
+        .execute("INSERT OR IGNORE INTO meta VALUES ('scrub', '')", [])
+        .and_then(|_| connection.execute("UPDATE meta SET value = value || ?1 WHERE name = 'scrub'", [plan]))
+        .map(drop)
+        .map_err(unwritable("removing what was said"))
+}
+
+fn planned(connection: &Connection) -> Result<String, StoreError> {
+    let query = "SELECT value FROM meta WHERE name = 'scrub'";
+    let plan = connection.query_row(query, [], |row| row.get::<_, Option<String>>(0)).optional();
+    Ok(plan.map_err(failed("reading what is left to do"))?.flatten().unwrap_or_default())
+}
+
+/// Finishes what a killed process left.
+pub(super) fn finish_if_left(inner: &Inner) {
+    if inner.access == Access::Read || inner.is_not_salvaged().is_err() {
+        return;
+    }
+    let left = lock(&inner.writer).as_ref().map(|pen| planned(&pen.connection));
+    if !matches!(left, Some(Ok(plan)) if !plan.is_empty()) {
+        return;
+    }
+    // The one who removes something may just be at it.
+    let Ok(one) = files::open_to_append(&salvage::beside(&inner.path, ".mending"), true) else { return };
+    if one.try_lock().is_err() {
+        return;
+    }
+    tracing::info!("finishing an erasure that was interrupted");
+    if let Err(why) = work_off(inner, None) {
+        tracing::warn!("what was erased is not yet out of every file: {why}");
+    }
+}
+
+/// Does what was written down. Whoever deleted a conversation knows the keys of its entries, and the index need not be made anew.
+pub(super) fn finish(inner: &Inner, deleted: Option<(ConversationId, &[i64])>) -> Result<(), StoreError> {
+    let failed = || StoreError::io(format!("removing what was said from {}", inner.path.display()));
+    let one = files::open_to_append(&salvage::beside(&inner.path, ".mending"), true).map_err(failed())?;
+    files::lock(&one).map_err(failed())?;
+    work_off(inner, deleted)
+}
+
+fn work_off(inner: &Inner, deleted: Option<(ConversationId, &[i64])>) -> Result<(), StoreError> {
+    let mut writer = lock(&inner.writer);
+    let plan = planned(&inner.take_up(&mut writer)?.connection)?;
+    drop(writer);
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let removals: Vec<Removal> = plan.lines().filter_map(Removal::from_line).collect();
+    for name in plan.lines().filter_map(|line| line.strip_prefix("aside ")) {
+        let gone = inner.asides.remove(name);
+        gone.map_err(StoreError::io("removing what was set aside"))?;
+    }
+    for removal in &removals {
+        if let Removal::Conversation(conversation) = removal {
+            inner.drafts.remove(*conversation)?;
+            let gone = inner.asides.forget(&conversation.to_string(), |_| true);
+            gone.map_err(StoreError::io("removing what was set aside of the conversation"))?;
+        }
+    }
+    salvage::sweep(&inner.path);
+    for backup in schema::backups(&inner.path)? {
+        scrub_backup(&backup, &removals)?;
+    }
+    // Its words, and perhaps a title, came from what is gone.
+    let followed = match deleted {
+        Some((conversation, keys)) if removals == [Removal::Conversation(conversation)] => {
+            Index::forget(inner, conversation, keys)
+        }
+        _ => Index::remake(inner),
+    };
+    if let Err(why) = followed {
+        tracing::debug!("the index does not follow: {why}");
+        Index::discard(inner);
+    }
+    rewrite(inner)?;
+    let mut writer = lock(&inner.writer);
+    let pen = inner.take_up(&mut writer)?;
+    // Somebody may have removed more meanwhile.
+    pen.connection
+        .execute("UPDATE meta SET value = substr(value, length(?1) + 1) WHERE name = 'scrub'", [&plan])
+        .map(drop)
+        .map_err(unwritable("removing what was said"))?;
+    // How the file is left is noted, or the next one to open it would have to look it over.
+    pen.empty_log()?;
+    drop(writer);
+    if let Some(index) = lock(inner.index()).as_ref() {
+        index.put_seal(&super::opening::seal(&inner.path));
+    }
+    Ok(())
+}
+
+/// Takes content out of a backup. One that cannot be changed goes as a whole: what was erased must not come back with it.
+fn scrub_backup(path: &Path, removals: &[Removal]) -> Result<(), StoreError> {
+    let work = || -> Result<(), StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(failed("opening a backup"))?;
+        let transaction = connection.unchecked_transaction().map_err(failed("opening a backup"))?;
+        for removal in removals {
+            erase::remove(&transaction, removal)?;
+        }
+        transaction.commit().map_err(failed("changing a backup"))?;
+        connection.execute_batch("VACUUM").map_err(failed("changing a backup"))?;
+        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        emptied.map(drop).map_err(failed("changing a backup"))
+    };
+    let Err(why) = work() else { return Ok(()) };
+    tracing::warn!("{} is removed, since what was erased cannot be taken out of it: {why}", path.display());
+    for end in ["", "-wal", "-shm", "-journal"] {
+        match fs::remove_file(salvage::beside(path, end)) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::Io { what: format!("removing {}", path.display()), why });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A store of this size is written anew without a temporary file.
+const IN_MEMORY: u64 = 256 * 1024 * 1024;
+
+/// How often somebody is told how far it is.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Writes the file anew, so that nothing is in it that is not in a row.
+fn rewrite(inner: &Inner) -> Result<(), StoreError> {
+    let mut writer = lock(&inner.writer);
+    let pen = inner.take_up(&mut writer)?;
+    let total = inner.bytes();
+    let place = if total <= IN_MEMORY { "MEMORY" } else { "FILE" };
+    pen.connection
+        .execute_batch(&format!("PRAGMA temp_store = {place}"))
+        .map_err(unwritable("writing the file anew"))?;
+    // If it fails, frames are left in the log that belong to nothing.
+    pen.failed = true;
+    let hook = lock(&inner.progress).clone();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if let Some(hook) = hook {
+            let done = &done;
+            scope.spawn(move || {
+                // Every page goes through the log, so its length tells how far it is.
+                let log = salvage::log_of(&inner.path);
+                while !done.load(Ordering::Acquire) {
+                    let written = fs::metadata(&log).map_or(0, |metadata| metadata.len());
+                    hook(Progress { done: written.min(total), total });
+                    std::thread::park_timeout(TICK);
+                }
+                hook(Progress { done: total, total });
+            });
+        }
+        let written = pen.connection.execute_batch("VACUUM").map_err(unwritable("writing the file anew"));
+        let written = written.and_then(|()| pen.empty_log_for_good());
+        done.store(true, Ordering::Release);
+        pen.failed = written.is_err();
+        written
+    })
+}
