@@ -18,7 +18,7 @@ use super::{
     pieces,
     read::{Broken, Read, Remainder, Sink, Span, entry_at, misspelled},
 };
-use crate::store::Item;
+use crate::{scan, store::Item};
 
 /// A line that holds an entry, as far as can be seen without judging it.
 #[derive(Debug, Clone)]
@@ -181,7 +181,11 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Resolved
         verdict => verdict == Verdict::Sure,
     };
     known.add(&entry, sure);
+    let doubt = Broken { ranges: Vec::new(), ..wrong(one, scan::unproven(entry.id())) };
     let mut resolved = vec![Resolved::Entry(one.clone(), Box::new(entry))];
+    if !sure {
+        resolved.push(Resolved::Broken(doubt, false));
+    }
     if !exact {
         resolved.push(Resolved::Misspelled(one.line));
     }

@@ -10,7 +10,10 @@ use rejoin_record::{
 use rusqlite::{Connection, Row, types::ValueRef};
 
 use super::body::{Packed, Packer, Unpacker, Unreadable};
-use crate::store::{Damage, Place};
+use crate::{
+    scan,
+    store::{Damage, Place},
+};
 
 /// The columns that make an entry, in the order in which [`decode`] takes them.
 pub(super) const COLUMNS: &str =
@@ -287,10 +290,7 @@ impl Fast {
         if self.proven {
             return None;
         }
-        let why = format!(
-            "the entry before {} is lost, so nothing proves that its time and its text are as they were saved",
-            self.entry.id()
-        );
+        let why = scan::unproven(self.entry.id());
         Some(damaged(self.entry.envelope().seq, why, Vec::new()))
     }
 }

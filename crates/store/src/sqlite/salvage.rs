@@ -103,7 +103,16 @@ impl Inner {
 
 /// What is said of a damaged file that is only read.
 pub(super) fn found_in(why: &StoreError) -> Damage {
+    let why = cause(why);
     damage(format!("the file is damaged ({why}); what can be found in it is read"))
+}
+
+/// What is wrong with a file, without where.
+fn cause(why: &StoreError) -> String {
+    match why {
+        StoreError::Damaged { why, .. } => why.clone(),
+        other => other.to_string(),
+    }
 }
 
 pub(super) fn damage(why: String) -> Damage {
@@ -160,6 +169,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
     schema::reconnect(path)?
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
         .map_err(log)?;
+    let why = cause(why);
     let what = format!(
         "the file was damaged ({why}); what could be read was saved into a new one. As it was, it is in {}",
         kept.display()

@@ -196,3 +196,22 @@ fn with_everything_damaged_it_starts_afresh() {
     assert!(!problems(&*store, None).is_empty());
     damaged.goes_on(&*store, &[], "noise");
 }
+
+/// An entry behind one that is gone is whole, but nothing proves its time: it is not shown as if something did.
+#[test]
+fn a_child_of_a_lost_line_is_doubted() {
+    let damaged = Damaged::new(4);
+    let mut lines = damaged.lines();
+    lines.remove(2);
+    let text = String::from_utf8(lines[2].clone()).unwrap();
+    let at = text.find("\"timestamp\":\"").unwrap() + 13;
+    let other = if &text[at..=at] == "1" { "2" } else { "1" };
+    for changed in [text.clone(), format!("{}{other}{}", &text[..at], &text[at + 1..])] {
+        lines[2] = changed.into_bytes();
+        let store = damaged.with(&lines.concat());
+        let (_, damage) = read(&*store, damaged.id(), 0);
+        assert!(damage.iter().any(|damage| damage.why.contains("nothing proves")), "{damage:?}");
+        let found = problems(&*store, None);
+        assert!(found.iter().any(|problem| problem.what.contains("nothing proves")), "{found:?}");
+    }
+}
