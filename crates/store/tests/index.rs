@@ -228,3 +228,27 @@ fn the_index_follows_by_itself() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
+
+/// A trigger in an index would act whenever something is noted there. Such an index is made anew.
+#[test]
+fn an_index_that_acts_is_thrown_away() {
+    let folder = tempfile::tempdir().unwrap();
+    for (location, index) in homes(folder.path()) {
+        let store = at(&location, Access::Write);
+        fill(&*store, 1, 4);
+        store.settle().unwrap();
+        drop(store);
+        let evil = "CREATE TRIGGER evil AFTER INSERT ON summary BEGIN DELETE FROM summary; END";
+        rusqlite::Connection::open(&index).unwrap().execute_batch(evil).unwrap();
+        let store = at(&location, Access::Write);
+        fill(&*store, 5, 7);
+        assert!(store.list(&Default::default()).unwrap().total > 1, "{location}");
+        drop(store);
+        let triggers = rusqlite::Connection::open(&index).unwrap().query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'",
+            [],
+            |row| row.get::<_, i64>(0),
+        );
+        assert_eq!(triggers, Ok(0), "{location}");
+    }
+}

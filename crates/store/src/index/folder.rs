@@ -13,7 +13,7 @@ use rejoin_record::{ConversationId, Entry};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{
-    FORM, SCHEMA, connect, failed, get, list,
+    FORM, SCHEMA, connect, failed, get, is_plain, list,
     lost::{self, Lost},
     note_damage, put, remove, scrub, take, words,
 };
@@ -113,6 +113,7 @@ impl Folder {
         if self.path.exists()
             && let Ok(connection) = connect(&self.path)
             && connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)) == Ok(FORM)
+            && is_plain(&connection)
         {
             return Ok(connection);
         }

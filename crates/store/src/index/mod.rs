@@ -209,7 +209,7 @@ impl Index {
         let store: String = connection
             .query_row("SELECT value FROM state WHERE name = 'store'", [], |row| row.get(0))
             .map_err(failed("opening the index"))?;
-        if form == FORM && store == name {
+        if form == FORM && store == name && is_plain(&connection) {
             Ok(Self { connection })
         } else {
             Err(StoreError::Missing(path.to_owned()))
@@ -536,6 +536,12 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;")
         .map_err(failed("opening the index"))?;
     Ok(connection)
+}
+
+/// Whether a file holds nothing that would act by itself when something is written to it.
+fn is_plain(connection: &Connection) -> bool {
+    let query = "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')";
+    connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)
 }
 
 /// Keeps what was seen last.
