@@ -24,6 +24,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Why it cannot be written, if it cannot.
     fn read_only(&self) -> Option<&str>;
 
+    /// What was found to be damaged since it was opened, as far as it concerns the whole store.
+    fn damage(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
     /// The newest entry of a conversation; none if there is no such conversation.
     ///
     /// # Errors

@@ -582,6 +582,10 @@ impl Store for Sqlite {
         self.inner.read_only.as_deref()
     }
 
+    fn damage(&self) -> Vec<Damage> {
+        lock(&self.inner.damage).clone()
+    }
+
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
         self.attempt(|| {
             let reader = self.inner.reader()?;
