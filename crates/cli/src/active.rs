@@ -44,9 +44,7 @@ impl Pointer {
 
     /// The conversation it points to; none if there is none, or nothing that can be read.
     pub fn get(&self) -> Option<ConversationId> {
-        let text = fs::read_to_string(&self.file).ok()?;
-        let doc = Doc::parse(text.trim()).ok()?;
-        doc.root()?.given("conversation")?.as_str()?.parse().ok()
+        named_in(&self.file)
     }
 
     /// Points to a conversation.
@@ -59,17 +57,25 @@ impl Pointer {
         home::replace(&self.file, format!("{text}\n").as_bytes()).map_err(|why| self.unwritable(why))
     }
 
-    /// Points to nothing.
-    pub fn clear(&self) -> Result<(), Failure> {
-        match fs::remove_file(&self.file) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(self.unwritable(why)),
-            _ => Ok(()),
-        }
-    }
-
     fn unwritable(&self, why: io::Error) -> Failure {
         Failure::Unwritable { path: self.file.display().to_string(), why }
     }
+}
+
+/// Removes every folder's pointer to a conversation that is gone. A pointer that stays does no harm: it is not followed.
+pub fn forget(data: &Path, conversation: ConversationId) {
+    for file in fs::read_dir(data.join("active")).into_iter().flatten().flatten() {
+        if named_in(&file.path()) == Some(conversation) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+/// The conversation that the file of a pointer names.
+fn named_in(file: &Path) -> Option<ConversationId> {
+    let text = String::from_utf8(home::read_own(file).ok()?).ok()?;
+    let doc = Doc::parse(text.trim()).ok()?;
+    doc.root()?.given("conversation")?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -97,8 +103,11 @@ mod tests {
         assert_eq!(Pointer::new(data.path(), &here, &other).get(), None);
         fs::write(&pointer.file, "{\"conversation\":\"../../etc\"}").unwrap();
         assert_eq!(pointer.get(), None);
-        pointer.clear().unwrap();
-        pointer.clear().unwrap();
-        assert!(!pointer.file.exists());
+        pointer.set(one).unwrap();
+        Pointer::new(data.path(), &there, &sqlite).set(one).unwrap();
+        Pointer::new(data.path(), &there, &other).set(two).unwrap();
+        forget(data.path(), one);
+        assert_eq!(fs::read_dir(data.path().join("active")).unwrap().count(), 1, "of all folders");
+        assert_eq!(Pointer::new(data.path(), &there, &other).get(), Some(two));
     }
 }

@@ -17,7 +17,8 @@ const MOST_LINES: usize = 1_000;
 
 /// Every address that was named here.
 pub fn known(home: &Home) -> Vec<TrustedAddress> {
-    let text = std::fs::read_to_string(home.data.join(FILE)).unwrap_or_default();
+    let text =
+        String::from_utf8(home::read_own(&home.data.join(FILE)).unwrap_or_default()).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines
         .map(|(provider, url)| TrustedAddress { provider: provider.to_owned(), base_url: url.to_owned() })

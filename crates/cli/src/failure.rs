@@ -247,15 +247,16 @@ impl Failure {
             // Whoever said no knows why.
             output::talk("Nothing was changed.");
         } else if let Self::NotResumed { what, then } = self {
-            output::talk(&format!("{} {}", output::paint("✗", output::ERROR), output::harmless(what)));
-            output::talk(&format!("  {}", output::harmless_lines(then)));
+            let what = output::harmless_message(what);
+            output::talk(&format!("{} {what}", output::paint("✗", output::ERROR)));
+            output::talk(&format!("  {}", output::harmless_message(then)));
         } else if !matches!(self, Self::ClosedPipe) {
             // Names and words of others are in it, such as a model's.
             let (what, hint) = (self.to_string(), self.hint());
-            let said = output::harmless_lines(&what);
+            let said = output::harmless_message(&what);
             output::talk(&format!("{} {said}", output::paint("error:", output::ERROR)));
             if let Some(hint) = hint {
-                let said = output::harmless_lines(&hint);
+                let said = output::harmless_message(&hint);
                 output::talk(&format!("{} {said}", output::paint("hint:", output::HINT)));
             }
         }

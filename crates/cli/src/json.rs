@@ -1,25 +1,29 @@
 //! JSON that is printed: objects field by field, and indentation for people.
 
+use std::borrow::Cow;
+
 use rejoin::record::json::write;
 
-use crate::output::turns;
+use crate::output::steers;
 
-/// JSON in which nothing steers a terminal: what would is spelled as an escape, and means the same.
-fn steady(text: String) -> String {
-    let steers = |c: char| matches!(c, '\u{7f}'..='\u{9f}') || turns(c);
-    // Such characters can only stand inside of strings.
-    if !text.contains(steers) {
-        return text;
+/// The same JSON, for a terminal: characters that would steer it are written as escapes. Outside of strings JSON has only
+/// line breaks, tabs and carriage returns of them; a carriage return alone becomes a space there.
+pub fn steady(text: &str) -> Cow<'_, str> {
+    let passes = |c: char| matches!(c, '\n' | '\t');
+    if !text.contains(|c| steers(c) && !passes(c)) {
+        return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if steers(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            out.push(c);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\r' if characters.peek() == Some(&'\n') => out.push(c),
+            '\r' => out.push(' '),
+            c if steers(c) && !passes(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// An object under construction.
@@ -75,7 +79,7 @@ impl Object {
     /// The text.
     pub fn finish(mut self) -> String {
         self.0.push('}');
-        steady(self.0)
+        self.0
     }
 }
 
@@ -147,6 +151,15 @@ const DEEPEST: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_on_a_terminal_means_the_same() {
+        let text = "{\r\n\t\"a\u{9b}\u{7f}\": \"\u{202e}\u{61c}\u{2028}👩\u{200d}💻\"}\r";
+        let shown = steady(text);
+        assert_eq!(shown, "{\r\n\t\"a\\u009b\\u007f\": \"\\u202e\\u061c\\u2028👩\u{200d}💻\"} ");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&shown), value(text));
+    }
 
     #[test]
     fn indentation_changes_no_value() {

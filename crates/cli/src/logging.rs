@@ -20,7 +20,8 @@ pub fn start() {
         }
         None => warnings(),
     };
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).without_time();
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(|| output::LogLines).with_ansi(false).without_time();
     // Whoever has set one up already has a reason.
     let _ = tracing_subscriber::registry().with(lines).with(targets).try_init();
 }

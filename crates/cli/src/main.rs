@@ -80,7 +80,20 @@ fn usage(error: &clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     if meaning::suggest(error, given) {
         return ExitCode::from(code);
     }
-    // If nobody listens, nobody needs help.
-    let _ = error.print();
+    match with_visible_escapes(given) {
+        Some(message) => output::talk(message.trim_end()),
+        // If standard error is closed, nobody needs help.
+        None => drop(error.print()),
+    }
     ExitCode::from(code)
+}
+
+/// The message about wrong usage, if it quotes something that steers a terminal: clap prints arguments and variables as they
+/// are. Asked again without styles, every control character in its message was quoted, and becomes visible.
+fn with_visible_escapes(given: &[std::ffi::OsString]) -> Option<String> {
+    let plain = args::Arguments::command().styles(clap::builder::Styles::plain());
+    let error = plain.try_get_matches_from(given).err().filter(clap::Error::use_stderr)?;
+    let message = error.render().ansi().to_string();
+    let visible = output::harmless_message(&message);
+    (visible != message).then_some(visible)
 }

@@ -95,8 +95,11 @@ pub fn check(output: &OutputArguments, source: &Source) -> Result<(), Failure> {
 }
 
 /// Writes a result to the file, and says so; without a file it goes to standard output.
-pub fn put(output: &OutputArguments, text: &str, what: &str) -> Result<(), Failure> {
-    let Some(path) = file(output) else { return output::raw_data(text.trim_end_matches('\n')) };
+pub fn put(output: &OutputArguments, to: Destination, text: &str, what: &str) -> Result<(), Failure> {
+    let Some(path) = file(output) else {
+        let text = text.trim_end_matches('\n');
+        return if to.is_json() { output::json_data(text) } else { output::raw_data(text) };
+    };
     let mut text = text.trim_end_matches('\n').to_owned();
     text.push('\n');
     match write(path, text.as_bytes(), output.force) {

@@ -1,10 +1,13 @@
 //! Printing: data to stdout, talk to stderr, colours where they are wanted, and text of others made harmless.
 
-use std::io::{self, Write as _};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use anstyle::{AnsiColor, Style};
 
-use crate::{args::Colour, failure::Failure};
+use crate::{args::Colour, failure::Failure, json};
 
 /// For errors.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -43,17 +46,29 @@ pub fn paint(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Prints a line of data.
+/// Prints a line of data for people. Styles pass; anything else that steers a terminal becomes a visible escape.
 pub fn data(line: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
+    let line = guarded(line);
     let written =
         out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))
 }
 
-/// Prints bytes of data as they are, then a newline.
+/// Prints text without styles, then a newline: the exact bytes in a pipe or a file, visible escapes on a terminal.
 pub fn raw_data(text: &str) -> Result<(), Failure> {
+    print_exactly(text, escaped_lines)
+}
+
+/// Prints JSON, then a newline: the exact bytes in a pipe or a file. On a terminal, characters that steer it are written as
+/// JSON escapes, so it is the same JSON.
+pub fn json_data(text: &str) -> Result<(), Failure> {
+    print_exactly(text, json::steady)
+}
+
+fn print_exactly(text: &str, for_terminal: fn(&str) -> Cow<'_, str>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { for_terminal(text) } else { Cow::Borrowed(text) };
     let written =
         out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))
@@ -68,38 +83,149 @@ pub fn closed_or(error: &io::Error) -> Failure {
     }
 }
 
-/// Prints a line of talk. If nobody listens, the work goes on.
+/// Prints a line of talk. If standard error is closed, the work goes on.
 pub fn talk(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", guarded(line));
 }
 
-/// Whether a character turns the direction of writing.
+/// Prints a question or a part of a line of talk: no newline is added.
+pub fn prompt(text: &str) {
+    let mut err = anstream::stderr().lock();
+    let _ = write!(err, "{}", guarded(text)).and_then(|()| err.flush());
+}
+
+/// Standard error for log lines, which may quote the text of others.
+#[derive(Debug)]
+pub struct LogLines;
+
+impl io::Write for LogLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        io::stderr().lock().write_all(escaped_lines(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
+/// Whether a character changes the direction of writing.
 pub fn turns(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    matches!(
+        c,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
+    )
 }
 
-/// Text of a model, a tool or a file, made harmless for a terminal: control characters become visible, and the marks that
-/// turn the direction of writing go.
+/// Whether a character steers a terminal, or what a reader sees there: control characters, line and paragraph separators,
+/// and marks for the direction of writing. Line breaks and tabs count as well; text of several lines lets them pass.
+pub fn steers(c: char) -> bool {
+    c.is_control() || turns(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Whether a character takes no room, so that two different names can look the same. The selectors that choose between
+/// two shapes of an emoji are left out: they are common and hide nothing.
+fn hides(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// A name (a title, a tool, a model, a path) or a line of someone else's words, made harmless: what steers a terminal and
+/// what cannot be seen becomes an escape such as `\u{1b}`, so two names that differ also look different.
 pub fn harmless(text: &str) -> String {
-    text.chars().filter(|c| !turns(*c)).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    escaped(text, |c| steers(c) || hides(c)).into_owned()
 }
 
-/// The same for a text of several lines: line breaks and tabs stay, and whole control sequences go.
+/// The same for errors and hints of several lines: line breaks and tabs stay.
+pub fn harmless_message(text: &str) -> String {
+    escaped(text, |c| (steers(c) || hides(c)) && !matches!(c, '\n' | '\t')).into_owned()
+}
+
+/// Running text of a model or a tool, made harmless: line breaks and tabs stay, whole control sequences and marks for the
+/// direction of writing go, and other control characters become visible. Characters that take no room stay, because
+/// emoji and several scripts need them.
 pub fn harmless_lines(text: &str) -> String {
     let text = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n");
-    let mut out = String::with_capacity(text.len());
-    for (number, line) in text.split('\n').enumerate() {
-        if number > 0 {
-            out.push('\n');
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        c if steers(c) => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().filter(|c| !turns(*c)).map(shown).collect()
+}
+
+/// Text of several lines with an escape for each character that steers a terminal. A carriage return before a line break
+/// does no harm and stays.
+fn escaped_lines(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") {
+        let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(escaped_lines).collect();
+        return Cow::Owned(lines.join("\r\n"));
+    }
+    escaped(text, |c| steers(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// The last guard before a terminal: whatever a command forgot to make harmless is escaped here. Only line breaks, tabs and
+/// styles (`ESC [ … m`) pass.
+pub fn guarded(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| steers(c) && !matches!(c, '\n' | '\t')) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        out.push_str(&escaped_lines(&rest[..at]));
+        let style = style_length(&rest[at..]);
+        if style == 0 {
+            out.push_str("\\u{1b}");
+        } else {
+            out.push_str(&rest[at..at + style]);
         }
-        for (place, piece) in line.split('\t').enumerate() {
-            if place > 0 {
-                out.push('\t');
-            }
-            out.push_str(&harmless(piece));
+        rest = &rest[at + style.max(1)..];
+    }
+    out.push_str(&escaped_lines(rest));
+    Cow::Owned(out)
+}
+
+/// How many bytes of a text that begins with ESC are a style; 0 if they are something else.
+fn style_length(text: &str) -> usize {
+    let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let length = inner.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    if inner.as_bytes().get(length) == Some(&b'm') { length + 3 } else { 0 }
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if !is_escaped(c) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c => out.extend(c.escape_unicode()),
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// A moment as a person's clock shows it.
@@ -131,6 +257,35 @@ mod tests {
             let (one, other) = text.split_at(at);
             let shown = harmless_lines(one) + &harmless_lines(other);
             assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{at}: {shown:?}");
+        }
+    }
+    #[test]
+    fn names_show_what_cannot_be_seen() {
+        for (name, shown) in [
+            ("plain ❤\u{fe0f}", "plain ❤\u{fe0f}"),
+            ("a\u{200b}b", "a\\u{200b}b"),
+            ("a\u{61c}b\u{feff}", "a\\u{61c}b\\u{feff}"),
+            ("x\u{1b}[31m\n", "x\\u{1b}[31m\\n"),
+            ("\u{9b}2J\u{202e}", "\\u{9b}2J\\u{202e}"),
+        ] {
+            assert_eq!(harmless(name), shown);
+        }
+        assert_eq!(harmless_message("one\n\ttwo\u{200d}\u{7}"), "one\n\ttwo\\u{200d}\\u{7}");
+        assert_eq!(harmless_lines("👩\u{200d}💻"), "👩\u{200d}💻", "text keeps its joiners");
+    }
+
+    #[test]
+    fn only_styles_pass_the_guard() {
+        let styled = paint("good", GOOD);
+        assert_eq!(guarded(&styled), styled);
+        for (text, shown) in [
+            ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}"),
+            ("\u{1b}[2J\u{1b}[31mred", "\\u{1b}[2J\u{1b}[31mred"),
+            ("\u{1b}[31", "\\u{1b}[31"),
+            ("a\n\tb\r\nc\rd", "a\n\tb\r\nc\\rd"),
+            ("\u{9b}31m\u{2066}\u{2028}", "\\u{9b}31m\\u{2066}\\u{2028}"),
+        ] {
+            assert_eq!(guarded(text), shown);
         }
     }
 }

@@ -15,6 +15,7 @@ const NONE: &[&str] = &["", "none", "off", "never", "false", "cat"];
 
 /// Shows a text: through the pager on a terminal, as it is elsewhere.
 pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure> {
+    let text = &*output::guarded(text);
     let words: Vec<&str> = match pager {
         Some(given) if NONE.contains(&given.trim()) => Vec::new(),
         Some(given) => given.split_whitespace().collect(),

@@ -253,3 +253,21 @@ fn giving_up_a_key_leaves_the_terminal_as_it_was() {
     let rest = String::from_utf8_lossy(rest.as_bytes()).into_owned();
     assert!(rest.contains("echo") && !rest.contains("-echo"), "{rest:?}");
 }
+
+/// On a terminal, `--yes` with the beginning of an id shows the conversation and asks.
+#[test]
+fn a_beginning_of_an_id_is_asked_about() {
+    let home = Home::new("sqlite");
+    let id = home.import("broken.json", BROKEN);
+    for (answer, then) in [("n", "Nothing was changed"), ("y", "Deleted conversation")] {
+        let mut session = on_terminal(&home, &["history", "delete", &id[..10], "--yes"]);
+        session
+            .expect(format!("Delete {id} (List the files, please, 5 messages)? This cannot").as_str())
+            .unwrap();
+        session.expect("[y/N]").unwrap();
+        session.send_line(answer).unwrap();
+        session.expect(then).unwrap();
+        session.expect(Eof).unwrap();
+    }
+    assert_eq!(home.run(&["history", "show", &id]).code, 1);
+}

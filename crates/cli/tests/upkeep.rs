@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{fs, io::Write as _};
+use std::{collections::BTreeMap, fs, io::Write as _, path::PathBuf};
 
 use rejoin::store::{Holder, Location};
 use serde_json::Value;
@@ -404,6 +404,99 @@ fn what_is_gone_for_good_needs_a_yes() {
     });
 }
 
+/// `--yes` asks nothing, so it wants the whole id: the beginning of one may mean another conversation.
+#[test]
+fn deleting_without_a_question_needs_the_whole_id() {
+    Home::each(|home| {
+        let id = home.import("sound.json", SOUND);
+        let before = home.out(&["history", "export", &id]);
+        for part in [&id[..16], &id[5..9], "@1", "How many files?"] {
+            for arguments in
+                [&["history", "delete", part, "--yes"][..], &["history", "erase", part, "-m", "0", "--yes"]]
+            {
+                let ran = home.run(arguments);
+                assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);
+                has(
+                    &ran.err,
+                    &[&format!("`{part}` is not a whole id"), &id, "How many files?", "use its id"],
+                );
+            }
+        }
+        assert_eq!(home.out(&["history", "export", &id]), before);
+        home.out(&["history", "erase", &id[5..], "-m", "0", "--yes"]);
+        home.out(&["resume", &id]);
+        home.out(&["history", "erase", "@", "-m", "1", "--yes"]);
+        home.out(&["history", "delete", &id, "--yes"]);
+        assert_eq!(home.run(&["history", "show", &id]).code, 1);
+    });
+}
+
+/// `--dry-run` says what would go and who would keep it, changes nothing, and is right.
+#[test]
+fn a_dry_run_says_what_would_go_and_changes_nothing() {
+    fn files(folder: &std::path::Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.path().is_dir() {
+                found.extend(files(&entry.path()));
+            // The shared memory of a database says who reads it just now.
+            } else if !entry.file_name().to_string_lossy().ends_with("-shm") {
+                found.insert(entry.path(), std::fs::read(entry.path()).unwrap());
+            }
+        }
+        found
+    }
+    Home::each(|home| {
+        let id = home.import("sound.json", SOUND);
+        let other = home.import("other.json", BROKEN);
+        let twin = home
+            .import("twin.json", &SOUND.replace("How many files?", "How many then?").replace("gpt-y", "z"));
+        let fork = home.out(&["history", "fork", &id, "--at", "2"]).trim_end().to_owned();
+        let before = files(home.path("").as_path());
+        let ran = home.run(&["history", "erase", &id, "-m", "2", "--dry-run"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        has(
+            &ran.out,
+            &[
+                &format!(
+                    "Would erase the content of 1 message of {id} (How many files?):\n  1 message in 1 entry, "
+                ),
+                "Would stay, because another conversation holds it too:\n",
+                &format!("  {fork} (How many files?): 1 entry shared by a fork\n"),
+                "\nNothing was changed.\n",
+            ],
+        );
+        let said = home.lines(&["history", "delete", &id[..9], "--dry-run", "--json"]);
+        let [said] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(
+            (&said["action"], &said["dry_run"], &said["id"]),
+            (&"delete".into(), &true.into(), &id.as_str().into())
+        );
+        assert_eq!(said["messages"], 5);
+        let held: Vec<(&str, bool)> = said["held_by"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|held| (held["id"].as_str().unwrap(), held["fork"].as_bool().unwrap()))
+            .collect();
+        let mut wanted = vec![(fork.as_str(), true), (twin.as_str(), false)];
+        wanted.sort_unstable();
+        assert_eq!(held, wanted, "and not {other}");
+        assert_eq!(said["files"].as_array().unwrap().len(), usize::from(home.is_jsonl()));
+        assert_eq!(files(home.path("").as_path()), before, "nothing was changed");
+        // The deed itself says the same.
+        let ran = home.run(&["history", "delete", &id, "--yes", "--json"]);
+        let done: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((&done["bytes"], &done["held_by"]), (&said["bytes"], &said["held_by"]));
+        has(
+            &ran.err,
+            &[&format!("note: still held by {fork} (How many files?): 4 entries shared by a fork")],
+        );
+        let ran = home.run(&["history", "delete", &other, "--dry-run"]);
+        has(&ran.out, &["No other conversation holds the same content.\n"]);
+    });
+}
+
 #[test]
 fn what_was_said_is_found() {
     Home::each(|home| {
@@ -565,40 +658,6 @@ fn a_damaged_file_is_an_error_with_its_line_if_checked_strictly() {
         &ran.err,
         &["line 4 is no entry of a conversation", "hint: what stands before that line was taken in"],
     );
-}
-
-/// What is stored cannot steer a terminal, in whatever form it is printed: JSON spells it as an escape that means the same.
-#[test]
-fn marks_that_steer_a_terminal_are_never_printed() {
-    Home::each(|home| {
-        let said = "plain \u{9b}31m \u{7f} \u{202e}drow \\u001b]0;title\\u0007 end";
-        let id = home.import("chat.json", &SOUND.replace("Two.", said));
-        let steers = |c: char| {
-            (c.is_control() && c != '\n' && c != '\t')
-                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
-        for arguments in [
-            &["history", "show", &id][..],
-            &["history", "show", &id, "--json"],
-            &["history", "show", &id, "--raw"],
-            &["history", "show", &id, "--view"],
-            &["history", "search", "plain", "--json"],
-            &["history", "search", "plain"],
-            &["history", "export", &id, "--to", "markdown"],
-            &["list"],
-            &["list", "--json"],
-        ] {
-            let printed = home.out(arguments);
-            let found: Vec<char> = printed.chars().filter(|c| steers(*c)).collect();
-            assert!(found.is_empty(), "{arguments:?} prints {found:?}");
-        }
-        let lines = home.lines(&["history", "show", &id, "--json"]);
-        let text = lines.last().unwrap()["content"].as_str().unwrap().to_owned();
-        assert!(
-            text.contains("\u{202e}drow") && text.contains('\u{9b}'),
-            "the escapes mean what was stored: {text}"
-        );
-    });
 }
 
 /// Files of a folder that are no sessions are counted, and a title that fills pages is cut in a list.

@@ -21,6 +21,7 @@ pub mod manager;
 #[cfg(feature = "agent")]
 pub mod provider;
 pub mod reading;
+mod removal;
 pub mod resolve;
 pub mod rollout;
 pub mod state;
@@ -45,6 +46,7 @@ pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
+pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
 pub use state::SessionState;

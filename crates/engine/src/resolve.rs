@@ -90,16 +90,13 @@ pub fn resolve_id(
     }
 }
 
-/// Whether a text names a conversation exactly: by an id, `@`, or its whole title, not by a part of the title. What
-/// destroys something without a question asks for that.
-///
-/// # Errors
-/// If the store cannot be read.
-pub fn names_exactly(store: &dyn Store, given: &str, id: ConversationId) -> Result<bool, EngineError> {
-    if is_id(given) || matches!(resolve_id(store, given, None), Ok(found) if found == id) {
-        return Ok(true);
-    }
-    Ok(titled(store, given, Fit::Whole)?.iter().any(|named| named.id == id))
+/// Whether a text names a conversation exactly: by its whole id, with or without `conv_`, or by `@`. The beginning of an id, a
+/// title or `@N` may mean another conversation than the person had in mind, so whatever removes content without asking
+/// requires an exact name.
+#[must_use]
+pub fn names_exactly(given: &str, id: ConversationId) -> bool {
+    let (given, id) = (given.trim(), id.to_string());
+    given == "@" || given == id || id.strip_prefix(ConversationId::PREFIX) == Some(given)
 }
 
 /// Whether a text can be nothing but an id or `@`.

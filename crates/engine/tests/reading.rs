@@ -309,9 +309,18 @@ fn conversations_by_title() {
         assert!(matches!(find(unknown), Err(EngineError::Unknown(_))), "{unknown}");
     }
     assert!(matches!(resolve_id(&store, "plan", None), Err(EngineError::Unknown(_))));
-    for (given, exact) in [("Plan", true), ("plane", false), ("@1", true), (&planet.to_string()[5..], true)] {
-        let id = find(given).unwrap();
-        assert_eq!(names_exactly(&store, given, id).unwrap(), exact, "{given}");
+    let whole = planet.to_string();
+    for (given, exact) in [
+        (whole.as_str(), true),
+        (&whole[5..], true),
+        ("@", true),
+        (&whole[..16], false),
+        (&whole[5..16], false),
+        ("@1", false),
+        ("Planet X", false),
+        ("plane", false),
+    ] {
+        assert_eq!(names_exactly(given, planet), exact, "{given}");
     }
     // A title that an id happens to begin with is not passed over.
     let letters = &plan.to_string()[5..10];

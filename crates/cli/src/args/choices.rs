@@ -39,6 +39,11 @@ impl Destination {
         let dialect = name.parse().ok().map(Self::Dialect);
         dialect.or_else(|| written().find(|format| format.name == name).map(Self::Format))
     }
+
+    /// Whether it is JSON, or lines of JSON. Markdown is the one format for people.
+    pub fn is_json(self) -> bool {
+        !matches!(self, Self::Format(format) if format.name == "markdown")
+    }
 }
 
 /// Formats by the short names that people type.

@@ -307,8 +307,10 @@ pub struct ForkArguments {
 const ERASE_EXAMPLES: &str = "Examples:
   rejoin history erase @1 -m 3
       Erase message 3, after asking
-  rejoin history erase @1 -m 3,4 --reason 'a password' --yes
-      Erase two messages without asking";
+  rejoin history erase @1 -m 3 --dry-run
+      Show what would be erased, and change nothing
+  rejoin history erase @ -m 3,4 --reason 'a password' --yes
+      Erase two messages of the active conversation without asking";
 
 /// `rejoin history erase`
 #[derive(Debug, Args)]
@@ -322,15 +324,23 @@ pub struct EraseArguments {
     /// Reason, kept beside the hash
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Erase without asking
+    /// Erase without asking; takes a whole id or `@`
     #[arg(long, short = 'y')]
     pub yes: bool,
+    /// Show what would go and what other conversations keep, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 const DELETE_EXAMPLES: &str = "Examples:
   rejoin history delete conv_abc
       Delete a conversation, after asking
-  rejoin history delete --id conv_abc --yes
+  rejoin history delete conv_abc --dry-run
+      Show what would be deleted, and change nothing
+  rejoin history delete --id conv_abcdefghijkl --yes
       Delete it without asking, for scripts";
 
 /// `rejoin history delete`
@@ -339,7 +349,13 @@ pub struct DeleteArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// Delete without asking
+    /// Delete without asking; takes a whole id or `@`
     #[arg(long, short = 'y')]
     pub yes: bool,
+    /// Show what would go and what other conversations keep, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

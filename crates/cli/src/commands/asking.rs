@@ -1,8 +1,8 @@
 //! Asking before something is gone for good. Nothing is asked without a terminal.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 
 /// Asks, unless the answer was given along; anything but a yes is a no.
 pub fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
@@ -12,7 +12,7 @@ pub fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::Unasked { what: what.to_owned() });
     }
-    let _ = write!(anstream::stderr().lock(), "{question} [y/N] ");
+    output::prompt(&format!("{question} [y/N] "));
     let mut answer = String::new();
     let _ = io::stdin().lock().read_line(&mut answer);
     let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");

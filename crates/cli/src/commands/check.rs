@@ -41,7 +41,7 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
                 for report in reports(&subject, arguments.dialect) {
                     found |= !report.checked.is_sound();
                     if arguments.json {
-                        output::raw_data(&report.as_json())?;
+                        output::json_data(&report.as_json())?;
                     } else {
                         report.for_people()?;
                     }

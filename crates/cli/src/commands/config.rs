@@ -35,7 +35,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
             let settings = Settings::load(&home.config)?;
             let value = value(&settings, &home, key);
             match (value, json) {
-                (value, true) => output::raw_data(&as_json(key, value))?,
+                (value, true) => output::json_data(&as_json(key, value))?,
                 (Some((value, _)), false) => output::raw_data(&value)?,
                 // Nothing to print; scripts see it by the code.
                 (None, false) => return Ok(FAILED),
@@ -49,7 +49,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
             let width = rows.iter().map(|(_, value)| length(value)).max().unwrap_or(1).min(WIDEST);
             for (key, value) in rows {
                 if json {
-                    output::raw_data(&as_json(key, value))?;
+                    output::json_data(&as_json(key, value))?;
                 } else {
                     let (value, from) = value.unwrap_or_else(|| (String::from("-"), "not set"));
                     let from = output::paint(from, output::DIM);

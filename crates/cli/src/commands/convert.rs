@@ -38,7 +38,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to)) {
         tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
-        outfile::put(&arguments.output, &verbatim(entries), &written(session))?;
+        outfile::put(&arguments.output, to, &verbatim(entries), &written(session))?;
         return Ok(0);
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
@@ -47,7 +47,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
             say_what_is_refused(to, &converted.body);
             // The report first: once the body is written, the work is done.
             tell(&subject, session, converted.findings, arguments, Finding::deed)?;
-            outfile::put(&arguments.output, &converted.body, &written(session))?;
+            outfile::put(&arguments.output, to, &converted.body, &written(session))?;
             Ok(0)
         }
         Err(error) => Err(refused(&subject, session, arguments, &error)?),
@@ -104,7 +104,7 @@ pub fn make(
             let directory = directory.to_string_lossy();
             let writing = Writing { model: choice.model, now: SystemClock.now(), directory: &directory };
             let mut written = sessions::write(session, format, on_broken, &writing)?;
-            if format.name == "markdown" {
+            if !to.is_json() {
                 // It is made to be looked at, also on a terminal.
                 written.body = output::harmless_lines(&written.body);
             }

@@ -86,7 +86,7 @@ fn tell(id: ConversationId, added: u64, total: u64, json: bool) -> Result<(), Fa
     if json {
         let object =
             Object::new().text("id", &id.to_string()).number("added", added).number("entries", total);
-        output::raw_data(&object.finish())
+        output::json_data(&object.finish())
     } else if added == 0 {
         output::data(&format!("{id}  nothing new, {total} entries"))
     } else {

@@ -103,7 +103,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     let examined = examine_all(&candidates);
     let code = verdict(&examined, !missing.is_empty() && candidates.is_empty());
     if arguments.json {
-        output::raw_data(&as_json(&examined))?;
+        output::json_data(&as_json(&examined))?;
     } else {
         for_people(&examined, arguments.all)?;
     }

@@ -13,12 +13,12 @@ use crate::{
 pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
     match (arguments.rule, arguments.json) {
         (Some(Explained::Demand(rule)), json) => demand(rule, json)?,
-        (Some(Explained::Finding(rule)), true) => output::raw_data(&as_json(rule))?,
+        (Some(Explained::Finding(rule)), true) => output::json_data(&as_json(rule))?,
         (Some(Explained::Finding(rule)), false) => output::data(rule.page().trim_end())?,
         (None, json) => {
             for rule in Rule::ALL {
                 let line = || format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary());
-                if json { output::raw_data(&as_json(*rule))? } else { output::data(&line())? }
+                if json { output::json_data(&as_json(*rule))? } else { output::data(&line())? }
             }
         }
     }
@@ -29,7 +29,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
 fn demand(rule: &ProviderRule, json: bool) -> Result<(), Failure> {
     if json {
         let object = Object::new().text("rule", rule.name).text("summary", rule.demands);
-        return output::raw_data(&object.finish());
+        return output::json_data(&object.finish());
     }
     output::data(&format!("# {}\n\n{}\n", rule.name, rule.demands))?;
     output::data(

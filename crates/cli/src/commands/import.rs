@@ -64,7 +64,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     if !arguments.json {
         output::talk(&counts.sentence());
     } else if let Some(line) = counts.skipped_json() {
-        output::raw_data(&line)?;
+        output::json_data(&line)?;
     }
     match (counts.read, counts.unreadable + missing.len(), counts.failed) {
         (0, 1.., _) => Ok(UNREADABLE),
@@ -191,7 +191,7 @@ impl Import<'_> {
                 .flag("new", imported.new)
                 .number("added", imported.added)
                 .number("messages", imported.messages);
-            return output::raw_data(&object.finish());
+            return output::json_data(&object.finish());
         }
         let added = if imported.added == 0 {
             String::from("nothing new")

@@ -89,7 +89,7 @@ impl Installation {
             write::string(&mut out, value);
         }
         out.push('}');
-        output::raw_data(&out)
+        output::json_data(&out)
     }
 }
 

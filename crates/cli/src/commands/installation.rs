@@ -127,7 +127,7 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let trouble = settings.err().map(|failure| failure.to_string());
     let answers = answers(flags);
     if json {
-        output::raw_data(&as_json(&about, &home, trouble.as_deref(), &answers))?;
+        output::json_data(&as_json(&about, &home, trouble.as_deref(), &answers))?;
     } else {
         for line in for_people(&about, &home, trouble.as_deref(), &answers) {
             output::data(&harmless(&line))?;

@@ -46,7 +46,7 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
             for summary in fitting.into_iter().take(left) {
                 listing.shown += 1;
                 if arguments.json {
-                    output::raw_data(&json(summary, active))?;
+                    output::json_data(&json(summary, active))?;
                 } else {
                     listing.add(summary);
                 }

@@ -34,7 +34,7 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
             .text_or_null("title", new.title.as_deref())
             .text_or_null("provider", new.provider.as_deref())
             .text_or_null("model", new.model.as_deref());
-        output::raw_data(&object.finish())?;
+        output::json_data(&object.finish())?;
     } else {
         output::raw_data(&id.to_string())?;
     }

@@ -83,7 +83,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
                 .raw("calls", &json::list(calls.iter().map(call_json)))
                 .text("provider", talking.provider_name())
                 .text("model", talking.model_name());
-            output::raw_data(&object.finish())?;
+            output::json_data(&object.finish())?;
         } else {
             output::data(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)))?;
             if !reruns {

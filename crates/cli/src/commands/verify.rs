@@ -27,7 +27,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let verified = match &store {
         None => Verified::default(),
         Some(store) => {
-            let spinner = spinner();
+            let spinner = spinner("verifying");
             let verified = store.verify(id, &mut |problem| problems.push(problem));
             spinner.finish_and_clear();
             verified.map_err(|why| desk::unusable(store.location(), why))?
@@ -42,16 +42,17 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
             .number("entries", verified.entries)
             .raw("problems", &found)
             .flag("sound", sound);
-        output::raw_data(&object.finish())?;
+        output::json_data(&object.finish())?;
     } else {
         for_people(&desk, verified, &problems, store.is_some())?;
     }
     Ok(if sound { 0 } else { FAILED })
 }
 
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} verifying, {elapsed}") {
+/// Shows on a terminal that something takes its time.
+pub fn spinner(what: &'static str) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
         spinner.set_style(style);
     }
     spinner.enable_steady_tick(Duration::from_millis(120));

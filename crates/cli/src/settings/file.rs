@@ -105,7 +105,8 @@ pub fn unset(path: &Path, key: &Key) -> Result<(), Failure> {
 
 /// What is in the file; none if it is not there.
 fn text(path: &Path) -> Result<Option<String>, Failure> {
-    match std::fs::read_to_string(path) {
+    let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
+    match home::read_own(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Unreadable {

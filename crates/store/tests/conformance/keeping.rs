@@ -271,3 +271,29 @@ fn drafts_are_kept_beside_the_record() {
         assert!(drafts.conversations().is_empty());
     });
 }
+
+/// A location knows where its store keeps drafts and damaged pieces, so that a person can be told.
+#[test]
+fn a_location_knows_the_folders_of_its_store() {
+    in_every_home(|home| {
+        let store = home.open();
+        let (talk, entries) = Talk::of(1, 2);
+        store.append(talk.id, None, &entries).unwrap();
+        let Some(drafts) = store.drafts() else {
+            assert_eq!((home.location.drafts(), home.location.aside()), (None, None));
+            return;
+        };
+        let draft = drafts.begin(talk.id).unwrap();
+        assert!(
+            home.location.drafts().unwrap().join(format!("{}.draft", talk.id)).is_file(),
+            "{}",
+            home.name
+        );
+        drop(draft);
+        let damage =
+            Damage { place: Place::Store, why: String::new(), bytes: b"piece".to_vec(), torn: false };
+        let kept = store.set_aside(talk.id, &damage).unwrap().unwrap();
+        assert_eq!(kept.parent(), home.location.aside().as_deref(), "{}", home.name);
+        assert!(kept.file_name().unwrap().to_str().unwrap().starts_with(&format!("{}-", talk.id)));
+    });
+}

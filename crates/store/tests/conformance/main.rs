@@ -20,7 +20,9 @@ use std::{
 };
 
 use rejoin_record::{Chain, Entry, Kind, Message, Raw, Tail, ToolCall, entry::SaltedBody};
-use rejoin_store::{Holder, Item, Location, Query, Search, State, Store, StoreError, lock::Lock};
+use rejoin_store::{
+    Damage, Holder, Item, Location, Place, Query, Search, State, Store, StoreError, lock::Lock,
+};
 use support::{Talk, WRITE, ancestors, hashes, ids, problems, read, tail};
 
 /// A place where a store can be.

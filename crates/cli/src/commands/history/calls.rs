@@ -22,7 +22,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let full = arguments.full || desk.settings.is_on("audit.full_arguments");
     let calls = calls(&recorded, &key(&desk)?);
     if arguments.json {
-        calls.iter().try_for_each(|call| output::raw_data(&as_json(call, full)))?;
+        calls.iter().try_for_each(|call| output::json_data(&as_json(call, full)))?;
         return Ok(0);
     }
     if calls.is_empty() {
@@ -49,7 +49,7 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
             return Ok(CallKey(key));
         }
     }
-    let bytes = std::fs::read(&path).map_err(failed)?;
+    let bytes = home::read_own(&path).map_err(failed)?;
     <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
         name: path.display().to_string(),
         why: String::from("it is not a key of 32 bytes"),

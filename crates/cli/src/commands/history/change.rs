@@ -2,18 +2,19 @@
 
 use rejoin::{
     ConversationId,
-    engine::{self, EngineError, Mode},
+    engine::{self, EngineError, Mode, Removal, Sharer},
     record::EntryId,
     store::{Store, Summary},
 };
 
 use super::numbers::{self, What};
 use crate::{
+    active,
     args::{DeleteArguments, EraseArguments, ForkArguments, RenameArguments},
-    commands::asking::sure,
+    commands::{asking::sure, verify},
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
+    json::{self, Object},
     output::{self, harmless, plural},
 };
 
@@ -53,7 +54,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     ));
     if arguments.json {
         let object = Object::new().text("id", &new.to_string()).text("from", &id.to_string());
-        output::raw_data(&object.finish())?;
+        output::json_data(&object.finish())?;
     } else {
         output::raw_data(&new.to_string())?;
     }
@@ -63,9 +64,14 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
 /// Removes the content of messages.
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let (store, id) = desk.find_to_write(arguments.which.given())?;
-    named_for_good(&*store, arguments.which.given(), id, arguments.yes)?;
-    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let given = arguments.which.given();
+    let (store, id) = if arguments.dry_run { desk.find(given)? } else { desk.find_to_write(given)? };
+    let recorded = if arguments.dry_run {
+        // Copies of damaged pieces would be a change.
+        engine::read(&*store, id, Mode::Recover).map_err(|error| desk::loading(&*store, error))?
+    } else {
+        desk::read(&*store, id, Mode::Recover)?
+    };
     let shown = numbers::shown(&recorded.entries);
     let mut entries = Vec::new();
     for number in &arguments.messages {
@@ -81,50 +87,153 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let count = plural(entries.len() as u64, "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
-    let question = format!("Erase the content of {count} of {id} ({title})? This cannot be undone.");
-    sure(&question, "erasing messages", arguments.yes)?;
+    let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
+    if arguments.dry_run {
+        let removal = deed.removal(&*store, Some(&entries))?;
+        return deed.show_dry_run(&removal, arguments.json);
+    }
+    deed.confirm(given, arguments.yes)?;
+    let removal = deed.removal(&*store, Some(&entries))?;
     let reason = arguments.reason.as_deref();
     desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
     desk::settle(&*store);
     output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
-    Ok(0)
+    deed.say_what_stays(&removal, arguments.json)
 }
 
 /// Removes a conversation.
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let (store, id) = desk.find_to_write(arguments.which.given())?;
-    named_for_good(&*store, arguments.which.given(), id, arguments.yes)?;
+    let given = arguments.which.given();
+    let (store, id) = if arguments.dry_run { desk.find(given)? } else { desk.find_to_write(given)? };
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
-    let question = format!(
-        "Delete {id} ({}, {})? This cannot be undone.",
-        title(&summary),
-        plural(summary.messages, "message")
-    );
-    sure(&question, "deleting a conversation", arguments.yes)?;
+    let messages = plural(summary.messages, "message");
+    let deed = Deed { verb: "delete", id, of: format!("{id} ({}, {messages})", title(&summary)) };
+    if arguments.dry_run {
+        let removal = deed.removal(&*store, None)?;
+        return deed.show_dry_run(&removal, arguments.json);
+    }
+    deed.confirm(given, arguments.yes)?;
+    let removal = deed.removal(&*store, None)?;
     let failed = |why| Failure::from(EngineError::Store(why));
     let lock = store.lock(id, &desk::holder("rejoin history delete")).map_err(failed)?;
     store.delete(id).map_err(failed)?;
     drop(lock);
     desk::settle(&*store);
-    let pointer = desk.pointer();
-    if pointer.get() == Some(id) {
-        pointer.clear()?;
-    }
+    active::forget(&desk.home.data, id);
     output::talk(&format!("Deleted conversation: {id}"));
-    Ok(0)
+    deed.say_what_stays(&removal, arguments.json)
 }
 
-/// Refuses a part of a title where nobody is asked: what is gone for good must have been named.
-fn named_for_good(store: &dyn Store, given: &str, id: ConversationId, yes: bool) -> Result<(), Failure> {
-    if !yes || engine::names_exactly(store, given, id)? {
-        return Ok(());
+/// Something that is for good.
+struct Deed {
+    /// `erase` or `delete`, as the command is called.
+    verb: &'static str,
+    /// The conversation.
+    id: ConversationId,
+    /// What goes, in words, with the id and the title.
+    of: String,
+}
+
+impl Deed {
+    /// What goes with it, and who keeps what. Reading a large store takes a moment.
+    fn removal(&self, store: &dyn Store, entries: Option<&[EntryId]>) -> Result<Removal, Failure> {
+        let spinner = verify::spinner("looking for the same content elsewhere");
+        let removal = engine::removal(store, self.id, entries);
+        spinner.finish_and_clear();
+        removal.map_err(|why| Failure::from(EngineError::Store(why)))
     }
-    let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
-    Err(Failure::Usage {
-        what: format!("`{given}` is only a part of the title of {id} ({})", title(&summary)),
-        hint: Some(format!("name it exactly: {id}")),
-    })
+
+    /// Asks, unless `--yes` came with an exact name. What may mean another conversation is always asked about.
+    fn confirm(&self, given: &str, yes: bool) -> Result<(), Failure> {
+        let exact = engine::names_exactly(given, self.id);
+        let (verb, of) = (self.verb, &self.of);
+        let question = format!("{}{} {of}? This cannot be undone.", verb[..1].to_uppercase(), &verb[1..]);
+        match sure(&question, &format!("`history {verb}`"), yes && exact) {
+            Err(Failure::Unasked { .. }) if yes => Err(Failure::Usage {
+                what: format!("`{given}` is not a whole id, and `--yes` asks nothing: it stands for {of}"),
+                hint: Some(format!("to {verb} that one, use its id: {}", self.id)),
+            }),
+            answer => answer,
+        }
+    }
+
+    /// Shows what would go and what would stay.
+    fn show_dry_run(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
+        if json {
+            output::json_data(&self.as_json(removal, true))?;
+            return Ok(0);
+        }
+        let Removal { messages, entries, bytes, .. } = removal;
+        let entries = if *entries == 1 { String::from("1 entry") } else { format!("{entries} entries") };
+        output::data(&format!("Would {} {}:", self.verb, self.of))?;
+        output::data(&format!(
+            "  {} in {entries}, {} of content",
+            plural(*messages, "message"),
+            plural(*bytes, "byte")
+        ))?;
+        for file in &removal.files {
+            output::data(&format!("  the file {}", harmless(&file.display().to_string())))?;
+        }
+        if removal.sharers.is_empty() {
+            output::data("No other conversation holds the same content.")?;
+        } else {
+            output::data("Would stay, because another conversation holds it too:")?;
+            for sharer in &removal.sharers {
+                output::data(&format!("  {}", held_by(sharer)))?;
+            }
+        }
+        output::data("Nothing was changed.")?;
+        Ok(0)
+    }
+
+    /// Says what other conversations still hold, after the deed.
+    fn say_what_stays(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
+        for sharer in &removal.sharers {
+            output::talk(&format!(
+                "{} still held by {}",
+                output::paint("note:", output::NOTE),
+                held_by(sharer)
+            ));
+        }
+        if json {
+            output::json_data(&self.as_json(removal, false))?;
+        }
+        Ok(0)
+    }
+
+    fn as_json(&self, removal: &Removal, dry_run: bool) -> String {
+        let sharer = |sharer: &Sharer| {
+            Object::new()
+                .text("id", &sharer.id.to_string())
+                .text_or_null("title", sharer.title.as_deref())
+                .number("entries", sharer.entries)
+                .flag("fork", sharer.is_fork)
+                .finish()
+        };
+        Object::new()
+            .text("action", self.verb)
+            .flag("dry_run", dry_run)
+            .text("id", &self.id.to_string())
+            .number("messages", removal.messages)
+            .number("entries", removal.entries)
+            .number("bytes", removal.bytes)
+            .raw(
+                "files",
+                &json::list(removal.files.iter().map(|file| json::literal(&file.to_string_lossy()))),
+            )
+            .raw("held_by", &json::list(removal.sharers.iter().map(sharer)))
+            .finish()
+    }
+}
+
+/// A conversation that keeps something, in words.
+fn held_by(sharer: &Sharer) -> String {
+    let title = harmless(sharer.title.as_deref().unwrap_or("untitled"));
+    let entries =
+        if sharer.entries == 1 { String::from("1 entry") } else { format!("{} entries", sharer.entries) };
+    let how = if sharer.is_fork { "shared by a fork" } else { "with the same text" };
+    format!("{} ({title}): {entries} {how}", sharer.id)
 }
 
 /// The entry of a number.

@@ -38,6 +38,6 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     };
     let messages = plural(recorded.session.messages.len() as u64, "message");
-    outfile::put(&arguments.output, &text, &format!("{id}: {messages}"))?;
+    outfile::put(&arguments.output, to, &text, &format!("{id}: {messages}"))?;
     Ok(0)
 }

@@ -37,7 +37,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let numbers = store.as_ref().map(|(store, _)| numbers_of(&**store, &hits)).unwrap_or_default();
     if arguments.json {
-        hits.iter().try_for_each(|hit| output::raw_data(&as_json(hit, numbers.get(&hit.entry).copied())))?;
+        hits.iter().try_for_each(|hit| output::json_data(&as_json(hit, numbers.get(&hit.entry).copied())))?;
         return Ok(0);
     }
     if hits.is_empty() {

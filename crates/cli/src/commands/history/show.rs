@@ -43,11 +43,11 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         view::run(&desk, &viewed, arguments)?;
     } else if arguments.json {
         for (number, message) in window(&shown, arguments.limit) {
-            output::raw_data(&message.json(number))?;
+            output::json_data(&message.json(number))?;
         }
     } else if arguments.raw {
         let messages = window(&shown, arguments.limit).flat_map(|(_, message)| message.openai());
-        output::raw_data(&json::indented(&head.json(&json::list(messages))))?;
+        output::json_data(&json::indented(&head.json(&json::list(messages))))?;
     } else {
         let mut text = head.for_people("messages");
         for (number, message) in window(&shown, arguments.limit) {

@@ -48,7 +48,7 @@ pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Resul
     let rows = rows(viewed, on_broken);
     let rows = &rows[window(&rows, arguments.limit)..];
     if arguments.json {
-        return rows.iter().try_for_each(|row| output::raw_data(&row.json()));
+        return rows.iter().try_for_each(|row| output::json_data(&row.json()));
     }
     let mut text = viewed.head.for_people("messages of the view");
     rows.iter().for_each(|row| text.push_str(&row.for_people()));
@@ -195,7 +195,7 @@ fn encoded(
             .text("dialect", dialect.name())
             .raw("body", &converted.body)
             .raw("findings", &report::json_list(&converted.findings));
-        return output::raw_data(&object.finish());
+        return output::json_data(&object.finish());
     }
     let mut text = viewed.head.for_people(&format!("messages for {dialect}"));
     let doc = Doc::parse(&converted.body).ok();

@@ -1,6 +1,6 @@
 //! `rejoin auth`: keep, show and forget keys. No key is ever printed, or taken as an argument.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
 use rejoin::engine::{
     Clock as _, SystemClock,
@@ -121,7 +121,7 @@ fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
             biased;
             Ok(()) = tokio::signal::ctrl_c() => None,
             read = async {
-                let _ = write!(anstream::stderr().lock(), "{prompt}");
+                output::prompt(prompt);
                 tokio::task::spawn_blocking(read).await
             } => Some(read.unwrap_or_else(|why| Err(why.into()))),
         }
@@ -191,7 +191,7 @@ fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
                 .text_or_null("from", origin.as_deref())
                 .text_or_null("ending", ending.as_deref())
                 .text_or_null("expires", expires.as_deref());
-            output::raw_data(&object.finish())?;
+            output::json_data(&object.finish())?;
             continue;
         }
         let said = match (origin, status.needs_key) {

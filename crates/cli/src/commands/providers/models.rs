@@ -129,7 +129,7 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
     for model in models {
         let facts = Facts::listed(&provider, model);
         if arguments.json {
-            output::raw_data(&facts.as_json())?;
+            output::json_data(&facts.as_json())?;
         } else {
             let window = facts.window.map(|fact| format!("{} tokens", fact.tokens)).unwrap_or_default();
             output::data(
@@ -170,7 +170,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
         (Err(failure), _) => return Err(failure),
     };
     if arguments.json {
-        output::raw_data(&facts.as_json())?;
+        output::json_data(&facts.as_json())?;
     } else {
         facts.show(unasked.as_deref())?;
     }

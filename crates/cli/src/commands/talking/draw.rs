@@ -67,7 +67,7 @@ impl Drawing {
     pub fn event(&mut self, event: &Event) {
         if matches!(self.style, Style::Json) {
             if let Some(line) = as_json(event) {
-                self.print(&format!("{line}\n"));
+                self.print_json(&line);
             }
             return;
         }
@@ -85,7 +85,7 @@ impl Drawing {
             Event::Answered { .. } => self.new_message = true,
             Event::Reasoning(text) if matches!(self.style, Style::Live) => {
                 self.thinking = true;
-                let _ = write!(anstream::stderr().lock(), "{}", paint(&harmless_lines(text), output::DIM));
+                output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallStarted { name, arguments, .. } => {
                 self.talk(&paint(&format!("→ {} {}", harmless(name), glimpse(arguments)), output::DIM));
@@ -207,7 +207,7 @@ impl Drawing {
                 .text("message", &error.to_string())
                 .text_or_null("hint", error.hint().as_deref())
                 .raw("findings", &json::list(findings.iter().map(report::json)));
-            self.print(&format!("{}\n", object.finish()));
+            self.print_json(&object.finish());
             return;
         }
         if !findings.is_empty() {
@@ -228,7 +228,7 @@ impl Drawing {
 
     fn thought(&mut self) {
         if std::mem::take(&mut self.thinking) {
-            let _ = writeln!(anstream::stderr().lock());
+            output::talk("");
         }
     }
 
@@ -242,6 +242,12 @@ impl Drawing {
             self.print("\n");
         }
         output::talk(line);
+    }
+
+    fn print_json(&mut self, line: &str) {
+        if self.broken_pipe.is_none() {
+            self.broken_pipe = output::json_data(line).err();
+        }
     }
 
     fn print(&mut self, text: &str) {

@@ -9,7 +9,7 @@ mod prompt;
 mod terminal;
 
 use std::{
-    io::{self, BufRead as _, Write as _},
+    io::{self, BufRead as _},
     sync::Arc,
     time::Duration,
 };
@@ -59,7 +59,7 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     let can_run = calls.iter().any(|call| call.can_run);
     let again = if can_run { ", [r]un again" } else { "" };
     loop {
-        let _ = write!(anstream::stderr().lock(), "[k]eep as interrupted, [l]eave out{again}? [k] ");
+        output::prompt(&format!("[k]eep as interrupted, [l]eave out{again}? [k] "));
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {

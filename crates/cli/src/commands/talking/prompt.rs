@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashSet,
-    io::{self, Write as _},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -70,8 +69,7 @@ impl Talking {
         loop {
             // Others may write while nothing is said here.
             self.worker.release();
-            let _ = write!(anstream::stderr().lock(), "{} ", output::paint("›", output::STRONG));
-            let _ = io::stderr().flush();
+            output::prompt(&format!("{} ", output::paint("›", output::STRONG)));
             terminal.at_the_prompt();
             let typed = tokio::select! {
                 typed = lines.recv() => typed,

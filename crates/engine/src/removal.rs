@@ -1,0 +1,148 @@
+//! What erasing or deleting removes, and what of it other conversations keep. Nothing is changed here: this is what a
+//! `--dry-run` shows, and what is said after the deed.
+
+use std::{
+    collections::HashSet,
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Kind};
+use rejoin_store::{Item, Location, Store, StoreError};
+
+use crate::{digest, draft};
+
+/// The shortest text, in characters, by which two messages count as the same. Shorter ones, such as "go on", are in every
+/// other conversation and say nothing about each other.
+const TELLING: usize = 16;
+
+/// What would be removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Messages whose content goes.
+    pub messages: u64,
+    /// Entries whose content goes, messages included.
+    pub entries: u64,
+    /// Bytes of that content.
+    pub bytes: u64,
+    /// Files that go with it: of a JSONL store the conversation itself, then the draft of an answer and damaged pieces that
+    /// were set aside.
+    pub files: Vec<PathBuf>,
+    /// Other conversations that hold some of the content and keep it, in the order of their ids.
+    pub sharers: Vec<Sharer>,
+}
+
+/// A conversation that keeps content that another one loses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sharer {
+    /// The conversation.
+    pub id: ConversationId,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// How many of its entries hold such content.
+    pub entries: u64,
+    /// Whether it holds the very same entries, as a fork does, and not just the same text.
+    pub is_fork: bool,
+}
+
+/// Says what would be removed with some entries of a conversation, or with all of it if none are named. It reads every
+/// conversation of the store.
+///
+/// # Errors
+/// [`StoreError::NotFound`], or if the store cannot be read.
+pub fn removal(
+    store: &dyn Store,
+    id: ConversationId,
+    entries: Option<&[EntryId]>,
+) -> Result<Removal, StoreError> {
+    let mut removal = Removal::default();
+    let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
+    draft::read(store, id, &mut |item| {
+        if let Item::Entry(entry) = item
+            && entries.is_none_or(|wanted| wanted.contains(&entry.id()))
+            && let Some(body) = entry.body()
+        {
+            removal.entries += 1;
+            removal.messages += u64::from(entry.envelope().kind == Kind::Message);
+            removal.bytes += body.as_str().len() as u64;
+            if holds_content(&entry) {
+                ids.insert(entry.id());
+                texts.extend(telling_text(&entry));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    removal.files = files(store.location(), id, entries);
+    for other in store.ids("", usize::MAX)?.into_iter().filter(|other| *other != id) {
+        let mut sharer = Sharer { id: other, title: None, entries: 0, is_fork: false };
+        let read = store.read(other, 0, &mut |item| {
+            if let Item::Entry(entry) = item
+                && holds_content(&entry)
+            {
+                let is_same = ids.contains(&entry.id());
+                if is_same || telling_text(&entry).is_some_and(|text| texts.contains(&text)) {
+                    sharer.entries += 1;
+                    sharer.is_fork |= is_same;
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        match read {
+            // It may have been deleted in the meantime.
+            Err(StoreError::NotFound(_)) => continue,
+            read => read?,
+        }
+        if sharer.entries > 0 {
+            sharer.title = store.summary(other).ok().and_then(|summary| summary.title);
+            removal.sharers.push(sharer);
+        }
+    }
+    Ok(removal)
+}
+
+/// Whether an entry holds what somebody said. Bookkeeping, such as the end of a turn, is alike in every conversation.
+fn holds_content(entry: &Entry) -> bool {
+    let kinds = [Kind::Message, Kind::Command, Kind::Context, Kind::Compacted, Kind::Snapshot, Kind::Raw];
+    entry.content().is_some() && kinds.contains(&entry.envelope().kind)
+}
+
+/// The text of an entry, if it is long enough to tell it from others.
+fn telling_text(entry: &Entry) -> Option<String> {
+    let text = digest(entry).words?.text;
+    (text.chars().nth(TELLING - 1).is_some()).then_some(text)
+}
+
+/// The files that go with a conversation, or with some of its entries.
+fn files(location: &Location, id: ConversationId, entries: Option<&[EntryId]>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if entries.is_none() {
+        if let Location::Jsonl(folder) = location {
+            files.push(folder.join(format!("{id}.jsonl")));
+        }
+        files.extend(location.drafts().map(|drafts| drafts.join(format!("{id}.draft"))));
+        files.retain(|file| file.exists());
+    }
+    let names: Option<Vec<String>> = entries.map(|entries| entries.iter().map(ToString::to_string).collect());
+    let concerned = |path: &Path| match &names {
+        None => true,
+        Some(names) => fs::read(path).is_ok_and(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            names.iter().any(|name| text.contains(name))
+        }),
+    };
+    let beginning = format!("{id}-");
+    let aside = location.aside().and_then(|folder| fs::read_dir(folder).ok());
+    let mut aside: Vec<PathBuf> = aside
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|file| file.file_name().to_string_lossy().starts_with(&beginning))
+        .filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|file| file.path())
+        .filter(|path| concerned(path))
+        .collect();
+    aside.sort();
+    files.extend(aside);
+    files
+}
