@@ -22,6 +22,7 @@ mod pager;
 mod places;
 mod settings;
 mod source;
+mod stream;
 mod subject;
 
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 //! exported, the store included, never.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
+    fs,
+    io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -15,6 +15,7 @@ use crate::{
     args::{Destination, OutputArguments},
     failure::Failure,
     output::{self, harmless},
+    stream,
 };
 
 /// What to make of a conversation: as `--to` says, else by the ending of the file, else the usual format of the command.
@@ -90,19 +91,43 @@ pub fn check(output: &OutputArguments, source: &Source) -> Result<(), Failure> {
     }
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());
     // A device or a pipe is there to be written to.
-    let stream = path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
-    if is_file && !stream && !output.force { Err(exists(path)) } else { Ok(()) }
+    if is_file && !is_stream(path) && !output.force { Err(exists(path)) } else { Ok(()) }
+}
+
+/// Writes a report: JSON that replaces whatever was in the file.
+pub fn put_report(path: &Path, json: &str) -> Result<(), Failure> {
+    let written = if is_stream(path) {
+        write_to_stream(path, json, true)
+    } else {
+        write(path, format!("{json}\n").as_bytes(), true)
+    };
+    written.map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+}
+
+/// Whether a path names a pipe or a device.
+fn is_stream(path: &Path) -> bool {
+    path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Writes to a pipe or a device. One that is a terminal gets no raw escapes, as on standard output.
+fn write_to_stream(path: &Path, text: &str, is_json: bool) -> io::Result<()> {
+    let mut stream = stream::open_to_write(path)?;
+    let text = if stream.is_terminal() { output::for_terminal(text, is_json) } else { text.into() };
+    stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(b"\n"))
 }
 
 /// Writes a result to the file, and says so; without a file it goes to standard output.
 pub fn put(output: &OutputArguments, to: Destination, text: &str, what: &str) -> Result<(), Failure> {
+    let text = text.trim_end_matches('\n');
     let Some(path) = file(output) else {
-        let text = text.trim_end_matches('\n');
         return if to.is_json() { output::json_data(text) } else { output::raw_data(text) };
     };
-    let mut text = text.trim_end_matches('\n').to_owned();
-    text.push('\n');
-    match write(path, text.as_bytes(), output.force) {
+    let written = if is_stream(path) {
+        write_to_stream(path, text, to.is_json())
+    } else {
+        write(path, format!("{text}\n").as_bytes(), output.force)
+    };
+    match written {
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(exists(path)),
         Err(why) => return Err(Failure::Unwritable { path: path.display().to_string(), why }),
         Ok(()) => {}
@@ -122,13 +147,11 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     if old.as_ref().is_some_and(fs::Metadata::is_dir) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
-    }
     // A link stays a link: what it points to is replaced.
     let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder)?;
+    let beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder);
+    let mut beside = beside.map_err(|error| without_path(&error))?;
     beside.write_all(bytes)?;
     if let Some(old) = &old {
         beside.as_file().set_permissions(old.permissions())?;
@@ -136,4 +159,11 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     beside.as_file().sync_all()?;
     let moved = if force { beside.persist(&path) } else { beside.persist_noclobber(&path) };
     moved.map(drop).map_err(|error| error.error)
+}
+
+/// What the system said, without the name of a temporary file, which the user never chose.
+fn without_path(error: &io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>());
+    let system = inner.unwrap_or(error).raw_os_error().map(io::Error::from_raw_os_error);
+    system.unwrap_or_else(|| io::Error::from(error.kind()))
 }

@@ -57,18 +57,23 @@ pub fn data(line: &str) -> Result<(), Failure> {
 
 /// Prints text without styles, then a newline: the exact bytes in a pipe or a file, visible escapes on a terminal.
 pub fn raw_data(text: &str) -> Result<(), Failure> {
-    print_exactly(text, escaped_lines)
+    print_exactly(text, false)
 }
 
 /// Prints JSON, then a newline: the exact bytes in a pipe or a file. On a terminal, characters that steer it are written as
 /// JSON escapes, so it is the same JSON.
 pub fn json_data(text: &str) -> Result<(), Failure> {
-    print_exactly(text, json::steady)
+    print_exactly(text, true)
 }
 
-fn print_exactly(text: &str, for_terminal: fn(&str) -> Cow<'_, str>) -> Result<(), Failure> {
+/// Data as a terminal gets it: JSON stays the same JSON, other text gets visible escapes.
+pub fn for_terminal(text: &str, is_json: bool) -> Cow<'_, str> {
+    if is_json { json::steady(text) } else { escaped_lines(text) }
+}
+
+fn print_exactly(text: &str, is_json: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let text = if out.is_terminal() { for_terminal(text) } else { Cow::Borrowed(text) };
+    let text = if out.is_terminal() { for_terminal(text, is_json) } else { Cow::Borrowed(text) };
     let written =
         out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))

@@ -1,7 +1,6 @@
 //! Where inputs come from: files and standard input. What is too large for one text is read line by line.
 
 use std::{
-    fs::File,
     io::{self, Read as _},
     path::Path,
     sync::Arc,
@@ -13,7 +12,7 @@ use rejoin::{
     sessions::{self, FORMATS},
 };
 
-use crate::{beside::Beside, failure::Failure};
+use crate::{beside::Beside, failure::Failure, stream};
 
 /// What is said of an input that no conversation can be read from.
 pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
@@ -104,11 +103,7 @@ fn look_at(
 ) -> Result<(Input, Result<Vec<Session>, ReadError>), Unread> {
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
-    let source = if path == "-" {
-        Box::new(io::stdin()) as Box<dyn io::Read>
-    } else {
-        Box::new(file(place).map_err(Unread::Io)?) as Box<dyn io::Read>
-    };
+    let source = if path == "-" { stream::stdin() } else { stream::open(place).map_err(Unread::Io)? };
     let format = from.and_then(sessions::named);
     let beside = (path != "-").then(|| Beside::new(place));
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
@@ -203,12 +198,4 @@ fn io_hint(error: &io::Error) -> Option<String> {
         io::ErrorKind::IsADirectory => "give a file in it, or `rejoin doctor` the folder",
         _ => return None,
     }))
-}
-
-fn file(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    Ok(file)
 }

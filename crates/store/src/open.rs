@@ -1,5 +1,7 @@
 //! Opening a store by its location. The one list of homes.
 
+use std::{fs, io};
+
 use crate::{
     digest::Digester, error::StoreError, jsonl::Jsonl, location::Location, memory::Memory, store::Store,
 };
@@ -28,6 +30,7 @@ pub struct Options {
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
 pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, StoreError> {
+    refuse_stream(location)?;
     Ok(match location {
         #[cfg(feature = "sqlite")]
         Location::Sqlite(path) => Box::new(crate::sqlite::Sqlite::open(path, options)?),
@@ -38,4 +41,16 @@ pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, Sto
         Location::Jsonl(folder) => Box::new(Jsonl::open(folder, options)?),
         Location::Memory => Box::new(Memory::new(options.digester)),
     })
+}
+
+/// Refuses a pipe or a device in the place of a database: opening it could wait without end.
+fn refuse_stream(location: &Location) -> Result<(), StoreError> {
+    let Location::Sqlite(path) = location else { return Ok(()) };
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a file");
+            Err(StoreError::Io { what: format!("opening {}", path.display()), why })
+        }
+        _ => Ok(()),
+    }
 }

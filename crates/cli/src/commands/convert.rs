@@ -192,9 +192,7 @@ fn tell(
 ) -> Result<(), Failure> {
     let findings = subject.with_lines(session, findings);
     if let Some(path) = &arguments.report {
-        let text = format!("{}\n", report::json_list(&findings));
-        std::fs::write(path, text)
-            .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })?;
+        outfile::put_report(path, &report::json_list(&findings))?;
     }
     summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())

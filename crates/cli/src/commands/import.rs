@@ -177,7 +177,13 @@ impl Import<'_> {
 
     /// A file of rejoin's own entries: they go in as they are, hashes included.
     fn own_record(&self, path: &str) -> Result<Imported, EngineError> {
-        let file = File::open(path).map_err(|why| StoreError::Io { what: format!("opening {path}"), why })?;
+        let failed = |why| StoreError::Io { what: format!("opening {path}"), why };
+        // It was read once already, to see what it is.
+        if !Path::new(path).is_file() {
+            let why = std::io::Error::other("a pipe cannot be read twice; save it in a file first");
+            return Err(failed(why).into());
+        }
+        let file = File::open(path).map_err(failed)?;
         self.writer.import_record(&mut BufReader::new(file))
     }
 

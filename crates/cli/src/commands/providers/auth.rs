@@ -16,7 +16,7 @@ use crate::{
     desk::{Desk, Flags},
     failure::{Failure, INTERRUPTED},
     json::Object,
-    output,
+    output, stream,
 };
 
 /// Keeps, shows or forgets keys.
@@ -91,7 +91,7 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
         read
     } else {
         let mut text = String::new();
-        io::stdin().lock().take(64 * 1024).read_to_string(&mut text).map(|_| text)
+        stream::stdin().take(64 * 1024).read_to_string(&mut text).map(|_| text)
     };
     let text = read.map_err(|why| Failure::Unreadable {
         name: String::from("standard input"),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, stream};
 
 /// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry
 /// holds it even if every letter of it has to be escaped.
@@ -55,7 +55,7 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
 /// Everything on standard input.
 fn whole_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(MESSAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
+    let read = stream::stdin().take(MESSAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|why| unreadable(why.to_string()))?;
     text(bytes)
 }

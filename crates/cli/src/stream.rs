@@ -1,0 +1,240 @@
+//! Reading what need not end: pipes, terminals and devices. Whoever waits for one is told so, and there is a bound to what
+//! is taken from it.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read},
+    path::Path,
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use crate::output;
+
+/// How long nothing may come before a person is told that we wait.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The most that is read from a pipe or a terminal. It is all kept in memory, and a program that never stops writing must not
+/// fill that.
+const PIPE_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// The most that is read from a device. Those that end are far smaller.
+const DEVICE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How much is read at once, and how many such pieces may wait to be used.
+const PIECE_BYTES: usize = 64 * 1024;
+const PIECES: usize = 4;
+
+/// A source of bytes.
+pub type Source = Box<dyn Read>;
+
+/// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
+pub fn open(path: &Path) -> io::Result<Source> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if metadata.is_file() {
+        return Ok(Box::new(File::open(path)?));
+    }
+    let kind = Kind::of(&metadata)?;
+    let (name, path) = (output::harmless(&path.display().to_string()), path.to_owned());
+    Ok(Box::new(Patient::new(name, kind, move || File::open(path).map(|file| Box::new(file) as _))))
+}
+
+/// Opens a pipe or a device to write to it. A pipe that nobody reads yet is waited for, and a person is told.
+#[cfg(unix)]
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_block_device() {
+        return Err(io::Error::other("it is a disk, and is never written over"));
+    }
+    // Opened like this, a pipe without a reader says so at once.
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let began = Instant::now();
+    let mut has_told = false;
+    loop {
+        match options.open(path) {
+            Err(why) if kind.is_fifo() && why.raw_os_error() == Some(NO_READER) => {}
+            Err(why) => return Err(why),
+            Ok(file) => {
+                let flags = rustix::fs::fcntl_getfl(&file)?;
+                rustix::fs::fcntl_setfl(&file, flags.difference(rustix::fs::OFlags::NONBLOCK))?;
+                return Ok(file);
+            }
+        }
+        if began.elapsed() >= PATIENCE && !std::mem::replace(&mut has_told, true) {
+            output::talk(&format!(
+                "{} waiting until somebody reads from {}; Ctrl-C gives up",
+                output::paint("note:", output::NOTE),
+                output::harmless(&path.display().to_string())
+            ));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(not(unix))]
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// What the system says of a pipe that nobody reads.
+#[cfg(unix)]
+const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
+
+/// How often a pipe without a reader is looked at.
+#[cfg(unix)]
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Standard input.
+pub fn stdin() -> Source {
+    match input_metadata() {
+        Ok(metadata) if metadata.is_file() => Box::new(io::stdin()),
+        metadata => {
+            let kind = metadata.and_then(|metadata| Kind::of(&metadata)).unwrap_or(Kind::Pipe);
+            let name = String::from("standard input");
+            Box::new(Patient::new(name, kind, || Ok(Box::new(io::stdin().lock()))))
+        }
+    }
+}
+
+#[cfg(unix)]
+fn input_metadata() -> io::Result<fs::Metadata> {
+    use std::os::fd::AsFd as _;
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)?.metadata()
+}
+
+#[cfg(not(unix))]
+fn input_metadata() -> io::Result<fs::Metadata> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// What is read, where that is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A pipe, or a terminal: a person or a program ends it.
+    Pipe,
+    /// A device, which may have no end.
+    Device,
+}
+
+impl Kind {
+    #[cfg(unix)]
+    fn of(metadata: &fs::Metadata) -> io::Result<Self> {
+        use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+        let kind = metadata.file_type();
+        if kind.is_block_device() {
+            return Err(io::Error::other("it is a disk, not a file"));
+        }
+        let is_terminal = kind.is_char_device() && is_terminal(metadata.rdev());
+        Ok(if kind.is_char_device() && !is_terminal { Self::Device } else { Self::Pipe })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &fs::Metadata) -> io::Result<Self> {
+        Ok(Self::Pipe)
+    }
+
+    fn most(self) -> u64 {
+        match self {
+            Self::Pipe => PIPE_BYTES,
+            Self::Device => DEVICE_BYTES,
+        }
+    }
+
+    fn too_much(self) -> io::Error {
+        let mib = self.most() / (1024 * 1024);
+        io::Error::other(match self {
+            Self::Pipe => format!("more than {mib} MiB came, and no end; save it in a file first"),
+            Self::Device => format!("it is a device that gave more than {mib} MiB, and may have no end"),
+        })
+    }
+}
+
+/// Whether a device is a terminal, by its number: opening it to ask could take it over.
+#[cfg(unix)]
+fn is_terminal(device: u64) -> bool {
+    // On Linux: /dev/tty and /dev/console, virtual and serial ones, and pseudo-terminals.
+    matches!(rustix::fs::major(device), 4 | 5 | 136..=143) || cfg!(not(target_os = "linux"))
+}
+
+/// Something that is read by a thread of its own, because a read cannot be given up, nor asked how long it takes.
+struct Patient {
+    name: String,
+    kind: Kind,
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    used: usize,
+    taken: u64,
+    has_told: bool,
+}
+
+impl Patient {
+    fn new(
+        name: String,
+        kind: Kind,
+        open: impl FnOnce() -> io::Result<Box<dyn Read>> + Send + 'static,
+    ) -> Self {
+        let (sender, pieces) = mpsc::sync_channel(PIECES);
+        std::thread::spawn(move || {
+            let mut source = match open() {
+                Ok(source) => source,
+                Err(why) => return drop(sender.send(Err(why))),
+            };
+            loop {
+                let mut piece = vec![0; PIECE_BYTES];
+                let read = source.read(&mut piece);
+                if matches!(&read, Err(why) if why.kind() == io::ErrorKind::Interrupted) {
+                    continue;
+                }
+                let is_end = !matches!(read, Ok(1..));
+                let read = read.map(|count| {
+                    piece.truncate(count);
+                    piece
+                });
+                if sender.send(read).is_err() || is_end {
+                    return;
+                }
+            }
+        });
+        Self { name, kind, pieces, piece: Vec::new(), used: 0, taken: 0, has_told: false }
+    }
+
+    /// The next bytes; none at the end.
+    fn next(&mut self) -> io::Result<Vec<u8>> {
+        let received = match self.pieces.recv_timeout(PATIENCE) {
+            Err(RecvTimeoutError::Timeout) => {
+                if !std::mem::replace(&mut self.has_told, true) {
+                    output::talk(&format!(
+                        "{} waiting for {}, which has sent nothing for {} seconds; Ctrl-C gives up",
+                        output::paint("note:", output::NOTE),
+                        self.name,
+                        PATIENCE.as_secs()
+                    ));
+                }
+                self.pieces.recv().ok()
+            }
+            received => received.ok(),
+        };
+        let piece = received.transpose()?.unwrap_or_default();
+        self.taken += piece.len() as u64;
+        if self.taken > self.kind.most() { Err(self.kind.too_much()) } else { Ok(piece) }
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.piece.len() {
+            self.piece = self.next()?;
+            self.used = 0;
+        }
+        let rest = &self.piece[self.used..];
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.used += count;
+        Ok(count)
+    }
+}
