@@ -42,9 +42,18 @@ impl Pointer {
         Self { file: data.join("active").join(format!("{}.json", &name[..32])), folder, store }
     }
 
-    /// The conversation it points to; none if there is none, or nothing that can be read.
-    pub fn get(&self) -> Option<ConversationId> {
-        named_in(&self.file)
+    /// The conversation it points to; none if there is no pointer, or if it makes no sense.
+    ///
+    /// # Errors
+    /// If there is one that may not be read. Whoever took that for none would put another conversation in its place.
+    pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
+        named_in(&self.file).map_err(|why| Failure::Unreadable {
+            name: self.file.display().to_string(),
+            why: why.to_string(),
+            hint: Some(String::from(
+                "it names the active conversation of this folder; check who may read it",
+            )),
+        })
     }
 
     /// Points to a conversation.
@@ -65,17 +74,24 @@ impl Pointer {
 /// Removes every folder's pointer to a conversation that is gone. A pointer that stays does no harm: it is not followed.
 pub fn forget(data: &Path, conversation: ConversationId) {
     for file in fs::read_dir(data.join("active")).into_iter().flatten().flatten() {
-        if named_in(&file.path()) == Some(conversation) {
+        if named_in(&file.path()).is_ok_and(|named| named == Some(conversation)) {
             let _ = fs::remove_file(file.path());
         }
     }
 }
 
 /// The conversation that the file of a pointer names.
-fn named_in(file: &Path) -> Option<ConversationId> {
-    let text = String::from_utf8(home::read_own(file).ok()?).ok()?;
-    let doc = Doc::parse(text.trim()).ok()?;
-    doc.root()?.given("conversation")?.as_str()?.parse().ok()
+fn named_in(file: &Path) -> io::Result<Option<ConversationId>> {
+    let bytes = match home::read_own(file) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let named = || {
+        let text = String::from_utf8(bytes).ok()?;
+        let doc = Doc::parse(text.trim()).ok()?;
+        doc.root()?.given("conversation")?.as_str()?.parse().ok()
+    };
+    Ok(named())
 }
 
 #[cfg(test)]
@@ -94,20 +110,20 @@ mod tests {
         let sqlite = Location::Sqlite(data.path().join("a.db"));
         let pointer = Pointer::new(data.path(), &here, &sqlite);
         let (one, two) = (ConversationId::from_random(1), ConversationId::from_random(2));
-        assert_eq!(pointer.get(), None);
+        assert_eq!(pointer.get().unwrap(), None);
         pointer.set(one).unwrap();
         pointer.set(two).unwrap();
-        assert_eq!(Pointer::new(data.path(), &here.join("../here"), &sqlite).get(), Some(two));
-        assert_eq!(Pointer::new(data.path(), &there, &sqlite).get(), None);
+        assert_eq!(Pointer::new(data.path(), &here.join("../here"), &sqlite).get().unwrap(), Some(two));
+        assert_eq!(Pointer::new(data.path(), &there, &sqlite).get().unwrap(), None);
         let other = Location::Jsonl(data.path().join("a.db"));
-        assert_eq!(Pointer::new(data.path(), &here, &other).get(), None);
+        assert_eq!(Pointer::new(data.path(), &here, &other).get().unwrap(), None);
         fs::write(&pointer.file, "{\"conversation\":\"../../etc\"}").unwrap();
-        assert_eq!(pointer.get(), None);
+        assert_eq!(pointer.get().unwrap(), None);
         pointer.set(one).unwrap();
         Pointer::new(data.path(), &there, &sqlite).set(one).unwrap();
         Pointer::new(data.path(), &there, &other).set(two).unwrap();
         forget(data.path(), one);
         assert_eq!(fs::read_dir(data.path().join("active")).unwrap().count(), 1, "of all folders");
-        assert_eq!(Pointer::new(data.path(), &there, &other).get(), Some(two));
+        assert_eq!(Pointer::new(data.path(), &there, &other).get().unwrap(), Some(two));
     }
 }

@@ -84,17 +84,23 @@ impl Desk {
     }
 
     /// The active conversation of this folder, if it is still there.
-    pub fn active(&self, store: &dyn Store) -> Option<ConversationId> {
-        self.pointer().get().filter(|id| {
-            // One of which nothing can be read is there all the same.
-            store.tail(*id).is_ok_and(|tail| tail.is_some()) || store.summary(*id).is_ok()
-        })
+    ///
+    /// # Errors
+    /// If there is one, and the system does not let it be read: then it is there, and no other takes its place.
+    pub fn active(&self, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+        let Some(id) = self.pointer().get()? else { return Ok(None) };
+        match store.tail(id) {
+            Ok(Some(_)) => Ok(Some(id)),
+            Err(why @ StoreError::Io { .. }) => Err(loading(store, EngineError::Store(why))),
+            // One that is damaged all over is there all the same.
+            Ok(None) | Err(_) => Ok(store.summary(id).is_ok().then_some(id)),
+        }
     }
 
     /// The conversation that is meant.
     pub fn resolve(&self, store: &dyn Store, given: &str) -> Result<ConversationId, Failure> {
         // Only `@` asks for the pointer.
-        let active = if given == "@" { self.active(store) } else { None };
+        let active = if given == "@" { self.active(store)? } else { None };
         engine::resolve(store, given, active).map_err(|error| loading(store, error))
     }
 

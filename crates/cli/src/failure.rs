@@ -176,6 +176,25 @@ impl Failure {
         }
     }
 
+    /// Whether it is about a store that cannot be used, and not about what was asked for.
+    pub fn is_store_trouble(&self) -> bool {
+        match self {
+            Self::Store { .. } | Self::Load { .. } => true,
+            Self::Engine(error) => match &**error {
+                EngineError::Store(why) | EngineError::Load(why) => {
+                    matches!(why, StoreError::Io { .. } | StoreError::Database { .. })
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether it says that conversations may be there and cannot be seen: a store, or the pointer to the active one.
+    pub fn hides_conversations(&self) -> bool {
+        self.is_store_trouble() || matches!(self, Self::Unreadable { .. })
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -31,6 +31,8 @@ pub struct Removal {
     pub files: Vec<PathBuf>,
     /// Other conversations that hold some of the content and keep it, in the order of their ids.
     pub sharers: Vec<Sharer>,
+    /// Other conversations that cannot be read, so that nobody knows what they hold.
+    pub unread: Vec<ConversationId>,
 }
 
 /// A conversation that keeps content that another one loses.
@@ -89,9 +91,10 @@ pub fn removal(
             ControlFlow::Continue(())
         });
         match read {
-            // It may have been deleted in the meantime.
+            // It was deleted in the meantime.
             Err(StoreError::NotFound(_)) => continue,
-            read => read?,
+            Err(_) => removal.unread.push(other),
+            Ok(()) => {}
         }
         if sharer.entries > 0 {
             sharer.title = store.summary(other).ok().and_then(|summary| summary.title);

@@ -1,6 +1,10 @@
 //! Opening a store by its location. The one list of homes.
 
-use std::{fs, io};
+use std::{
+    fs::{self, File},
+    io,
+    path::PathBuf,
+};
 
 use crate::{
     digest::Digester, error::StoreError, jsonl::Jsonl, location::Location, memory::Memory, store::Store,
@@ -30,7 +34,7 @@ pub struct Options {
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
 pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, StoreError> {
-    refuse_stream(location)?;
+    refuse_unreadable(location)?;
     Ok(match location {
         #[cfg(feature = "sqlite")]
         Location::Sqlite(path) => Box::new(crate::sqlite::Sqlite::open(path, options)?),
@@ -43,14 +47,24 @@ pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, Sto
     })
 }
 
-/// Refuses a pipe or a device in the place of a database: opening it could wait without end.
-fn refuse_stream(location: &Location) -> Result<(), StoreError> {
+/// Refuses a database that no right to read is given to, and a pipe or a device in its place: opening that could wait without
+/// end. SQLite's own words would not say why, and without its log a database would seem to have lost what is in there.
+fn refuse_unreadable(location: &Location) -> Result<(), StoreError> {
     let Location::Sqlite(path) = location else { return Ok(()) };
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-            let why = io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a file");
-            Err(StoreError::Io { what: format!("opening {}", path.display()), why })
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    for path in [path.clone(), PathBuf::from(log)] {
+        let looked = fs::metadata(&path).and_then(|metadata| match metadata {
+            metadata if metadata.is_file() => File::open(&path).map(drop),
+            metadata if metadata.is_dir() => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a file")),
+        });
+        match looked {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::Io { what: format!("opening {}", path.display()), why });
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }

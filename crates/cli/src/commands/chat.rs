@@ -17,7 +17,12 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(store) => (Some(store), None),
         Err(why) => (None, Some(why)),
     };
-    let chosen = choose(arguments, &desk, store.as_deref())?;
+    let (store, no_store, chosen) = match choose(arguments, &desk, store.as_deref()) {
+        Ok(chosen) => (store, no_store, chosen),
+        // The active conversation is there and cannot be read. No other takes its place, and the answer stays in memory.
+        Err(why) if arguments.session.is_none() && why.hides_conversations() => (None, Some(why), None),
+        Err(why) => return Err(why),
+    };
     let mut talking = match (chosen, &store) {
         (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
             Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
@@ -25,16 +30,19 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
-    match chosen {
-        Some(id) => talking.say_who_answers(&format!("continuing {id} with")),
-        None => talking.say_who_answers("new conversation with"),
+    match (chosen, &no_store) {
+        (Some(id), _) => talking.say_who_answers(&format!("continuing {id} with")),
+        (None, None) => talking.say_who_answers("new conversation with"),
+        (None, Some(_)) => talking.say_who_answers("without what was said before, answering with"),
     }
-    talking.make_active(&desk);
-    if let Some(why) = no_store {
-        if matches!(said, Said::Prompt) {
-            why.say();
+    match no_store {
+        None => talking.make_active(&desk),
+        Some(why) => {
+            if matches!(said, Said::Prompt) {
+                why.say();
+            }
+            talking.without_store(why);
         }
-        talking.without_store(why);
     }
     match said {
         Said::Text(text) => talking.say_once(text),
@@ -59,7 +67,7 @@ fn choose(
         return Ok(None);
     }
     let Some(store) = store else { return Ok(None) };
-    let active = desk.active(store);
+    let active = desk.active(store)?;
     if active.is_none() && arguments.go_on {
         let here = desk.folder.to_string_lossy();
         let newest = desk::newest_of(store, &here).map_err(|why| desk::unusable(&desk.location, why))?;

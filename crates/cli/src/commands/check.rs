@@ -25,12 +25,13 @@ use crate::{
 pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let reading = Reading { from: arguments.from.as_deref(), mode, flags, bodies: true };
-    let (mut read, mut found, mut unreadable) = (0usize, false, false);
+    let (mut read, mut found, mut unreadable, mut no_store) = (0usize, false, false, false);
     for (number, given) in arguments.subjects.iter().enumerate() {
         match Subject::read(given, &reading) {
             Err(failure) => {
                 // What is damaged was read, and something was found in it.
                 let damaged = failure.is_damage();
+                no_store |= failure.is_store_trouble();
                 read += usize::from(damaged);
                 found |= damaged;
                 unreadable |= !damaged;
@@ -54,6 +55,8 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     Ok(match (read, found, unreadable) {
+        // A store that cannot be read is no wrong usage, and fails like everywhere else.
+        (0, _, _) if no_store => FAILED,
         (0, _, _) => UNREADABLE,
         (_, true, _) | (_, _, true) => FAILED,
         _ => 0,

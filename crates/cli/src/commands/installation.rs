@@ -15,7 +15,7 @@ use rejoin::{
 use crate::{
     answering::{self, Outcome, Part},
     desk::{Desk, Flags},
-    failure::Failure,
+    failure::{FAILED, Failure},
     home::Home,
     json::{Object, list, literal},
     output::{self, harmless},
@@ -102,7 +102,7 @@ fn answers(flags: &Flags) -> Vec<Answers> {
     let mut all = vec![Answers::told(&desk, None)];
     let active = || {
         let store = desk.read_store().ok()??;
-        let id = desk.active(&*store)?;
+        let id = desk.active(&*store).ok()??;
         let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
         Some((id, Wanted::of(&conversation)))
     };
@@ -112,7 +112,7 @@ fn answers(flags: &Flags) -> Vec<Answers> {
     all
 }
 
-/// Tells about this installation. It fails only if nobody listens.
+/// Tells about this installation. The exit code says whether the store can be read.
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let settings = Settings::load(&home.config);
@@ -133,7 +133,8 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
             output::data(&harmless(&line))?;
         }
     }
-    Ok(0)
+    let is_unusable = matches!(about.state, State::Unusable(_));
+    Ok(if is_unusable { FAILED } else { 0 })
 }
 
 fn state(location: &Location) -> State {

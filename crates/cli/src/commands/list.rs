@@ -8,13 +8,13 @@ use std::{
 use rejoin::{
     ConversationId, engine,
     record::{Timestamp, limits::TITLE_CHARS},
-    store::{Filter, Page, Query, Store, Summary},
+    store::{Filter, Page, Query, Store, StoreError, Summary},
 };
 
 use crate::{
     args::ListArguments,
     desk::{self, Desk, Flags},
-    failure::Failure,
+    failure::{FAILED, Failure},
     json::Object,
     output::{self, harmless, local_time, paint, plural},
 };
@@ -32,8 +32,9 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let store = desk.read_store()?;
     let usual = if io::stdout().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
     let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
-    let active = store.as_deref().and_then(|store| desk.active(store));
+    let active = desk.pointer().get().unwrap_or_default();
     let filter = filter(arguments);
+    let mut unreadable = Vec::new();
     let mut listing =
         Listing { text: String::new(), shown: 0, total: 0, active, filtered: !filter.is_open() };
     if let Some(store) = &store {
@@ -45,6 +46,12 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
             let left = limit.saturating_sub(usize::try_from(listing.shown).unwrap_or(usize::MAX));
             for summary in fitting.into_iter().take(left) {
                 listing.shown += 1;
+                if summary.damaged {
+                    // Damage is told where the conversation is read; a file that may not be read is told at once.
+                    unreadable.extend(
+                        store.tail(summary.id).err().filter(|why| matches!(why, StoreError::Io { .. })),
+                    );
+                }
                 if arguments.json {
                     output::json_data(&json(summary, active))?;
                 } else {
@@ -59,7 +66,11 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     } else if listing.hidden() > 0 {
         output::talk(&listing.more());
     }
-    Ok(0)
+    let code = if unreadable.is_empty() { 0 } else { FAILED };
+    for why in unreadable {
+        desk::unusable(&desk.location, why).say();
+    }
+    Ok(code)
 }
 
 /// What the flags ask for. A folder is compared as it was given and as the system knows it: both may be recorded.

@@ -32,7 +32,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
         let id = match named {
             Some(given) => desk.resolve(&*store, given)?,
-            None => match desk.active(&*store) {
+            None => match desk.active(&*store)? {
                 Some(id) => id,
                 None => desk.resolve(&*store, "@1")?,
             },

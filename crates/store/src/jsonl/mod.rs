@@ -96,7 +96,10 @@ impl Jsonl {
                 }
             }
         }
-        fs::read_dir(folder).map_err(StoreError::io(format!("opening {}", folder.display())))?;
+        // A folder whose names can be read, but nothing behind them, would look empty.
+        fs::read_dir(folder)
+            .and_then(|_| fs::metadata(folder.join(".")))
+            .map_err(StoreError::io(format!("opening {}", folder.display())))?;
         Ok(Self {
             folder: folder.to_owned(),
             location: Location::Jsonl(folder.to_owned()),
@@ -258,7 +261,13 @@ impl Store for Jsonl {
         #[cfg(feature = "sqlite")]
         match self.index.list(self, &marks, query) {
             // Files without entries have no summary there.
-            Ok(page) if page.total == marks.len() as u64 => return Ok(page),
+            Ok(mut page) if page.total == marks.len() as u64 => {
+                for summary in &mut page.conversations {
+                    // The index knows what was in it; nobody can read that now.
+                    summary.damaged |= matches!(self.file(summary.id), Err(StoreError::Io { .. }));
+                }
+                return Ok(page);
+            }
             Ok(_) => {}
             Err(why) => tracing::debug!("listing without the index: {why}"),
         }

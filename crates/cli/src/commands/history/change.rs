@@ -175,8 +175,12 @@ impl Deed {
         for file in &removal.files {
             output::data(&format!("  the file {}", harmless(&file.display().to_string())))?;
         }
+        for id in &removal.unread {
+            output::data(&format!("Unknown, because it cannot be read: what {id} holds"))?;
+        }
         if removal.sharers.is_empty() {
-            output::data("No other conversation holds the same content.")?;
+            let readable = if removal.unread.is_empty() { "" } else { " that can be read" };
+            output::data(&format!("No other conversation{readable} holds the same content."))?;
         } else {
             output::data("Would stay, because another conversation holds it too:")?;
             for sharer in &removal.sharers {
@@ -195,6 +199,10 @@ impl Deed {
                 output::paint("note:", output::NOTE),
                 held_by(sharer)
             ));
+        }
+        for id in &removal.unread {
+            let note = output::paint("note:", output::NOTE);
+            output::talk(&format!("{note} {id} cannot be read, and may hold the same content"));
         }
         if json {
             output::json_data(&self.as_json(removal, false))?;
@@ -223,6 +231,7 @@ impl Deed {
                 &json::list(removal.files.iter().map(|file| json::literal(&file.to_string_lossy()))),
             )
             .raw("held_by", &json::list(removal.sharers.iter().map(sharer)))
+            .raw("unread", &json::list(removal.unread.iter().map(|id| json::literal(&id.to_string()))))
             .finish()
     }
 }

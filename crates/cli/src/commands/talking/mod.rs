@@ -100,6 +100,8 @@ pub struct Talking {
     elsewhere: Option<String>,
     /// Whether the turn that was stopped can go on without a word.
     unfinished: bool,
+    /// Whether something of it could not be stored so far.
+    unsaved: bool,
 }
 
 impl Talking {
@@ -210,6 +212,7 @@ impl Talking {
             keeps_commands: desk.settings.is_on("persist_special_commands"),
             elsewhere: recorded.directory.filter(|folder| *folder != here),
             unfinished: false,
+            unsaved: false,
         }
     }
 
@@ -343,16 +346,26 @@ impl Talking {
         self.find_a_store();
         let mut drawing = Drawing::new(self.json, saving);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
+        let (unsaved, mut begun) = (&mut self.unsaved, None);
         let no_store = self.no_store.as_ref().map(not_saved);
         let mut sink = |event: Event| {
             let event = match (event, &no_store) {
                 (Event::NotSaved(_), Some(why)) => Event::NotSaved(why.clone()),
                 (event, _) => event,
             };
-            // It is stored by now, if it can be.
-            if let (Event::Started { conversation, .. }, true) = (&event, stored)
+            match &event {
+                Event::Started { conversation, .. } => begun = Some(*conversation),
+                Event::NotSaved(_) => *unsaved = true,
+                Event::Saved => *unsaved = false,
+                _ => {}
+            }
+            // If it could not be stored, that is what comes right after the start; what is not stored cannot be found again.
+            if !matches!(event, Event::Started { .. })
+                && stored
+                && !*unsaved
+                && let Some(conversation) = begun
                 && let Some(pointer) = pointer.take()
-                && let Err(failure) = pointer.set(*conversation)
+                && let Err(failure) = pointer.set(conversation)
             {
                 failure.say();
             }
@@ -383,8 +396,12 @@ impl Talking {
         Ok(code)
     }
 
-    /// A store that could not be written when the conversation began may be by now: then everything goes there.
+    /// A store that could not be written when the conversation began may be by now: then everything goes there. If the
+    /// active conversation could not be read, its answer belongs to no other, and stays in memory.
     fn find_a_store(&mut self) {
+        if matches!(self.no_store, Some(Failure::Load { .. } | Failure::Unreadable { .. })) {
+            return;
+        }
         let usable = self.store.as_deref().is_some_and(|store| store.read_only().is_none());
         if usable || self.worker.conversation().unsaved().is_empty() {
             return;
