@@ -1,5 +1,7 @@
 //! What is going on, on stderr: as `RUST_LOG` says, warnings otherwise.
 
+use std::sync::Arc;
+
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     layer::SubscriberExt as _,
@@ -20,8 +22,11 @@ pub fn start() {
         }
         None => warnings(),
     };
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(|| output::LogLines).with_ansi(false).without_time();
+    // Settings and keys are read several times by some commands; a person need not be told as often. Whoever sets
+    // RUST_LOG wants to see everything that happens.
+    let shown = given.is_none().then(Arc::default);
+    let writer = move || output::LogLines { shown: shown.clone() };
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false).without_time();
     // Whoever has set one up already has a reason.
     let _ = tracing_subscriber::registry().with(lines).with(targets).try_init();
 }

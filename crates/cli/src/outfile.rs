@@ -150,8 +150,10 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     // A link stays a link: what it points to is replaced.
     let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::metadata(folder)?;
     let beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder);
-    let mut beside = beside.map_err(|error| without_path(&error))?;
+    // Its error names the temporary file, which the user never chose.
+    let mut beside = beside.map_err(|error| io::Error::from(error.kind()))?;
     beside.write_all(bytes)?;
     if let Some(old) = &old {
         beside.as_file().set_permissions(old.permissions())?;
@@ -159,11 +161,4 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     beside.as_file().sync_all()?;
     let moved = if force { beside.persist(&path) } else { beside.persist_noclobber(&path) };
     moved.map(drop).map_err(|error| error.error)
-}
-
-/// What the system said, without the name of a temporary file, which the user never chose.
-fn without_path(error: &io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>());
-    let system = inner.unwrap_or(error).raw_os_error().map(io::Error::from_raw_os_error);
-    system.unwrap_or_else(|| io::Error::from(error.kind()))
 }

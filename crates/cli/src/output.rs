@@ -2,7 +2,9 @@
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     io::{self, IsTerminal as _, Write as _},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -101,11 +103,20 @@ pub fn prompt(text: &str) {
 
 /// Standard error for log lines, which may quote the text of others.
 #[derive(Debug)]
-pub struct LogLines;
+pub struct LogLines {
+    /// What was logged so far, if each line is to be shown only once.
+    pub shown: Option<Arc<Mutex<HashSet<String>>>>,
+}
 
 impl io::Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
+        let is_new = |shown: &Arc<Mutex<HashSet<String>>>| {
+            shown.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string())
+        };
+        if !self.shown.as_ref().is_none_or(is_new) {
+            return Ok(bytes.len());
+        }
         io::stderr().lock().write_all(escaped_lines(&text).as_bytes())?;
         Ok(bytes.len())
     }

@@ -81,13 +81,15 @@ fn trouble_is_told_and_ends_nothing() {
             fs::create_dir_all(home.place()).unwrap();
         }
         let config = home.file("home/config.toml", "nonsense\n");
-        let about = told(home);
+        let ran = home.run(&["doctor", "--self", "--json"]);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        let about: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!((&about["settings"]["path"], &about["settings"]["there"]), (&config.into(), &true.into()));
         has(about["settings"]["error"].as_str().unwrap(), &["line 1"]);
         assert_eq!(about["store"]["location"], home.store, "what the environment says counts all the same");
         assert_eq!(about["store"]["writable"], false);
         let people = home.run(&["doctor", "--self"]);
-        assert_eq!(people.code, 0);
+        assert_eq!(people.code, 1);
         has(&people.out, &["cannot be read: ", "cannot be written: ", "line 1"]);
     });
 }

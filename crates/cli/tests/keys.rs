@@ -113,6 +113,15 @@ fn keys_are_kept_and_forgotten() {
     assert!(!fs::read_to_string(&file).unwrap().contains("sk-right"));
     assert_eq!(told(&home, &["auth", "login", "anthropic"], "two words").code, 2);
     assert_eq!(told(&home, &["auth", "login"], "sk-x").code, 2, "for whom?");
+    // A slip would keep the key for a provider that does not exist; one of the user's own may have any other name.
+    let ran = home.run(&["auth", "login", "anthropc"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    has(&ran.err, &["no provider is called `anthropc`", "did you mean `anthropic`?"]);
+    let ran = told(&home, &["auth", "login", "mylocal"], "sk-own");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    has(&ran.err, &["rejoin knows no provider `mylocal`"]);
+    home.out(&["set-provider", "anthropc", "--base-url", &base]);
+    assert_eq!(told(&home, &["auth", "login", "anthropc"], "sk-own").code, 0);
 }
 
 /// S0-57: GitHub's login in the browser, with a code that is typed in; the token is exchanged and renewed.

@@ -879,3 +879,32 @@ fn a_fork_is_active_and_marked() {
         assert_eq!(home.run(&["verify"]).code, 0);
     });
 }
+
+/// A named folder without a file in it is nothing readable; a machine without agents is no mistake.
+#[test]
+fn importing_an_empty_folder_is_an_error() {
+    let home = Home::new("jsonl");
+    fs::create_dir_all(home.path("empty")).unwrap();
+    let ran = home.run(&["import", &home.path("empty").display().to_string()]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    has(&ran.err, &["There is nothing to import."]);
+    assert_eq!(home.run(&["import", "--all"]).code, 0);
+}
+
+/// Errors and warnings name what the user knows: no temporary file, no command that fails for the same reason, and nothing
+/// twice.
+#[test]
+fn errors_say_what_the_user_can_use() {
+    let home = Home::new("jsonl");
+    let id = home.import("sound.json", SOUND);
+    let ran = home.run(&["history", "export", &id, "-o", "nodir/x.md"]);
+    assert_eq!(ran.code, 1);
+    has(&ran.err, &["error: cannot write nodir/x.md: No such file or directory (os error 2)\n"]);
+    home.file("home/config.toml", "modle = \"x\"\n");
+    let ran = home.run(&["doctor", "--self"]);
+    assert_eq!(ran.err.matches("there is no setting `modle`").count(), 1, "{}", ran.err);
+    home.file("home/config.toml", "model = \n");
+    let ran = home.run(&["list"]);
+    assert_eq!(ran.code, 2);
+    has(&ran.err, &["config.toml, line 1: ", "hint: mend that line or remove it\n"]);
+}

@@ -40,7 +40,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     if candidates.is_empty() {
         output::talk("There is nothing to import.");
-        return Ok(if missing.is_empty() { 0 } else { UNREADABLE });
+        return Ok(if arguments.paths.is_empty() { 0 } else { UNREADABLE });
     }
     let desk = Desk::new(flags)?;
     let store = desk.write_store()?;

@@ -159,7 +159,7 @@ fn bad(path: &Path, text: &str, at: usize, why: &str) -> Failure {
     let why = why.trim().replace('\n', " ");
     Failure::Usage {
         what: format!("{}, line {}: {why}", path.display(), line(text, at)),
-        hint: Some(String::from("mend the line, or take it out; `rejoin config list` shows every setting")),
+        hint: Some(String::from("mend that line or remove it")),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     desk::{Desk, Flags},
     failure::{Failure, INTERRUPTED},
     json::Object,
-    output, stream,
+    output, settings, stream,
 };
 
 /// Keeps, shows or forgets keys.
@@ -45,6 +45,23 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
     let name = service.map_or(given.trim().to_lowercase(), |service| service.name.to_owned());
     if service.is_none() && !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
         return Err(unknown(&given, None));
+    }
+    if service.is_none() {
+        let near = settings::nearest(&name, registry::all().map(|service| service.name));
+        let is_set = desk.settings.value("provider") == Some(name.as_str());
+        if let Some(near) = near.filter(|_| !is_set) {
+            return Err(Failure::Usage {
+                what: format!("no provider is called `{name}`"),
+                hint: Some(format!(
+                    "did you mean `{near}`? For a provider of your own with that name, run this first: rejoin \
+                     set-provider {name} --base-url URL"
+                )),
+            });
+        }
+        output::talk(&format!(
+            "{} rejoin knows no provider `{name}`; the key is used with `--provider {name} --base-url URL`",
+            output::paint("note:", output::NOTE)
+        ));
     }
     let key = match service.and_then(|service| service.login) {
         Some(registry::Login::Copilot) => in_the_browser(desk)?,
