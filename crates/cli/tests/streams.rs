@@ -185,7 +185,7 @@ fn a_store_or_settings_file_is_no_pipe() {
                 command.env("REJOIN_STORE", &store);
                 let ran = bounded(command);
                 assert_eq!(ran.code, 1, "{store} {arguments:?}: {}{}", ran.out, ran.err);
-                has(&ran.err, &[place.as_ref()]);
+                has(&ran.err, &[place]);
             }
         }
     }

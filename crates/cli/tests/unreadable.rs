@@ -93,11 +93,11 @@ impl Place {
                 // The shared memory of a database says who reads it, and goes with the last of them, as an empty log does.
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let bytes = fs::read(entry.path()).ok();
+                let is_empty = bytes.as_deref() == Some(b"");
+                let passing = name.ends_with("-shm") || (name.ends_with("-wal") && is_empty);
                 if entry.path().is_dir() {
                     folders.push(entry.path());
-                } else if !name.ends_with("-shm")
-                    && !(name.ends_with("-wal") && bytes.as_deref() == Some(b""))
-                {
+                } else if !passing {
                     found.insert(entry.path(), bytes);
                 }
             }
