@@ -908,3 +908,32 @@ fn errors_say_what_the_user_can_use() {
     assert_eq!(ran.code, 2);
     has(&ran.err, &["config.toml, line 1: ", "hint: mend that line or remove it\n"]);
 }
+
+/// What was erased or deleted is in no file that rejoin keeps: store, index, drafts, pointers, settings.
+#[test]
+fn what_was_removed_is_in_no_file() {
+    fn holding(folder: &std::path::Path, word: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                found.extend(holding(&path, word));
+            } else if fs::read(&path).unwrap().windows(word.len()).any(|window| window == word.as_bytes()) {
+                found.push(path);
+            }
+        }
+        found
+    }
+    Home::each(|home| {
+        home.out(&["chat", "--provider", "offline", "my name is Xyzzyplugh"]);
+        home.out(&["chat", "Plughxyzzy is a fine word"]);
+        let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+        home.out(&["history", "search", "Xyzzyplugh"]);
+        home.out(&["history", "erase", &id, "-m", "0,1", "--yes"]);
+        assert_eq!(holding(&home.path(""), "Xyzzyplugh"), Vec::<PathBuf>::new());
+        assert!(!holding(&home.path(""), "Plughxyzzy").is_empty());
+        home.out(&["history", "delete", &id, "--yes"]);
+        assert_eq!(holding(&home.path(""), "Plughxyzzy"), Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(home.path("home/active")).unwrap().count(), 0, "nothing points to it");
+    });
+}
