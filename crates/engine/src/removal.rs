@@ -76,6 +76,9 @@ pub fn removal(
         ControlFlow::Continue(())
     })?;
     removal.files = files(store.location(), id, entries);
+    if ids.is_empty() {
+        return Ok(removal);
+    }
     for other in store.ids("", usize::MAX)?.into_iter().filter(|other| *other != id) {
         let mut sharer = Sharer { id: other, title: None, entries: 0, is_fork: false };
         let read = store.read(other, 0, &mut |item| {
@@ -83,7 +86,8 @@ pub fn removal(
                 && holds_content(&entry)
             {
                 let is_same = ids.contains(&entry.id());
-                if is_same || telling_text(&entry).is_some_and(|text| texts.contains(&text)) {
+                let is_alike = || telling_text(&entry).is_some_and(|text| texts.contains(&text));
+                if is_same || (!texts.is_empty() && is_alike()) {
                     sharer.entries += 1;
                     sharer.is_fork |= is_same;
                 }
