@@ -60,7 +60,10 @@ impl Desk {
         match engine::open_store(&self.location, Access::Read) {
             Err(StoreError::Missing(_)) => Ok(None),
             Err(why) => Err(unusable(&self.location, why)),
-            Ok(store) => Ok(Some(store)),
+            Ok(store) => {
+                say_what_is_damaged(&*store);
+                Ok(Some(store))
+            }
         }
     }
 
@@ -72,6 +75,7 @@ impl Desk {
     /// Opens another store, to be written. One that can only be read is an error before anything is tried.
     pub fn open_other(location: &Location) -> Result<Box<dyn Store>, Failure> {
         let store = engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))?;
+        say_what_is_damaged(&*store);
         match store.read_only() {
             Some(why) => Err(unusable(location, StoreError::ReadOnly(why.to_owned()))),
             None => Ok(store),
@@ -142,6 +146,14 @@ pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationI
             (None, None) => return Ok(None),
             (None, next) => after = next,
         }
+    }
+}
+
+/// Says what was found to be damaged when a store was opened. Nobody should have to ask for that.
+pub fn say_what_is_damaged(store: &dyn Store) {
+    for damage in store.damage().iter().filter(|damage| !damage.torn) {
+        let why = output::harmless(&damage.why);
+        output::talk(&format!("{} the store: {why}", output::paint("warning:", output::WARNING)));
     }
 }
 

@@ -1,15 +1,10 @@
 //! What erasing or deleting removes, and what of it other conversations keep. Nothing is changed here: this is what a
 //! `--dry-run` shows, and what is said after the deed.
 
-use std::{
-    collections::HashSet,
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::{ConversationId, Entry, EntryId, Kind};
-use rejoin_store::{Item, Location, Store, StoreError};
+use rejoin_store::{Item, Store, StoreError};
 
 use crate::{digest, draft};
 
@@ -75,7 +70,8 @@ pub fn removal(
         }
         ControlFlow::Continue(())
     })?;
-    removal.files = files(store.location(), id, entries);
+    removal.files = store.files_that_go(id, entries)?;
+    removal.files.sort();
     if ids.is_empty() {
         return Ok(removal);
     }
@@ -118,38 +114,4 @@ fn holds_content(entry: &Entry) -> bool {
 fn telling_text(entry: &Entry) -> Option<String> {
     let text = digest(entry).words?.text;
     (text.chars().nth(TELLING - 1).is_some()).then_some(text)
-}
-
-/// The files that go with a conversation, or with some of its entries.
-fn files(location: &Location, id: ConversationId, entries: Option<&[EntryId]>) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    if entries.is_none() {
-        if let Location::Jsonl(folder) = location {
-            files.push(folder.join(format!("{id}.jsonl")));
-        }
-        files.extend(location.drafts().map(|drafts| drafts.join(format!("{id}.draft"))));
-        files.retain(|file| file.exists());
-    }
-    let names: Option<Vec<String>> = entries.map(|entries| entries.iter().map(ToString::to_string).collect());
-    let concerned = |path: &Path| match &names {
-        None => true,
-        Some(names) => fs::read(path).is_ok_and(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            names.iter().any(|name| text.contains(name))
-        }),
-    };
-    let beginning = format!("{id}-");
-    let aside = location.aside().and_then(|folder| fs::read_dir(folder).ok());
-    let mut aside: Vec<PathBuf> = aside
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|file| file.file_name().to_string_lossy().starts_with(&beginning))
-        .filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()))
-        .map(|file| file.path())
-        .filter(|path| concerned(path))
-        .collect();
-    aside.sort();
-    files.extend(aside);
-    files
 }

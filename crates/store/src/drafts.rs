@@ -64,6 +64,11 @@ impl Drafts {
         folder.filter_map(|file| id(Path::new(&file.ok()?.file_name()))).collect()
     }
 
+    /// The file of a conversation's draft, if there is one.
+    pub(crate) fn file_of(&self, conversation: ConversationId) -> Option<PathBuf> {
+        Some(self.path(conversation)).filter(|path| path.exists())
+    }
+
     /// Removes the draft of a conversation, if there is one.
     ///
     /// # Errors

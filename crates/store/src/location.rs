@@ -23,34 +23,6 @@ pub struct LocationError {
     pub why: &'static str,
 }
 
-impl Location {
-    /// The folder for copies of damaged pieces; none for a store in memory.
-    #[must_use]
-    pub fn aside(&self) -> Option<PathBuf> {
-        self.beside("aside")
-    }
-
-    /// The folder for drafts of answers that are not recorded yet; none for a store in memory.
-    #[must_use]
-    pub fn drafts(&self) -> Option<PathBuf> {
-        self.beside("drafts")
-    }
-
-    /// A folder that belongs to the store: in the folder of a JSONL store, beside the file of a database.
-    fn beside(&self, name: &str) -> Option<PathBuf> {
-        match self {
-            Self::Sqlite(path) => {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(".");
-                beside.push(name);
-                Some(PathBuf::from(beside))
-            }
-            Self::Jsonl(folder) => Some(folder.join(name)),
-            Self::Memory => None,
-        }
-    }
-}
-
 impl FromStr for Location {
     type Err = LocationError;
 

@@ -139,6 +139,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn set_aside(&self, conversation: ConversationId, damage: &Damage)
     -> Result<Option<PathBuf>, StoreError>;
 
+    /// The files beside the record that go when entries of a conversation are erased, or with all of it if none are named:
+    /// drafts, and what was set aside. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::NoSuchEntry`], or if the store cannot be read.
+    fn files_that_go(
+        &self,
+        conversation: ConversationId,
+        entries: Option<&[EntryId]>,
+    ) -> Result<Vec<PathBuf>, StoreError> {
+        let _ = (conversation, entries);
+        Ok(Vec::new())
+    }
+
     /// Calls something now and then while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) takes its time.
     fn on_progress(&self, hook: ProgressHook) {
         let _ = hook;

@@ -37,8 +37,8 @@ pub(super) fn erase(
     scan::check_batch(Some(after), notes)?;
     let mut locked = append::open(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
     let about = |failure: append::Failure| failure.about(store, conversation);
-    let said = contents(&locked.file, &ids).map_err(append::system("reading")).map_err(about)?;
-    if let Some(missing) = ids.iter().find(|id| !said.iter().any(|(entry, _)| entry == *id)) {
+    let sought = contents(&locked.file, &ids).map_err(append::system("reading")).map_err(about)?;
+    if let Some(missing) = ids.iter().find(|id| !sought.iter().any(|sought| sought.entry == **id)) {
         return Err(StoreError::NoSuchEntry(*missing));
     }
     let known = append::stored_already(&locked, Some(after), notes).map_err(about)?;
@@ -55,10 +55,6 @@ pub(super) fn erase(
         return Err(about(append::Failure::System("rewriting", why)));
     }
     // Copies of the entry may have been set aside when they were found damaged.
-    let sought: Vec<Sought> = said
-        .into_iter()
-        .map(|(entry, body)| Sought { entry, body: body.unwrap_or_else(|| Raw::new(String::new())) })
-        .collect();
     let forgotten = store.forget_asides(conversation, Some(&sought));
     forgotten.map_err(append::system("removing what was set aside of")).map_err(about)?;
     store.forget(conversation);
@@ -67,13 +63,14 @@ pub(super) fn erase(
 }
 
 /// The entries that are there, and what they say.
-fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<(EntryId, Option<Raw>)>> {
+pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> {
     let mut found = Vec::new();
     read::read(file, Span { from: 0, locked: true }, &mut |read| {
         if let Item::Entry(entry) = &read.item
             && ids.contains(&entry.id())
         {
-            found.push((entry.id(), entry.body().cloned()));
+            let body = entry.body().cloned().unwrap_or_else(|| Raw::new(String::new()));
+            found.push(Sought { entry: entry.id(), body });
         }
         if found.len() == ids.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;

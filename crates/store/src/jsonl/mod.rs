@@ -347,6 +347,23 @@ impl Store for Jsonl {
         self.asides.keep(&conversation.to_string(), &damage.bytes)
     }
 
+    fn files_that_go(
+        &self,
+        conversation: ConversationId,
+        entries: Option<&[EntryId]>,
+    ) -> Result<Vec<PathBuf>, StoreError> {
+        let file = self.file(conversation)?;
+        let unreadable = || self.unreadable(conversation);
+        let Some(entries) = entries else {
+            let mut files = vec![self.path(conversation)];
+            files.extend(self.drafts.file_of(conversation));
+            files.extend(self.asides_of(conversation, None).map_err(unreadable())?);
+            return Ok(files);
+        };
+        let sought = erase::contents(&file, entries).map_err(unreadable())?;
+        self.asides_of(conversation, Some(&sought)).map_err(unreadable())
+    }
+
     fn drafts(&self) -> Option<&Drafts> {
         Some(&self.drafts)
     }

@@ -17,7 +17,8 @@ pub(super) fn erase(
     after: Tail,
     erasures: &[(EntryId, Entry)],
 ) -> Result<Tail, StoreError> {
-    let contents = scrub::contents(inner, conversation, erasures)?;
+    let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
+    let contents = scrub::contents(inner, conversation, &entries)?;
     let removals: Vec<Removal> = contents.iter().map(|content| content.removal(conversation)).collect();
     let files = scrub::files_holding(inner, conversation, &contents)?;
     let tail = inner.write(|connection, packer| {

@@ -699,6 +699,20 @@ impl Store for Sqlite {
         self.attempt(|| delete::delete(&self.inner, conversation))
     }
 
+    fn files_that_go(
+        &self,
+        conversation: ConversationId,
+        entries: Option<&[EntryId]>,
+    ) -> Result<Vec<PathBuf>, StoreError> {
+        let Some(entries) = entries else {
+            let mut files = scrub::files_of(&self.inner, conversation)?;
+            files.extend(self.inner.drafts.file_of(conversation));
+            return Ok(files);
+        };
+        let contents = scrub::contents(&self.inner, conversation, entries)?;
+        scrub::files_holding(&self.inner, conversation, &contents)
+    }
+
     fn on_progress(&self, hook: ProgressHook) {
         *lock(&self.inner.progress) = Some(hook);
     }

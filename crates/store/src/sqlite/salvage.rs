@@ -70,6 +70,9 @@ impl Inner {
         };
         let done = match mended {
             Ok(damage) => {
+                if let Some(damage) = &damage {
+                    tracing::warn!("{}", damage.why);
+                }
                 lock(&self.damage).extend(damage);
                 true
             }
@@ -174,7 +177,6 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
         "the file was damaged ({why}); what could be read was saved into a new one. As it was, it is in {}",
         kept.display()
     );
-    tracing::warn!("{what}");
     drop(folder);
     Ok(Some(damage(what)))
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rejoin_record::{ConversationId, Entry, EntryId, Hash};
+use rejoin_record::{ConversationId, EntryId, Hash};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use super::{Inner, erase, failed, lock, reading, salvage, schema, unwritable};
@@ -83,9 +83,9 @@ impl Saying {
 pub(super) fn contents(
     inner: &Inner,
     conversation: ConversationId,
-    erasures: &[(EntryId, Entry)],
+    entries: &[EntryId],
 ) -> Result<Vec<Saying>, StoreError> {
-    let mut missing: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
+    let mut missing = entries.to_vec();
     let mut found = Vec::new();
     reading::read(inner, conversation, 0, &mut |item| {
         if let Item::Entry(entry) = item

@@ -1,5 +1,9 @@
 //! What is kept as it was, what is gone for good, and what was changed behind the store's back.
 
+use std::path::PathBuf;
+
+use rejoin_record::EntryId;
+
 use super::*;
 
 /// Erasing removes content for good, leaves an entry that verifies, and is an entry itself.
@@ -272,28 +276,31 @@ fn drafts_are_kept_beside_the_record() {
     });
 }
 
-/// A location knows where its store keeps drafts and damaged pieces, so that a person can be told.
+/// A store names the files that go with what is erased or deleted, so that a person can be told beforehand.
 #[test]
-fn a_location_knows_the_folders_of_its_store() {
+fn the_files_that_go_are_named() {
     in_every_home(|home| {
         let store = home.open();
         let (talk, entries) = Talk::of(1, 2);
         store.append(talk.id, None, &entries).unwrap();
+        let gone = |entries: Option<&[EntryId]>| store.files_that_go(talk.id, entries).unwrap();
         let Some(drafts) = store.drafts() else {
-            assert_eq!((home.location.drafts(), home.location.aside()), (None, None));
+            assert_eq!(gone(None), Vec::<PathBuf>::new());
             return;
         };
-        let draft = drafts.begin(talk.id).unwrap();
-        assert!(
-            home.location.drafts().unwrap().join(format!("{}.draft", talk.id)).is_file(),
-            "{}",
-            home.name
-        );
-        drop(draft);
-        let damage =
-            Damage { place: Place::Store, why: String::new(), bytes: b"piece".to_vec(), torn: false };
-        let kept = store.set_aside(talk.id, &damage).unwrap().unwrap();
-        assert_eq!(kept.parent(), home.location.aside().as_deref(), "{}", home.name);
-        assert!(kept.file_name().unwrap().to_str().unwrap().starts_with(&format!("{}-", talk.id)));
+        let before = gone(None);
+        drop(drafts.begin(talk.id).unwrap());
+        let aside = |bytes: Vec<u8>| {
+            let damage = Damage { place: Place::Store, why: String::new(), bytes, torn: false };
+            store.set_aside(talk.id, &damage).unwrap().unwrap()
+        };
+        let of_an_entry = aside(entries[1].to_line().into_bytes());
+        let another = aside(b"piece".to_vec());
+        let all = gone(None);
+        assert_eq!(all.len(), before.len() + 3, "{}: {all:?}", home.name);
+        assert!(all.contains(&of_an_entry) && all.contains(&another), "{}: {all:?}", home.name);
+        assert_eq!(gone(Some(&[entries[1].id()])), [of_an_entry], "{}", home.name);
+        store.delete(talk.id).unwrap();
+        assert!(all.iter().all(|file| !file.exists()), "{}: {all:?}", home.name);
     });
 }

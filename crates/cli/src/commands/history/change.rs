@@ -1,5 +1,8 @@
 //! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
 
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     ConversationId,
     engine::{self, EngineError, Mode, Removal, Sharer},
@@ -95,7 +98,10 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     deed.confirm(given, arguments.yes)?;
     let removal = deed.removal(&*store, Some(&entries))?;
     let reason = arguments.reason.as_deref();
-    desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
+    let bar = progress(&*store);
+    let erased = desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason);
+    bar.finish_and_clear();
+    erased?;
     desk::settle(&*store);
     output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
     deed.say_what_stays(&removal, arguments.json)
@@ -117,12 +123,31 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     let removal = deed.removal(&*store, None)?;
     let failed = |why| Failure::from(EngineError::Store(why));
     let lock = store.lock(id, &desk::holder("rejoin history delete")).map_err(failed)?;
-    store.delete(id).map_err(failed)?;
+    let bar = progress(&*store);
+    let deleted = store.delete(id);
+    bar.finish_and_clear();
+    deleted.map_err(failed)?;
     drop(lock);
     desk::settle(&*store);
     active::forget(&desk.home.data, id);
     output::talk(&format!("Deleted conversation: {id}"));
     deed.say_what_stays(&removal, arguments.json)
+}
+
+/// Shows on a terminal how far the store is with writing its file anew: a large one takes a while.
+fn progress(store: &dyn Store) -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) =
+        ProgressStyle::with_template("removing it from every file {bar:30} {bytes}/{total_bytes}")
+    {
+        bar.set_style(style);
+    }
+    let shown = bar.clone();
+    store.on_progress(Arc::new(move |progress| {
+        shown.set_length(progress.total);
+        shown.set_position(progress.done);
+    }));
+    bar
 }
 
 /// Something that is for good.

@@ -46,7 +46,9 @@ use prompt::Again;
 pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    opened.map(Arc::from).map_err(|why| desk::unusable(&desk.location, why))
+    let store = opened.map_err(|why| desk::unusable(&desk.location, why))?;
+    desk::say_what_is_damaged(&*store);
+    Ok(Arc::from(store))
 }
 
 /// Names the calls without a result, and asks what to do about them.
