@@ -51,7 +51,7 @@ fn the_store_is_told_about() {
         let store = &about["store"];
         assert_eq!((&store["there"], &store["conversations"]), (&true.into(), &2.into()));
         assert_eq!(store["entries"], "1.0");
-        assert_eq!(store["schema"], if home.is_jsonl() { Value::Null } else { 2.into() });
+        assert_eq!(store["schema"], if home.is_jsonl() { Value::Null } else { 3.into() });
         let size = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
         if home.is_jsonl() {
             let lines = |file: &&(String, Vec<u8>)| file.0.ends_with(".jsonl");
@@ -66,7 +66,7 @@ fn the_store_is_told_about() {
         }
         let people = home.out(&["doctor", "--self"]);
         has(&people, &[&format!("store:    {}", home.store), "2 conversations; record ", "entries 1.0"]);
-        assert_eq!(people.contains("schema 2"), !home.is_jsonl(), "{people}");
+        assert_eq!(people.contains("schema 3"), !home.is_jsonl(), "{people}");
         assert_eq!(files(home.place().parent().unwrap()), before, "asking changes nothing");
     });
 }
