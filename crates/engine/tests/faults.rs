@@ -20,8 +20,8 @@ use rejoin_store::{Access, Location, Options, Store};
 use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, thorough,
-    verified, work,
+    Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, skip,
+    thorough, verified, work,
 };
 
 const KINDS: [&str; 2] = ["sqlite", "jsonl"];
@@ -73,15 +73,9 @@ fn id() -> ConversationId {
     ConversationId::derive("faults", "engine")
 }
 
-/// The library that makes files fail. Where there is none, that is said, and the test passes.
+/// The library that makes files fail.
 fn shim() -> Option<Shim> {
-    match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(shim) => Some(shim),
-        Err(why) => {
-            println!("not tested here: {why}");
-            None
-        }
-    }
+    testkit::faults::shim(env!("CARGO_TARGET_TMPDIR"))
 }
 
 fn opened(location: &Location) -> Arc<dyn Store> {
@@ -279,10 +273,7 @@ fn a_full_disk_ends_nothing() {
         let fault = place.fault(Kind::Full, 0);
         let said = ran(&place, &fault);
         assert!(said.done && said.failed.is_empty() && said.wrong.is_empty(), "{kind}: {said:#?}");
-        let Some(calls) = fault.calls().filter(|calls| *calls > 0) else {
-            println!("not tested here: the library is not loaded");
-            return;
-        };
+        let calls = fault.calls().filter(|calls| *calls > 0).expect("the shim is loaded and counts calls");
         let step = if thorough() { 1 } else { calls as usize / 12 };
         let (mut warned, mut cases) = (0, 0);
         for fault in [Kind::Full, Kind::Dead] {
@@ -411,7 +402,7 @@ fn a_read_only_folder_ends_nothing() {
                 .arg("--list")
                 .output();
             if !probe.is_ok_and(|probe| probe.status.success()) {
-                println!("not tested here: root cannot become somebody else");
+                skip("root cannot become another user here: there is no `setpriv`");
                 return;
             }
             mode(place.folder.path(), 0o755);
@@ -447,7 +438,7 @@ fn a_store_that_is_taken_away_ends_nothing() {
             if back == "a copy" {
                 let copied = Command::new("cp").arg("-r").args([&here, &away]).status();
                 if !copied.is_ok_and(|status| status.success()) {
-                    println!("not tested here: there is no cp");
+                    skip("there is no `cp`");
                     continue;
                 }
             }

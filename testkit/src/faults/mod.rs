@@ -8,11 +8,13 @@ mod child;
 mod model;
 mod script;
 mod shim;
+mod skipped;
 
 pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
 pub use model::{Model, verified};
 pub use script::{Dice, Script, Step};
-pub use shim::{Fault, Kind, Shim};
+pub use shim::{Fault, Kind, NoShim, Shim};
+pub use skipped::{SKIP_SHIM, SKIPPED, shim, skip};
 
 /// How many rounds a test of chance has: `REJOIN_FAULTS`, or as many as an ordinary run has time for.
 #[must_use]

@@ -10,7 +10,7 @@ mod schema;
 mod writers;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -98,15 +98,9 @@ fn conversation(number: u64) -> ConversationId {
     ConversationId::derive("faults", &number.to_string())
 }
 
-/// The library that makes files fail. Where there is none, that is said, and the test passes.
+/// The library that makes files fail.
 fn shim() -> Option<Shim> {
-    match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(shim) => Some(shim),
-        Err(why) => {
-            println!("not tested here: {why}");
-            None
-        }
-    }
+    testkit::faults::shim(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Runs the cases on every core.

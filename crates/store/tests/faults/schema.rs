@@ -197,12 +197,8 @@ fn an_upgrade_can_end_anywhere() {
         let fault = place.fault(Kind::Eio, 0);
         let said = Child::of("child", &job(&place)).with(&shim, &fault).run();
         assert!(said.done, "{said:#?}");
-        fault.calls().unwrap_or(0)
+        fault.calls().filter(|calls| *calls > 0).expect("the shim is loaded and counts calls")
     };
-    if calls == 0 {
-        println!("not tested here: the library is not loaded");
-        return;
-    }
     let kinds: Vec<Kind> = Kind::REFUSALS.into_iter().chain(Kind::ENDS).collect();
     let cases = cases(calls, &kinds);
     println!("{calls} calls, {} cases", cases.len());
