@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod calls;
 mod schema;
 mod writers;
