@@ -9,6 +9,8 @@
 mod support;
 
 mod calls;
+mod corrupt;
+mod pages;
 mod schema;
 mod writers;
 

@@ -200,7 +200,7 @@ const FIRST: &str = include_str!("../../src/sqlite/migrations/0001-record.sql");
 /// Writes a store as the first version did: every body as text, in its own row.
 pub fn write_first_schema(path: &Path, conversations: &[(ConversationId, &[Entry])]) {
     let connection = rusqlite::Connection::open(path).unwrap();
-    connection.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    connection.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL").unwrap();
     connection.execute_batch(FIRST).unwrap();
     for (number, (id, entries)) in conversations.iter().enumerate() {
         connection
