@@ -6,17 +6,23 @@
 
 mod child;
 mod model;
+#[cfg(unix)]
+mod power;
 mod script;
 mod shim;
 mod skipped;
 mod strike;
+mod witness;
 
 pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
 pub use model::{Model, verified};
+#[cfg(unix)]
+pub use power::{Cut, Journal};
 pub use script::{Dice, Script, Step};
 pub use shim::{Fault, Kind, NoShim, Shim};
 pub use skipped::{SKIP_SHIM, SKIPPED, shim, skip};
 pub use strike::{Files, Grain, materialise, snapshot, strike, strike_in};
+pub use witness::{Ledger, Witness};
 
 /// How many rounds a test of chance has: `REJOIN_FAULTS`, or as many as an ordinary run has time for.
 #[must_use]

@@ -106,6 +106,11 @@ impl Shim {
         BUILT.get_or_init(|| build(folder)).clone()
     }
 
+    /// Makes a command write down every call that changes a file below `under`, with its data, into `journal`.
+    pub fn put_journal_into(&self, command: &mut Command, under: &Path, journal: &Path) {
+        command.env("LD_PRELOAD", &self.path).env("FAULT_UNDER", under).env("FAULT_JOURNAL", journal);
+    }
+
     /// Puts a fault into a command.
     pub fn put_into(&self, command: &mut Command, fault: &Fault) {
         let shadow = fault.notes.join("shadow");

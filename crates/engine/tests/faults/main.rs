@@ -5,6 +5,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+#[path = "../talk/mod.rs"]
+mod talk;
+
+mod deeds;
+mod kills;
+#[cfg(unix)]
+mod power;
+mod verifying;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -78,6 +87,8 @@ fn shim() -> Option<Shim> {
     testkit::faults::shim(env!("CARGO_TARGET_TMPDIR"))
 }
 
+const OPTIONS: Options = Options { access: Access::Write, digester: digest };
+
 fn opened(location: &Location) -> Arc<dyn Store> {
     Arc::from(open_store(location, Access::Write).unwrap())
 }
@@ -87,9 +98,13 @@ fn opened(location: &Location) -> Arc<dyn Store> {
 fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
-        "talk" => talk(&job),
+        "talk" => talk_on(&job),
         "read-only" => in_a_read_only_folder(&job),
-        _ => work(&job, Options { access: Access::Write, digester: digest }),
+        what if what.starts_with("deed") => {
+            let notes = PathBuf::from(std::env::var_os("REJOIN_NOTES").unwrap());
+            deeds::work(&job, &notes);
+        }
+        _ => work(&job, OPTIONS),
     }
 }
 
@@ -209,7 +224,7 @@ fn saying(number: usize) -> String {
 }
 
 /// As a child: a conversation that goes on whatever becomes of its store.
-fn talk(job: &Job) {
+fn talk_on(job: &Job) {
     let over = PathBuf::from(std::env::var_os("REJOIN_OVER").unwrap());
     let clock = Arc::new(SystemClock);
     let store = open_store(&job.store, Access::Write);
