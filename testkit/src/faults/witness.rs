@@ -6,7 +6,7 @@
 //! ```text
 //! @op fork                                  what the program is doing, in its own words
 //! @append 7 conv_x 0:<id>:<hash> 1:…        entries that are handed over together
-//! @erase 8 conv_x <entry> 5:<id>:<hash>     content that goes, and the note about it
+//! @erase 8 conv_x <entry> 5:<id>:<hash> …   content that goes, and the notes about it
 //! @delete 9 conv_x
 //! @did 7
 //! ```
@@ -19,8 +19,8 @@ use std::{
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rejoin_store::{
-    Damage, Drafts, Each, Hit, Holder, Location, Lock, Page, Problem, Query, Search, Size, Store, StoreError,
-    Summary, Verified,
+    Damage, Drafts, Each, Hit, Holder, Location, Lock, Page, Problem, ProgressHook, Query, Search, Size,
+    Store, StoreError, Summary, Verified,
 };
 
 use super::{
@@ -112,17 +112,20 @@ impl Store for Witness {
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
         self.store.lock(conversation, holder)
     }
-    fn erase(
+    fn erase_all(
         &self,
         conversation: ConversationId,
         after: Tail,
-        entry: EntryId,
-        note: &Entry,
+        erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError> {
+        let names: String = erasures.iter().map(|(entry, note)| format!(" {entry}{}", named(note))).collect();
         self.told(
-            |number| format!("erase {number} {conversation} {entry}{}", named(note)),
-            || self.store.erase(conversation, after, entry, note),
+            |number| format!("erase {number} {conversation}{names}"),
+            || self.store.erase_all(conversation, after, erasures),
         )
+    }
+    fn on_progress(&self, hook: ProgressHook) {
+        self.store.on_progress(hook);
     }
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         self.told(|number| format!("delete {number} {conversation}"), || self.store.delete(conversation))
@@ -181,7 +184,7 @@ struct Account {
 #[derive(Debug, Clone)]
 enum Asked {
     Append(ConversationId, Vec<(u64, EntryId, Hash)>),
-    Erase(ConversationId, EntryId, (u64, EntryId, Hash)),
+    Erase(ConversationId, Vec<EntryId>, Vec<(u64, EntryId, Hash)>),
     Delete(ConversationId),
 }
 
@@ -234,10 +237,12 @@ impl Ledger {
                 Asked::Append(id, entries)
             }
             "@erase" => {
-                let (erased, note) = (words.next()?.parse().ok()?, entry(words.next()?)?);
-                account.model.try_entries(&[note]);
-                account.model.try_erasing(erased);
-                Asked::Erase(id, erased, note)
+                let words: Vec<&str> = words.collect();
+                let erased: Vec<EntryId> = words.iter().filter_map(|word| word.parse().ok()).collect();
+                let notes: Vec<_> = words.iter().filter_map(|word| entry(word)).collect();
+                account.model.try_entries(&notes);
+                erased.iter().for_each(|erased| account.model.try_erasing(*erased));
+                Asked::Erase(id, erased, notes)
             }
             _ => {
                 account.deleting = true;
@@ -253,10 +258,10 @@ impl Ledger {
             Asked::Append(id, entries) => {
                 self.conversations.entry(id).or_default().model.acknowledge(&entries);
             }
-            Asked::Erase(id, erased, note) => {
+            Asked::Erase(id, erased, notes) => {
                 let account = self.conversations.entry(id).or_default();
-                account.model.acknowledge(&[note]);
-                account.model.acknowledge_erasing(erased);
+                account.model.acknowledge(&notes);
+                erased.iter().for_each(|erased| account.model.acknowledge_erasing(*erased));
             }
             Asked::Delete(id) => {
                 let account = self.conversations.entry(id).or_default();
