@@ -361,10 +361,9 @@ fn case(base: &Base, seed: u64) -> Vec<String> {
             held.lines
         }
     };
-    // The log of a killed process may be taken up, unless something is wrong with it.
-    let log = Path::new(LOG);
-    let may_change = struck.contains_key(log) && !is_record(&name) && name != log;
-    for (name, bytes) in struck.iter().filter(|(name, _)| is_record(name) && !may_change) {
+    // The log of a killed process may be taken up.
+    let has_log = struck.contains_key(Path::new(LOG));
+    for (name, bytes) in struck.iter().filter(|(name, _)| is_record(name) && !has_log) {
         if fs::read(path.join(name)).ok().as_ref() != Some(bytes) {
             found.push(wrong("reading changed the record", name.display()));
         }
@@ -505,7 +504,7 @@ fn bounded(base: Arc<Base>, seed: u64) -> Vec<String> {
 /// B29, S2-37: whatever is done to the files of a store, what was not struck is read, what is lost is reported, nothing is
 /// different, and going on makes nothing worse.
 #[test]
-#[ignore = "SQLite: one bad page disables a store, loss at the end is not noticed, a write makes it worse"]
+#[ignore = "SQLite: an emptied file whose log is whole loses the log; swapped pages lose a neighbour (seeds 201, 371)"]
 fn a_damaged_store_loses_only_what_was_struck() {
     corruptions(number_from("REJOIN_CORRUPTIONS").unwrap_or(150));
 }
