@@ -21,8 +21,10 @@ use testkit::faults::{
 use super::{KINDS, Place, deeds, location, shim};
 
 /// What is done while the power goes.
-const DEEDS: [&str; 10] =
-    ["first", "begin", "turn", "say", "import", "fork", "erase", "delete", "copy", "rename"];
+const DEEDS: [&str; 9] = ["begin", "turn", "say", "import", "fork", "erase", "delete", "copy", "rename"];
+
+/// Makes the store, and folders for it.
+const FIRST: &str = "first";
 
 /// How often chance decides what is left, for each moment.
 const BY_CHANCE: u64 = 5;
@@ -39,18 +41,18 @@ struct Scene {
     ledger: Ledger,
 }
 
-/// Does a deed to a store that holds something, and writes down each call. `first` makes the store, and folders for it.
+/// Does a deed to a store that holds something, and writes down each call.
 fn scene(kind: &'static str, deed: &'static str, seed: u64, shim: &Shim) -> Result<Scene, String> {
     let place = Place::new(quick_folder(), kind);
     deeds::make_other(&place.notes(), kind);
     let mut ledger = Ledger::default();
-    let inside = if deed == "first" { "new/deeper" } else { "" };
+    let inside = if deed == FIRST { "new/deeper" } else { "" };
     let child = |what: &str, seed, steps| {
         let store = location(kind, &place.under().join(inside));
         let job = Job { store, ..place.job(what, seed, steps) };
         Child::of("child", &job).env("REJOIN_NOTES", place.notes())
     };
-    if deed != "first" {
+    if deed != FIRST {
         for (what, steps) in [("deed begin", 2), ("deed say", 6), ("deed turn", 1)] {
             let said = child(what, seed, steps).run();
             if !said.done {
@@ -61,7 +63,7 @@ fn scene(kind: &'static str, deed: &'static str, seed: u64, shim: &Shim) -> Resu
     }
     let before = Journal::begin(&place.under()).map_err(|why| why.to_string())?;
     let path = place.notes().join("journal");
-    let what = if deed == "first" { "begin" } else { deed };
+    let what = if deed == FIRST { "begin" } else { deed };
     let said = child(&format!("deed {what}"), seed, 2).with_journal(shim, &place.under(), &path).run();
     if !said.done {
         return Err(format!("{deed}: {}", said.stderr));
@@ -102,11 +104,11 @@ fn after(scene: &Scene, cut: Cut, seen: &Mutex<HashSet<u64>>) -> Option<Vec<Stri
     Some(wrong.iter().map(|why| format!("{kind}, {why}\n    {about}")).collect())
 }
 
-/// What is wrong after power cuts at every sync of every deed.
-fn power_cuts(shim: &Shim) -> Vec<String> {
+/// What is wrong after power cuts at every sync of some deeds.
+fn power_cuts(shim: &Shim, deeds: &[&'static str]) -> Vec<String> {
     let first = number_from("REJOIN_SEED").unwrap_or(1);
-    let scenes: Vec<Scene> =
-        KINDS.iter().flat_map(|kind| DEEDS.map(|deed| scene(kind, deed, first, shim).unwrap())).collect();
+    let both = KINDS.iter().flat_map(|kind| deeds.iter().map(move |deed| (*kind, *deed)));
+    let scenes: Vec<Scene> = both.map(|(kind, deed)| scene(kind, deed, first, shim).unwrap()).collect();
     let mut cuts: Vec<(&Scene, Cut)> = Vec::new();
     for scene in &scenes {
         for at in scene.journal.moments() {
@@ -137,7 +139,7 @@ fn power_cuts(shim: &Shim) -> Vec<String> {
     });
     let states = states.into_inner();
     println!("{states} states of the disk at {syncs} syncs in {} scenes", scenes.len());
-    assert!(states > 50, "too few states");
+    assert!(states > 20, "too few states");
     all.into_inner().unwrap()
 }
 
@@ -149,10 +151,19 @@ fn is_false_alarm(wrong: &String) -> bool {
 /// B50: the power may go at every sync of everything that is done to a store: what was acknowledged is there, and the store
 /// opens and can be read in every way.
 #[test]
-#[ignore = "both: the folders that are made for a new store are not synced"]
 fn a_power_cut_loses_nothing() {
     let Some(shim) = shim() else { return };
-    let mut wrong = power_cuts(&shim);
+    let mut wrong = power_cuts(&shim, &DEEDS);
+    wrong.retain(|wrong| !is_false_alarm(wrong));
+    failures(&wrong);
+}
+
+/// The same for a store that is just being made, in folders that are new too.
+#[test]
+#[ignore = "both: the folders that are made for a new store are not synced"]
+fn a_power_cut_after_the_first_append_loses_nothing() {
+    let Some(shim) = shim() else { return };
+    let mut wrong = power_cuts(&shim, &[FIRST]);
     wrong.retain(|wrong| !is_false_alarm(wrong));
     failures(&wrong);
 }
@@ -162,7 +173,7 @@ fn a_power_cut_loses_nothing() {
 #[ignore = "both: an append that was torn by a power cut is taken for damage"]
 fn a_power_cut_is_no_damage() {
     let Some(shim) = shim() else { return };
-    let mut wrong = power_cuts(&shim);
+    let mut wrong = power_cuts(&shim, &DEEDS);
     wrong.retain(is_false_alarm);
     failures(&wrong);
 }
