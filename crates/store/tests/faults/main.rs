@@ -1,5 +1,5 @@
-//! The fault suite of the stores that live on a disk: files that fail at every call, processes that are killed at every call,
-//! many writers, old schemas.
+//! The fault suite of the stores that live on a disk: calls that fail, processes that are killed at every call, damaged files, many
+//! writers, old schemas.
 //!
 //! `REJOIN_FAULTS` makes it thorough; `cargo xtask faults` sets it.
 
