@@ -158,9 +158,9 @@ fn choose(dice: &mut Dice, files: &Files) -> PathBuf {
     if dice.below(3) == 0 {
         return filled[dice.below(filled.len() as u64) as usize].clone();
     }
-    let mut place = dice.below(filled.iter().map(|name| sizes(&name)).sum());
+    let mut place = dice.below(filled.iter().map(&sizes).sum());
     for name in &filled {
-        match place.checked_sub(sizes(&name)) {
+        match place.checked_sub(sizes(name)) {
             Some(rest) => place = rest,
             None => return (*name).clone(),
         }
