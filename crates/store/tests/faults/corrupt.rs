@@ -251,6 +251,11 @@ fn told(what: &str, why: impl ToString) -> String {
     format!("{what}: {}", why.to_string().chars().take(160).collect::<String>())
 }
 
+/// Whether a message is about an entry. Nothing proves an entry whose parent is lost; that is said of each.
+fn names(told: &str, line: &str) -> bool {
+    told.split(' ').any(|word| word.len() == 36 && line.contains(&format!(r#""id":"{word}""#)))
+}
+
 /// Everything that every way of reading gives.
 fn look(base: &Base, store: &dyn Store) -> Held {
     let mut held = Held::default();
@@ -283,8 +288,10 @@ fn look(base: &Base, store: &dyn Store) -> Held {
             held.stuck.push(format!("{id}: {why}"));
         }
         for line in read.iter().chain(&back) {
-            if !base.lines.contains(line) && !base.older_lines.contains(line) {
-                held.invented.push(format!("{id}, entry {}: {}", line.1, &line.2[..line.2.len().min(200)]));
+            let known = base.lines.contains(line) || base.older_lines.contains(line);
+            if !known && !told_here.iter().any(|told| names(told, &line.2)) {
+                let text: String = line.2.chars().take(200).collect();
+                held.invented.push(format!("{id}, entry {}: {text}", line.1));
             }
         }
         let _ = store.tail(*id);
@@ -504,7 +511,7 @@ fn bounded(base: Arc<Base>, seed: u64) -> Vec<String> {
 /// B29, S2-37: whatever is done to the files of a store, what was not struck is read, what is lost is reported, nothing is
 /// different, and going on makes nothing worse.
 #[test]
-#[ignore = "SQLite: an emptied file whose log is whole loses the log; swapped pages lose a neighbour (seeds 201, 371)"]
+#[ignore = "SQLite: see the seeds 201 (emptied, with a log), 403 (roots swapped), 1731 (one bit in an index)"]
 fn a_damaged_store_loses_only_what_was_struck() {
     corruptions(number_from("REJOIN_CORRUPTIONS").unwrap_or(150));
 }
