@@ -132,7 +132,7 @@ fn a_kill_in_any_deed_loses_nothing() {
     failures(&tally.wrong);
 }
 
-fn is_half_a_fork(wrong: &String) -> bool {
+fn is_half_a_fork(wrong: &str) -> bool {
     wrong.starts_with("half a fork: ")
 }
 

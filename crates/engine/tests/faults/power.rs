@@ -144,7 +144,7 @@ fn power_cuts(shim: &Shim, deeds: &[&'static str]) -> Vec<String> {
 }
 
 /// What a store may get wrong after a power cut, in two tests: what is lost, and what is only said.
-fn is_false_alarm(wrong: &String) -> bool {
+fn is_false_alarm(wrong: &str) -> bool {
     wrong.contains("false alarm: ")
 }
 
@@ -174,6 +174,6 @@ fn a_power_cut_after_the_first_append_loses_nothing() {
 fn a_power_cut_is_no_damage() {
     let Some(shim) = shim() else { return };
     let mut wrong = power_cuts(&shim, &DEEDS);
-    wrong.retain(is_false_alarm);
+    wrong.retain(|wrong| is_false_alarm(wrong));
     failures(&wrong);
 }
