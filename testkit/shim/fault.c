@@ -17,6 +17,18 @@
  * `full` and `dead` are over as soon as the file FAULT_OVER exists. FAULT_REPORT names a file that gets the number of calls
  * when the process ends by itself, FAULT_TRACE one that gets a line for each call. FAULT_SHADOW is a folder for `power`: what
  * each file held when it was last synced.
+ *
+ * FAULT_JOURNAL names a file that gets every call that changed something, in order, with its data, and whatever the process
+ * writes to its standard output. `testkit/src/faults/power.rs` reads it:
+ *
+ *   C INODE PATH                 a file was made
+ *   W INODE AT SIZE PATH, bytes  bytes were written
+ *   T INODE SIZE PATH            a file was cut or grown
+ *   S INODE PATH                 a file was synced
+ *   F PATH                       a folder was synced
+ *   R FROM TAB TO                a name was changed
+ *   U PATH, M PATH, D PATH       a file was unlinked, a folder made, a folder removed
+ *   A SIZE, bytes                the process said something
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -45,6 +57,7 @@ static char over[PATH_MAX];
 static char report[PATH_MAX];
 static char trace[PATH_MAX];
 static char shadow[PATH_MAX];
+static int journal = -1;
 static size_t under_len;
 static long fault_at;
 static enum kind kind;
@@ -76,6 +89,9 @@ __attribute__((constructor)) static void begin(void) {
     for (int i = 1; wanted && i < (int)(sizeof names / sizeof *names); i++)
         if (!strcmp(wanted, names[i])) kind = (enum kind)i;
     if (kind == POWER && under_len) each_file(under, remember_path);
+    const char *wants_journal = getenv("FAULT_JOURNAL");
+    if (wants_journal)
+        journal = (int)syscall(SYS_openat, AT_FDCWD, wants_journal, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -211,6 +227,46 @@ static void put_back(const char *path, const struct stat *file) {
     if (to >= 0) syscall(SYS_close, to);
 }
 
+/* ---- the journal ---- */
+
+static void journal_line(const void *bytes, size_t size, const char *format, ...) {
+    char line[2 * PATH_MAX + 128];
+    va_list values;
+    va_start(values, format);
+    int len = vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    struct iovec parts[2] = {{line, (size_t)len}, {(void *)bytes, size}};
+    syscall(SYS_writev, journal, parts, size ? 2 : 1);
+}
+
+static unsigned long inode_of(int fd) {
+    struct stat file;
+    return fstat(fd, &file) ? 0 : (unsigned long)file.st_ino;
+}
+
+static ssize_t wrote(ssize_t done, int fd, const void *bytes, off64_t at, const char *path) {
+    int why = errno;
+    if (journal >= 0 && done > 0) {
+        if (at < 0) at = lseek64(fd, 0, SEEK_CUR) - done;
+        journal_line(bytes, (size_t)done, "W %lu %lld %zd %s\n", inode_of(fd), (long long)at, done, path);
+    }
+    errno = why;
+    return done;
+}
+
+static int cut(int done, int fd, off64_t size, const char *path) {
+    if (journal >= 0 && !done) journal_line(0, 0, "T %lu %lld %s\n", inode_of(fd), (long long)size, path);
+    return done;
+}
+
+/* Standard output is where a child acknowledges. */
+static void said(int fd, const void *bytes, size_t size) {
+    if (journal < 0 || fd != 1) return;
+    pthread_mutex_lock(&one_at_a_time);
+    journal_line(bytes, size, "A %zu\n", size);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
 /* ---- what becomes of a call ---- */
 
 static void note(const char *name, const char *path, const char *fate) {
@@ -315,14 +371,17 @@ static enum verdict count(enum call call, const char *name, const char *path) {
 ssize_t write(int fd, const void *bytes, size_t size) {
     REAL(ssize_t, write, int, const void *, size_t);
     char path[PATH_MAX];
+    said(fd, bytes, size);
     if (!path_of(fd, path)) return real(fd, bytes, size);
-    PART("write", path, size, real(fd, bytes, size), real(fd, bytes, size / 2));
+    PART("write", path, size, wrote(real(fd, bytes, size), fd, bytes, -1, path), real(fd, bytes, size / 2));
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count_of_parts) {
     REAL(ssize_t, writev, int, const struct iovec *, int);
     char path[PATH_MAX];
     if (!path_of(fd, path) || count_of_parts < 1) return real(fd, parts, count_of_parts);
+    /* The journal wants one stretch of bytes; a short write is always allowed. */
+    if (journal >= 0) return write(fd, parts[0].iov_base, parts[0].iov_len);
     PART("writev", path, parts[0].iov_len, real(fd, parts, count_of_parts),
          syscall(SYS_write, fd, parts[0].iov_base, parts[0].iov_len / 2));
 }
@@ -331,18 +390,23 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at) {
     REAL(ssize_t, pwrite, int, const void *, size_t, off_t);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd, bytes, size, at);
-    PART("pwrite", path, size, real(fd, bytes, size, at), real(fd, bytes, size / 2, at));
+    PART("pwrite", path, size, wrote(real(fd, bytes, size, at), fd, bytes, at, path), real(fd, bytes, size / 2, at));
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at) {
     REAL(ssize_t, pwrite64, int, const void *, size_t, off64_t);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd, bytes, size, at);
-    PART("pwrite64", path, size, real(fd, bytes, size, at), real(fd, bytes, size / 2, at));
+    PART("pwrite64", path, size, wrote(real(fd, bytes, size, at), fd, bytes, at, path), real(fd, bytes, size / 2, at));
 }
 
-static int synced(int done, int fd) {
+static int synced(int done, int fd, const char *path) {
+    struct stat file;
     if (!done) remember(fd);
+    if (journal >= 0 && !done && !fstat(fd, &file)) {
+        if (S_ISDIR(file.st_mode)) journal_line(0, 0, "F %s\n", path);
+        else journal_line(0, 0, "S %lu %s\n", (unsigned long)file.st_ino, path);
+    }
     return done;
 }
 
@@ -350,63 +414,123 @@ int fsync(int fd) {
     REAL(int, fsync, int);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd);
-    WHOLE(int, SYNC, "fsync", path, synced(real(fd), fd));
+    WHOLE(int, SYNC, "fsync", path, synced(real(fd), fd, path));
 }
 
 int fdatasync(int fd) {
     REAL(int, fdatasync, int);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd);
-    WHOLE(int, SYNC, "fdatasync", path, synced(real(fd), fd));
+    WHOLE(int, SYNC, "fdatasync", path, synced(real(fd), fd, path));
 }
 
 int ftruncate(int fd, off_t size) {
     REAL(int, ftruncate, int, off_t);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd, size);
-    WHOLE(int, CUT, "ftruncate", path, real(fd, size));
+    WHOLE(int, CUT, "ftruncate", path, cut(real(fd, size), fd, size, path));
 }
 
 int ftruncate64(int fd, off64_t size) {
     REAL(int, ftruncate64, int, off64_t);
     char path[PATH_MAX];
     if (!path_of(fd, path)) return real(fd, size);
-    WHOLE(int, CUT, "ftruncate64", path, real(fd, size));
+    WHOLE(int, CUT, "ftruncate64", path, cut(real(fd, size), fd, size, path));
 }
 
-static int renamed(int done, const char *to) {
+/* A path that is given relative to an open folder. */
+static const char *path_at(int folder, const char *path, char *whole) {
+    char link[64];
+    if (*path == '/' || folder == AT_FDCWD) return path;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+    ssize_t len = readlink(link, whole, PATH_MAX - 1);
+    if (len <= 0) return path;
+    snprintf(whole + len, PATH_MAX - (size_t)len, "/%s", path);
+    return whole;
+}
+
+static int renamed(int done, const char *from, const char *to) {
     struct stat file;
     if (!done && *shadow && !lstat(to, &file)) name_is_kept(to, &file);
+    if (journal >= 0 && !done) journal_line(0, 0, "R %s\t%s\n", from, to);
     return done;
 }
 
 int rename(const char *from, const char *to) {
     REAL(int, rename, const char *, const char *);
     if (!is_below(from)) return real(from, to);
-    WHOLE(int, NAME, "rename", from, renamed(real(from, to), to));
+    WHOLE(int, NAME, "rename", from, renamed(real(from, to), from, to));
 }
 
-static int gone(int (*remove_it)(const char *), const char *path) {
-    struct stat file;
-    int known = !lstat(path, &file);
-    int done = remove_it(path);
-    if (!done && known) forget(&file);
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+    REAL(int, renameat, int, const char *, int, const char *);
+    char one[PATH_MAX], other[PATH_MAX];
+    const char *whole = path_at(from_folder, from, one), *target = path_at(to_folder, to, other);
+    if (!is_below(whole)) return real(from_folder, from, to_folder, to);
+    WHOLE(int, NAME, "renameat", whole, renamed(real(from_folder, from, to_folder, to), whole, target));
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+    REAL(int, renameat2, int, const char *, int, const char *, unsigned);
+    char one[PATH_MAX], other[PATH_MAX];
+    const char *whole = path_at(from_folder, from, one), *target = path_at(to_folder, to, other);
+    if (!is_below(whole)) return real(from_folder, from, to_folder, to, flags);
+    WHOLE(int, NAME, "renameat2", whole, renamed(real(from_folder, from, to_folder, to, flags), whole, target));
+}
+
+/* Removes a name, and forgets what lay under it. */
+static int gone(int done, const struct stat *file, int known, const char *path) {
+    if (!done && known) forget(file);
+    if (journal >= 0 && !done) journal_line(0, 0, "%c %s\n", known && S_ISDIR(file->st_mode) ? 'D' : 'U', path);
     return done;
 }
 
 int unlink(const char *path) {
     REAL(int, unlink, const char *);
     if (!is_below(path)) return real(path);
-    WHOLE(int, NAME, "unlink", path, gone(real, path));
+    struct stat file;
+    int known = !lstat(path, &file);
+    WHOLE(int, NAME, "unlink", path, gone(real(path), &file, known, path));
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+    REAL(int, unlinkat, int, const char *, int);
+    char own[PATH_MAX];
+    const char *whole = path_at(folder, path, own);
+    if (!is_below(whole)) return real(folder, path, flags);
+    struct stat file;
+    int known = !lstat(whole, &file);
+    WHOLE(int, NAME, "unlinkat", whole, gone(real(folder, path, flags), &file, known, whole));
+}
+
+int rmdir(const char *path) {
+    REAL(int, rmdir, const char *);
+    if (!is_below(path)) return real(path);
+    struct stat file;
+    int known = !lstat(path, &file);
+    WHOLE(int, NAME, "rmdir", path, gone(real(path), &file, known, path));
+}
+
+static int made_folder(int done, const char *path) {
+    if (journal >= 0 && !done) journal_line(0, 0, "M %s\n", path);
+    return done;
 }
 
 int mkdir(const char *path, mode_t mode) {
     REAL(int, mkdir, const char *, mode_t);
     if (!is_below(path)) return real(path, mode);
-    WHOLE(int, MAKE, "mkdir", path, real(path, mode));
+    WHOLE(int, MAKE, "mkdir", path, made_folder(real(path, mode), path));
 }
 
-static int made(int fd) {
+int mkdirat(int folder, const char *path, mode_t mode) {
+    REAL(int, mkdirat, int, const char *, mode_t);
+    char own[PATH_MAX];
+    const char *whole = path_at(folder, path, own);
+    if (!is_below(whole)) return real(folder, path, mode);
+    WHOLE(int, MAKE, "mkdirat", whole, made_folder(real(folder, path, mode), whole));
+}
+
+static int made(int fd, const char *path) {
     struct stat file;
     if (fd >= 0 && *shadow && !fstat(fd, &file)) {
         char mark[PATH_MAX];
@@ -415,6 +539,7 @@ static int made(int fd) {
         int marking = (int)syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT, 0600);
         if (marking >= 0) syscall(SYS_close, marking);
     }
+    if (journal >= 0 && fd >= 0) journal_line(0, 0, "C %lu %s\n", inode_of(fd), path);
     return fd;
 }
 
@@ -427,19 +552,51 @@ static int makes(const char *path, int flags) {
     return yes;
 }
 
-#define OPEN(name)                                                       \
-    int name(const char *path, int flags, ...) {                         \
-        REAL(int, name, const char *, int, ...);                         \
-        mode_t mode = 0;                                                 \
-        if (flags & (O_CREAT | O_TMPFILE)) {                             \
-            va_list more;                                                \
-            va_start(more, flags);                                       \
-            mode = va_arg(more, mode_t);                                 \
-            va_end(more);                                                \
-        }                                                                \
-        if (!makes(path, flags)) return real(path, flags, mode);         \
-        WHOLE(int, MAKE, #name, path, made(real(path, flags, mode)));    \
+/* Opening may also empty a file. */
+static int emptied(int fd, const char *path, int flags) {
+    if (fd >= 0 && (flags & O_TRUNC) && is_below(path)) cut(0, fd, 0, path);
+    return fd;
+}
+
+#define MODE                                      \
+    mode_t mode = 0;                              \
+    if (flags & (O_CREAT | O_TMPFILE)) {          \
+        va_list more;                             \
+        va_start(more, flags);                    \
+        mode = va_arg(more, mode_t);              \
+        va_end(more);                             \
+    }
+
+#define OPEN(name)                                                                              \
+    int name(const char *path, int flags, ...) {                                                \
+        REAL(int, name, const char *, int, ...);                                                \
+        MODE                                                                                    \
+        if (!makes(path, flags)) return emptied(real(path, flags, mode), path, flags);          \
+        WHOLE(int, MAKE, #name, path, made(real(path, flags, mode), path));                     \
+    }
+
+#define OPENAT(name)                                                                            \
+    int name(int folder, const char *path, int flags, ...) {                                    \
+        REAL(int, name, int, const char *, int, ...);                                           \
+        char own[PATH_MAX];                                                                     \
+        MODE                                                                                    \
+        const char *whole = path_at(folder, path, own);                                         \
+        if (!makes(whole, flags)) return emptied(real(folder, path, flags, mode), whole, flags); \
+        WHOLE(int, MAKE, #name, whole, made(real(folder, path, flags, mode), whole));           \
     }
 
 OPEN(open)
 OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+/* Copies inside the kernel are seen by nobody here, so they are not offered: whoever copies reads and writes. */
+ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size_t size, unsigned flags) {
+    (void)from, (void)from_at, (void)to, (void)to_at, (void)size, (void)flags;
+    return errno = ENOSYS, -1;
+}
+
+ssize_t sendfile64(int to, int from, off64_t *at, size_t size) {
+    (void)to, (void)from, (void)at, (void)size;
+    return errno = ENOSYS, -1;
+}

@@ -24,6 +24,8 @@ const HELP: &str = "cargo xtask COMMAND
   laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
   fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
   faults [KILLS]      full disks, failing calls and at least 500 kills for each store that lives on a disk
+  faults --long [N]   10,000 kills over everything that a store is asked to do, half of them at a chosen call
+  corrupt [N]         5,000 damaged stores: nothing lost beyond what was struck, nothing different without a word
   kill [RUNS]         at least 500 turns on every provider, killed at random moments and resumed
   sabotage            breaks the code on purpose, on a copy, and sees each law fail
   rows [--missing]    which test proves which row of docs/requirements.md
@@ -45,7 +47,8 @@ fn main() -> Result<()> {
         Some("ci") => ci::ci(),
         Some("laws") => laws::laws(rest.first().map(String::as_str)),
         Some("fuzz") => fuzz::fuzz(rest),
-        Some("faults") => faults::faults(rest.first().map(String::as_str)),
+        Some("faults") => faults::faults(rest),
+        Some("corrupt") => faults::corrupt(rest),
         Some("kill") => kill::kill(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {

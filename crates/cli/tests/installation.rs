@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 use support::{Home, SOUND, has};
-use testkit::faults::{Fault, Kind, Shim};
+use testkit::faults::{Fault, Kind, shim};
 
 fn told(home: &Home) -> Value {
     serde_json::from_str(&home.out(&["doctor", "--self", "--json"])).unwrap()
@@ -120,13 +120,7 @@ fn a_store_that_cannot_be_written_is_named() {
 /// Whether the store can be written is found out by writing: a full disk is noticed, whatever the permissions say.
 #[test]
 fn a_full_disk_is_noticed() {
-    let shim = match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(shim) => shim,
-        Err(why) => {
-            println!("not tested here: {why}");
-            return;
-        }
-    };
+    let Some(shim) = shim(env!("CARGO_TARGET_TMPDIR")) else { return };
     for kind in support::STORES {
         let mut home = Home::new(kind);
         let place = home.path("store");

@@ -9,6 +9,7 @@ use std::{
     env, fmt,
     io::{self, Write as _},
     ops::ControlFlow,
+    path::Path,
     process::{self, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -80,6 +81,13 @@ impl Child {
         self
     }
 
+    /// Writing down what it does to the files below a folder.
+    #[must_use]
+    pub fn with_journal(mut self, shim: &Shim, under: &Path, journal: &Path) -> Self {
+        shim.put_journal_into(&mut self.command, under, journal);
+        self
+    }
+
     /// With a variable of the environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
@@ -142,6 +150,8 @@ pub struct Said {
     pub wrong: Vec<String>,
     /// Whatever else a child had to say.
     pub told: Vec<String>,
+    /// Every whole line that it said, in order.
+    pub lines: Vec<String>,
     /// Whether it came to its end.
     pub done: bool,
     /// Whether it ended well.
@@ -163,8 +173,9 @@ impl Said {
         said.success = child.wait().is_ok_and(|status| status.success());
         // A line that was cut off was not said.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        for line in whole.lines() {
+        for line in whole.lines().filter(|line| line.starts_with('@')) {
             said.hear(line);
+            said.lines.push(line.to_owned());
         }
         said
     }

@@ -6,13 +6,23 @@
 
 mod child;
 mod model;
+#[cfg(unix)]
+mod power;
 mod script;
 mod shim;
+mod skipped;
+mod strike;
+mod witness;
 
 pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
 pub use model::{Model, verified};
+#[cfg(unix)]
+pub use power::{Cut, Journal};
 pub use script::{Dice, Script, Step};
-pub use shim::{Fault, Kind, Shim};
+pub use shim::{Fault, Kind, NoShim, Shim};
+pub use skipped::{SKIP_SHIM, SKIPPED, shim, skip};
+pub use strike::{Files, Grain, materialise, snapshot, strike, strike_in};
+pub use witness::{Ledger, Witness};
 
 /// How many rounds a test of chance has: `REJOIN_FAULTS`, or as many as an ordinary run has time for.
 #[must_use]
@@ -24,6 +34,32 @@ pub fn rounds(ordinary: usize) -> usize {
 #[must_use]
 pub fn thorough() -> bool {
     std::env::var_os("REJOIN_FAULTS").is_some()
+}
+
+/// A number from the environment.
+#[must_use]
+pub fn number_from(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Fails if there are failures: each kind with its count and a few examples. A failure begins with its kind and a colon.
+///
+/// # Panics
+/// If there are failures.
+pub fn failures(all: &[String]) {
+    let mut kinds: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+    for failure in all {
+        let kind = failure.split_once(':').map_or(failure.as_str(), |(kind, _)| kind);
+        kinds.entry(kind).or_default().push(failure);
+    }
+    let mut text = String::new();
+    for (kind, examples) in &kinds {
+        text.push_str(&format!("{} × {kind}\n", examples.len()));
+        for example in examples.iter().take(8) {
+            text.push_str(&format!("  {example}\n"));
+        }
+    }
+    assert!(all.is_empty(), "{} failures\n{text}", all.len());
 }
 
 /// A folder for the files of one test. In memory, where that is possible: a sync of a real disk takes long, and what it would

@@ -11,12 +11,14 @@ use rejoin_store::{Item, Query, Store, StoreError};
 use super::child::Said;
 
 /// What is known of one conversation.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Model {
     acknowledged: BTreeMap<u64, (EntryId, Hash)>,
     tried: HashSet<(u64, EntryId, Hash)>,
     erasing: HashSet<EntryId>,
     erased: HashSet<EntryId>,
+    /// Entries that had no content when they were handed over: a copy may be cut before the note about them.
+    begun_erased: HashSet<EntryId>,
 }
 
 impl Model {
@@ -26,6 +28,26 @@ impl Model {
         self.acknowledged.extend(said.acknowledged.iter().map(|(seq, id, hash)| (*seq, (*id, *hash))));
         self.erasing.extend(said.erasing.iter().copied());
         self.erased.extend(said.erased.iter().copied());
+    }
+
+    pub(super) fn try_entries(&mut self, entries: &[(u64, EntryId, Hash)]) {
+        self.tried.extend(entries.iter().copied());
+    }
+
+    pub(super) fn try_erasing(&mut self, entry: EntryId) {
+        self.erasing.insert(entry);
+    }
+
+    pub(super) fn begin_erased(&mut self, entry: EntryId) {
+        self.begun_erased.insert(entry);
+    }
+
+    pub(super) fn acknowledge(&mut self, entries: &[(u64, EntryId, Hash)]) {
+        self.acknowledged.extend(entries.iter().map(|(seq, id, hash)| (*seq, (*id, *hash))));
+    }
+
+    pub(super) fn acknowledge_erasing(&mut self, entry: EntryId) {
+        self.erased.insert(entry);
     }
 
     /// How many entries were acknowledged.
@@ -67,6 +89,9 @@ impl Model {
                 return Err(format!("nobody wrote {said:?}"));
             }
             let gone = entry.content().is_none();
+            if self.begun_erased.contains(&entry.id()) {
+                continue;
+            }
             if gone && !self.erasing.contains(&entry.id()) {
                 return Err(format!("the content of {} is gone, and nobody erased it", entry.id()));
             }
@@ -75,7 +100,8 @@ impl Model {
             }
         }
         // An entry whose content is gone has a note that says so.
-        let notes: HashSet<EntryId> = entries.iter().filter_map(noted).collect();
+        let notes = entries.iter().filter_map(noted);
+        let notes: HashSet<EntryId> = notes.chain(self.begun_erased.iter().copied()).collect();
         let silent = entries.iter().find(|entry| entry.content().is_none() && !notes.contains(&entry.id()));
         silent.map_or(Ok(()), |entry| Err(format!("{} lost its content without a note", entry.id())))
     }

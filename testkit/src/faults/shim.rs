@@ -78,6 +78,15 @@ impl Fault {
     }
 }
 
+/// Why there is no library.
+#[derive(Debug, Clone)]
+pub enum NoShim {
+    /// This system has no `LD_PRELOAD` as Linux has it.
+    NotHere,
+    /// It could not be built, for this reason.
+    NotBuilt(String),
+}
+
 /// The library, ready to be used.
 #[derive(Debug, Clone)]
 pub struct Shim {
@@ -87,14 +96,19 @@ pub struct Shim {
 const SOURCE: &str = include_str!("../../shim/fault.c");
 
 impl Shim {
-    /// Builds the library in a folder that cargo gives to tests. An error says why there is none; a test that needs it then
-    /// prints that and passes.
+    /// Builds the library in a folder that cargo gives to tests. Tests call [`super::shim`], which decides what becomes of a test
+    /// without it.
     ///
     /// # Errors
     /// If this is not Linux, or there is no C compiler.
-    pub fn build(folder: &Path) -> Result<Self, String> {
-        static BUILT: OnceLock<Result<Shim, String>> = OnceLock::new();
+    pub fn build(folder: &Path) -> Result<Self, NoShim> {
+        static BUILT: OnceLock<Result<Shim, NoShim>> = OnceLock::new();
         BUILT.get_or_init(|| build(folder)).clone()
+    }
+
+    /// Makes a command write down every call that changes a file below `under`, with its data, into `journal`.
+    pub fn put_journal_into(&self, command: &mut Command, under: &Path, journal: &Path) {
+        command.env("LD_PRELOAD", &self.path).env("FAULT_UNDER", under).env("FAULT_JOURNAL", journal);
     }
 
     /// Puts a fault into a command.
@@ -115,10 +129,11 @@ impl Shim {
     }
 }
 
-fn build(folder: &Path) -> Result<Shim, String> {
-    if !cfg!(target_os = "linux") {
-        return Err(String::from("files can be made to fail on Linux only"));
-    }
+fn build(folder: &Path) -> Result<Shim, NoShim> {
+    if cfg!(target_os = "linux") { compile(folder).map_err(NoShim::NotBuilt) } else { Err(NoShim::NotHere) }
+}
+
+fn compile(folder: &Path) -> Result<Shim, String> {
     let own = |ending: &str| folder.join(format!("fault-{}.{ending}", std::process::id()));
     let (source, library) = (own("c"), own("so"));
     fs::create_dir_all(folder).and_then(|()| fs::write(&source, SOURCE)).map_err(|why| why.to_string())?;
@@ -127,7 +142,7 @@ fn build(folder: &Path) -> Result<Shim, String> {
         .args([&library, &source])
         .args(["-ldl", "-lpthread"])
         .output()
-        .map_err(|why| format!("there is no C compiler: {why}"))?;
+        .map_err(|why| format!("there is no C compiler (`cc`): {why}"))?;
     let _ = fs::remove_file(&source);
     if !compiled.status.success() {
         return Err(format!("the library does not compile: {}", String::from_utf8_lossy(&compiled.stderr)));

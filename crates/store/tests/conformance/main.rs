@@ -8,6 +8,7 @@
 mod support;
 
 mod finding;
+mod gone;
 mod keeping;
 mod model;
 mod together;

@@ -1,16 +1,21 @@
-//! The fault suite of the stores that live on a disk: files that fail at every call, processes that are killed at every call,
-//! many writers, old schemas.
+//! The fault suite of the stores that live on a disk: calls that fail, processes that are killed at every call, damaged files, many
+//! writers, old schemas.
 //!
 //! `REJOIN_FAULTS` makes it thorough; `cargo xtask faults` sets it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod calls;
+mod corrupt;
+mod pages;
 mod schema;
 mod writers;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -98,15 +103,9 @@ fn conversation(number: u64) -> ConversationId {
     ConversationId::derive("faults", &number.to_string())
 }
 
-/// The library that makes files fail. Where there is none, that is said, and the test passes.
+/// The library that makes files fail.
 fn shim() -> Option<Shim> {
-    match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(shim) => Some(shim),
-        Err(why) => {
-            println!("not tested here: {why}");
-            None
-        }
-    }
+    testkit::faults::shim(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Runs the cases on every core.

@@ -11,10 +11,8 @@ use rejoin_store::{Location, Options, Store, StoreError, open};
 use rusqlite::Connection;
 use testkit::faults::{Child, Job, Kind, Script, Step, difference, holder, open_patiently, read_all, say};
 
-use super::{Place, READ, WRITE, cases, conversation, each, shim};
+use super::{Place, READ, WRITE, cases, conversation, each, shim, support};
 
-/// The tables as the first version made them.
-const FIRST: &str = include_str!("../../src/sqlite/migrations/0001-record.sql");
 const SECOND: &str = include_str!("../../src/sqlite/migrations/0002-blobs.sql");
 
 /// As a child: opens the store, which brings its schema up to date.
@@ -43,44 +41,12 @@ fn old_entries(number: u64) -> Vec<Entry> {
 
 const CONVERSATIONS: u64 = 3;
 
-/// Writes a store as the first version did: every body as text, in its own row.
+/// Writes a store as the first version did.
 fn write_old(path: &Path) {
-    let connection = Connection::open(path).unwrap();
-    connection.execute_batch("PRAGMA journal_mode = WAL").unwrap();
-    connection.execute_batch(FIRST).unwrap();
-    for number in 0..CONVERSATIONS {
-        let id = conversation(number).to_string();
-        connection
-            .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (number as i64, id))
-            .unwrap();
-        let entries = old_entries(number);
-        for entry in &entries {
-            let envelope = entry.envelope();
-            let parent = envelope.parent.map(|parent| {
-                entries.iter().find(|other| other.id() == parent).unwrap().envelope().seq as i64
-            });
-            let content = entry.content();
-            connection
-                .execute(
-                    "INSERT INTO entry (conversation, seq, id, parent, at, kind, inner, hash, salt, body) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                    rusqlite::params![
-                        number as i64,
-                        envelope.seq as i64,
-                        entry.id().as_uuid().as_bytes(),
-                        parent,
-                        envelope.timestamp.as_microsecond(),
-                        envelope.kind.as_str(),
-                        content.is_none().then(|| *entry.inner().as_bytes()),
-                        entry.hash().as_bytes(),
-                        content.map(|content| content.salt.0),
-                        content.map(|content| content.body.as_str().to_owned()),
-                    ],
-                )
-                .unwrap();
-        }
-    }
-    connection.pragma_update(None, "user_version", 1).unwrap();
+    let conversations: Vec<_> =
+        (0..CONVERSATIONS).map(|number| (conversation(number), old_entries(number))).collect();
+    let conversations: Vec<_> = conversations.iter().map(|(id, entries)| (*id, &entries[..])).collect();
+    support::write_first_schema(path, &conversations);
 }
 
 /// Everything that was in the old store, and nothing wrong with it.
@@ -197,12 +163,8 @@ fn an_upgrade_can_end_anywhere() {
         let fault = place.fault(Kind::Eio, 0);
         let said = Child::of("child", &job(&place)).with(&shim, &fault).run();
         assert!(said.done, "{said:#?}");
-        fault.calls().unwrap_or(0)
+        fault.calls().filter(|calls| *calls > 0).expect("the shim is loaded and counts calls")
     };
-    if calls == 0 {
-        println!("not tested here: the library is not loaded");
-        return;
-    }
     let kinds: Vec<Kind> = Kind::REFUSALS.into_iter().chain(Kind::ENDS).collect();
     let cases = cases(calls, &kinds);
     println!("{calls} calls, {} cases", cases.len());

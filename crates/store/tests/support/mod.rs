@@ -193,3 +193,44 @@ pub fn hashes(entries: &[Entry]) -> Vec<Hash> {
 pub fn tail(entries: &[Entry]) -> Option<Tail> {
     entries.last().map(Tail::of)
 }
+
+/// The tables as the first version made them.
+const FIRST: &str = include_str!("../../src/sqlite/migrations/0001-record.sql");
+
+/// Writes a store as the first version did: every body as text, in its own row.
+pub fn write_first_schema(path: &Path, conversations: &[(ConversationId, &[Entry])]) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL").unwrap();
+    connection.execute_batch(FIRST).unwrap();
+    for (number, (id, entries)) in conversations.iter().enumerate() {
+        connection
+            .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (number as i64, id.to_string()))
+            .unwrap();
+        for entry in *entries {
+            let envelope = entry.envelope();
+            let parent = envelope.parent.map(|parent| {
+                entries.iter().find(|other| other.id() == parent).unwrap().envelope().seq as i64
+            });
+            let content = entry.content();
+            connection
+                .execute(
+                    "INSERT INTO entry (conversation, seq, id, parent, at, kind, inner, hash, salt, body) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                    rusqlite::params![
+                        number as i64,
+                        envelope.seq as i64,
+                        entry.id().as_uuid().as_bytes(),
+                        parent,
+                        envelope.timestamp.as_microsecond(),
+                        envelope.kind.as_str(),
+                        content.is_none().then(|| *entry.inner().as_bytes()),
+                        entry.hash().as_bytes(),
+                        content.map(|content| content.salt.0),
+                        content.map(|content| content.body.as_str().to_owned()),
+                    ],
+                )
+                .unwrap();
+        }
+    }
+    connection.pragma_update(None, "user_version", 1).unwrap();
+}

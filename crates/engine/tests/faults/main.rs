@@ -5,6 +5,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+#[path = "../talk/mod.rs"]
+mod talk;
+
+mod deeds;
+mod kills;
+#[cfg(unix)]
+mod power;
+mod verifying;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -20,8 +29,8 @@ use rejoin_store::{Access, Location, Options, Store};
 use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, thorough,
-    verified, work,
+    Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, skip,
+    thorough, verified, work,
 };
 
 const KINDS: [&str; 2] = ["sqlite", "jsonl"];
@@ -73,16 +82,12 @@ fn id() -> ConversationId {
     ConversationId::derive("faults", "engine")
 }
 
-/// The library that makes files fail. Where there is none, that is said, and the test passes.
+/// The library that makes files fail.
 fn shim() -> Option<Shim> {
-    match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok(shim) => Some(shim),
-        Err(why) => {
-            println!("not tested here: {why}");
-            None
-        }
-    }
+    testkit::faults::shim(env!("CARGO_TARGET_TMPDIR"))
 }
+
+const OPTIONS: Options = Options { access: Access::Write, digester: digest };
 
 fn opened(location: &Location) -> Arc<dyn Store> {
     Arc::from(open_store(location, Access::Write).unwrap())
@@ -93,9 +98,13 @@ fn opened(location: &Location) -> Arc<dyn Store> {
 fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
-        "talk" => talk(&job),
+        "talk" => talk_on(&job),
         "read-only" => in_a_read_only_folder(&job),
-        _ => work(&job, Options { access: Access::Write, digester: digest }),
+        what if what.starts_with("deed") => {
+            let notes = PathBuf::from(std::env::var_os("REJOIN_NOTES").unwrap());
+            deeds::work(&job, &notes);
+        }
+        _ => work(&job, OPTIONS),
     }
 }
 
@@ -215,7 +224,7 @@ fn saying(number: usize) -> String {
 }
 
 /// As a child: a conversation that goes on whatever becomes of its store.
-fn talk(job: &Job) {
+fn talk_on(job: &Job) {
     let over = PathBuf::from(std::env::var_os("REJOIN_OVER").unwrap());
     let clock = Arc::new(SystemClock);
     let store = open_store(&job.store, Access::Write);
@@ -279,10 +288,7 @@ fn a_full_disk_ends_nothing() {
         let fault = place.fault(Kind::Full, 0);
         let said = ran(&place, &fault);
         assert!(said.done && said.failed.is_empty() && said.wrong.is_empty(), "{kind}: {said:#?}");
-        let Some(calls) = fault.calls().filter(|calls| *calls > 0) else {
-            println!("not tested here: the library is not loaded");
-            return;
-        };
+        let calls = fault.calls().filter(|calls| *calls > 0).expect("the shim is loaded and counts calls");
         let step = if thorough() { 1 } else { calls as usize / 12 };
         let (mut warned, mut cases) = (0, 0);
         for fault in [Kind::Full, Kind::Dead] {
@@ -411,7 +417,7 @@ fn a_read_only_folder_ends_nothing() {
                 .arg("--list")
                 .output();
             if !probe.is_ok_and(|probe| probe.status.success()) {
-                println!("not tested here: root cannot become somebody else");
+                skip("root cannot become another user here: there is no `setpriv`");
                 return;
             }
             mode(place.folder.path(), 0o755);
@@ -447,7 +453,7 @@ fn a_store_that_is_taken_away_ends_nothing() {
             if back == "a copy" {
                 let copied = Command::new("cp").arg("-r").args([&here, &away]).status();
                 if !copied.is_ok_and(|status| status.success()) {
-                    println!("not tested here: there is no cp");
+                    skip("there is no `cp`");
                     continue;
                 }
             }
