@@ -231,6 +231,19 @@ impl Talking {
         Ok(())
     }
 
+    /// Records that the calls without a result are left out from now on, and says so. Where nothing is said in this process, the
+    /// next one goes on with the decision all the same.
+    pub fn leave_out_unanswered(&mut self) -> Result<(), Failure> {
+        let (count, _) = self.worker.leave_out_unanswered();
+        if count > 0 {
+            let calls = output::plural(count as u64, "call");
+            let are = if count == 1 { "is" } else { "are" };
+            output::talk(&format!("  {calls} {are} left out from now on; the history keeps them."));
+            self.settle()?;
+        }
+        Ok(())
+    }
+
     /// Everything that keeps the conversation from being sent as it stands.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.worker.problems()
