@@ -482,7 +482,7 @@ fn limits(settings: &Settled) -> Limits {
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        time: number("limits.seconds").map(Duration::from_secs),
+        time: number("limits.seconds").map(Duration::from_secs).or(usual.time),
         tokens: number("limits.tokens"),
         tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
         tool_output: number("limits.tool_output")
