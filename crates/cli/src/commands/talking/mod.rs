@@ -15,13 +15,13 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, Rule,
+    Conversation, ConversationId, Finding, Message, Rule,
     engine::{
         New, SystemClock, Wanted,
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
-    record::{Content, content::CallAt},
+    record::{Content, EntryId, content::CallAt},
     store::{Access, Location, Store},
 };
 
@@ -281,9 +281,15 @@ impl Talking {
         let open = self.worker.unanswered();
         let tools = self.worker.tools_mut().clone();
         let entries = self.worker.conversation().entries();
+        // Calls of one message follow each other, so each message is looked for once.
+        let mut read: Option<(EntryId, Message)> = None;
         let call = |at: &CallAt| {
-            let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
-            let Content::Message(message) = Content::of(entry) else { return None };
+            if read.as_ref().is_none_or(|(entry, _)| *entry != at.entry) {
+                let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
+                let Content::Message(message) = Content::of(entry) else { return None };
+                read = Some((at.entry, message));
+            }
+            let (_, message) = read.as_ref()?;
             let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
             let call = block.as_call()?;
             Some(OpenCall {
