@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::Value;
 use support::{
-    BROKEN, Home, Ran,
+    BROKEN, Home, Ran, has,
     services::{PROVIDERS, with_keys},
 };
 use testkit::loopback::{Config, Fault, Loopback};
@@ -408,5 +408,37 @@ fn resume_names_calls_and_shows_the_last_exchange() {
         assert!(ran.err.contains(&again), "{}", ran.err);
         let json: Value = serde_json::from_str(&home.out(&["resume", &other, "--json"])).unwrap();
         assert_eq!(json["calls"], serde_json::json!([{"name": "stat", "arguments": "{}"}]));
+    });
+}
+
+/// S2-34: what `resume --on-broken drop` leaves out stays out in every later turn, whatever the setting says then. That holds
+/// with and without a message, and for the answered calls of a batch as for the unanswered ones.
+#[test]
+fn what_resume_drops_stays_out() {
+    Home::each(|home| {
+        for message in [Some("what is 1+1?"), None] {
+            let id = home.import(
+                "batch.json",
+                &BROKEN.replace("List the files", if message.is_some() { "List them" } else { "Show them" }),
+            );
+            let mut arguments = vec!["resume", &id, "--on-broken", "drop", "--provider", "offline"];
+            arguments.extend(message);
+            let ran = home.run(&arguments);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            if message.is_none() {
+                has(&ran.err, &["2 calls are left out from now on"]);
+                let again = home.run(&["resume", &id]);
+                assert!(!again.err.contains("Calls without a result"), "{}", again.err);
+            }
+            home.out(&["chat", "what is 2+2?", "--session", &id, "--provider", "offline"]);
+            let body = home.out(&["convert", &id, "--to", "openai-chat"]);
+            has(&body, &["still there?", "what is 2+2?"]);
+            for gone in ["call_1", "call_2", "a.txt", "secret-place"] {
+                assert!(!body.contains(gone), "{gone} with {message:?} is back:\n{body}");
+            }
+            // The record has all of it.
+            has(&home.out(&["history", "show", &id]), &["a.txt", "call_2"]);
+            home.out(&["verify", &id]);
+        }
     });
 }

@@ -95,8 +95,11 @@ impl Conversation {
         let asking = walk.messages().iter().rposition(|message| message.role != Role::Tool);
         let mut open = repairer.undecided();
         open.retain(|call| Some(call.message) == asking);
+        // They are all of one message, so what is known of it is asked for once, in the order of its blocks.
+        let fates = asking.map(|message| walk.fates(message)).unwrap_or_default();
         let awaits = |call: &rejoin_view::KnownCall| {
-            walk.fates(call.message).contains(&(call.block, Fate::AwaitingApproval))
+            let known = fates.binary_search_by_key(&call.block, |(block, _)| *block);
+            known.is_ok_and(|known| fates[known].1 == Fate::AwaitingApproval)
         };
         match walk.messages().last() {
             None => SessionState::Empty,

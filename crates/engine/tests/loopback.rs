@@ -48,6 +48,15 @@ const PROVIDERS: &[(&str, Option<&str>, Service, &str)] = &[
 ];
 
 fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
+    reach_within(server, which, Duration::from_secs(20))
+}
+
+/// The same, where a provider may be silent for so long.
+fn reach_within(
+    server: &Loopback,
+    which: &(&str, Option<&str>, Service, &str),
+    read_timeout: Duration,
+) -> Arc<dyn Provider> {
     let (name, api, service, model) = *which;
     let version = match service {
         Service::Anthropic => "/v1",
@@ -58,7 +67,7 @@ fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<
     let options = HttpOptions {
         first_wait: Duration::from_millis(5),
         longest_wait: Duration::from_millis(20),
-        read_timeout: Duration::from_secs(20),
+        read_timeout,
         addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
         ..HttpOptions::default()
     };
@@ -401,6 +410,78 @@ fn limits_end_a_turn() {
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(after.unwrap(), Ending::Done);
     assert!(server.violations().is_empty());
+}
+
+/// The time of a turn does not count its tools, which have a limit of their own; it does count a model that never stops talking.
+#[test]
+fn the_time_of_a_turn_is_the_models_time() {
+    let server = Loopback::start(Config::default());
+    let limits = Limits { time: Some(Duration::from_millis(700)), ..Limits::default() };
+    for which in PROVIDERS {
+        let label = label(which);
+        let (tool, ran) = slow("patient", 1_000);
+        let mut tools = Tools::default();
+        tools.add(tool);
+        let settings = Settings { limits: limits.clone(), ..Settings::default() };
+        let mut worker = worker(&memory(), reach(&server, which), tools, settings);
+        let turned = run(worker.turn(Input::from("tools:1"), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!((turned.ending, ran.load(Ordering::Relaxed)), (Ending::Done, 1), "{label}");
+        server.faults(vec![Fault::EndlessAnswer, Fault::Slow(Duration::from_millis(3))]);
+        let began = Instant::now();
+        let turned = run(worker.turn(Input::from("words:40"), &mut |_| {}, &Stop::new())).unwrap();
+        assert!(matches!(turned.ending, Ending::Limit(Limit::Time(_))), "{label}: {:?}", turned.ending);
+        assert!(began.elapsed() < Duration::from_secs(10), "{label}");
+        assert!(turned.response.len() > 10, "{label}: what was said is kept");
+        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!(turned.ending, Ending::Done, "{label}");
+    }
+    assert!(server.violations().is_empty(), "{:#?}", server.violations());
+}
+
+/// Comments, pings and blank lines keep a connection open. They do not put off the end of a provider's patience: a provider that
+/// says nothing has timed out, and what it said before is kept.
+#[test]
+fn keep_alive_messages_do_not_extend_silence() {
+    let server = Loopback::start(Config::default());
+    for which in PROVIDERS {
+        let label = label(which);
+        let provider = reach_within(&server, which, Duration::from_millis(500));
+        let mut worker = worker(&memory(), provider, Tools::default(), Settings::default());
+        let alive = |events| vec![Fault::KeepAlive(events), Fault::Slow(Duration::from_millis(20))];
+        let began = Instant::now();
+        server.faults(alive(0));
+        let error = run(worker.turn(Input::from("hello"), &mut |_| {}, &Stop::new())).unwrap_err();
+        assert_eq!(error.code(), "TIMED_OUT", "{label}: {error}");
+        server.faults(alive(60));
+        let mut heard = String::new();
+        let mut sink = |event| {
+            if let Event::Text(text) = event {
+                heard.push_str(&text);
+            }
+        };
+        let error = run(worker.turn(Input::from("words:300"), &mut sink, &Stop::new())).unwrap_err();
+        assert_eq!(error.code(), "CUT", "{label}: {error}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{label}: {:?}", began.elapsed());
+        let kept = worker.conversation().messages().last().unwrap().content().unwrap();
+        assert!(!heard.is_empty() && kept == heard, "{label}: {heard:?} was heard, {kept:?} is kept");
+        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!(turned.ending, Ending::Done, "{label}");
+    }
+    assert!(server.violations().is_empty(), "{:#?}", server.violations());
+}
+
+/// What is not streamed is bounded as well: a list of models that comes byte by byte has timed out.
+#[test]
+fn a_list_of_models_that_drips_times_out() {
+    for which in &PROVIDERS[1..5] {
+        let server = Loopback::start(Config::default());
+        let provider = reach_within(&server, which, Duration::from_millis(300));
+        server.always(Fault::Drip(Duration::from_millis(25)));
+        let began = Instant::now();
+        let error = run(provider.models()).unwrap_err();
+        assert_eq!(error.code(), "TIMED_OUT", "{}: {error}", label(which));
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
 }
 
 /// A person stops a turn in the middle of a call: half a call is kept with the words before it, and never run.

@@ -471,6 +471,45 @@ fn a_follow_up_after_a_kill() {
     assert!(store.tail(id).unwrap().is_some());
 }
 
+/// S2-34: two of three parallel calls came back before a crash. With `drop` the whole batch is left out, calls and results, and
+/// it stays out: later requests, under any setting and in another process, begin with the bytes that were sent before.
+#[test]
+fn a_batch_that_was_dropped_stays_dropped() {
+    for later in [OnBroken::Keep, OnBroken::Drop, OnBroken::Rerun, OnBroken::Refuse] {
+        let store = store();
+        let (mut conversation, parent) = calling(&store, &["a", "b", "c"]);
+        conversation.add_tool_message(parent, "c", "third result").unwrap();
+        conversation.add_tool_message(parent, "a", "first result").unwrap();
+        let id = conversation.id();
+        drop(conversation);
+        let (tool, tools) = echo();
+        let turn = |on_broken, text: &str| {
+            let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
+            let provider = ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic);
+            let provider = Arc::new(provider);
+            let settings = Settings { on_broken, ..Settings::default() };
+            let mut worker = Worker::new(conversation, provider.clone(), tools.clone(), settings);
+            run(worker.turn(text.into(), &mut |_| {}, &Stop::new())).unwrap();
+            provider.last_messages()
+        };
+        let first = turn(OnBroken::Drop, "on");
+        assert_eq!(sketch(&first), ["user", "user"], "nothing of the batch is sent");
+        let second = turn(later, "and on");
+        assert_eq!(sketch(&second), ["user", "user", "assistant", "user"], "{later:?}");
+        assert_eq!(second[..2], first, "{later:?}");
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 0, "{later:?}: what was left out does not run");
+        // A result that comes too late is kept, as a result without a call.
+        let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
+        conversation.add_tool_message(parent, "b", "too late").unwrap();
+        let request = conversation.current_path_as_llm_request_messages();
+        assert_paired(&request);
+        let texts: String = request.iter().filter_map(Message::content).collect();
+        assert!(texts.contains("too late") && !texts.contains("result\n"), "{texts}");
+        assert!(!texts.contains("first result") && !texts.contains("third result"), "{texts}");
+        assert_verifies(&*store, id);
+    }
+}
+
 /// A message is read from its entry once: the request of a conversation that was opened shows the very messages that its
 /// session has, and not copies of them. What was said since is read from its entry, as it will be by whoever opens it next.
 #[test]

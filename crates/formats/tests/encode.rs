@@ -450,3 +450,25 @@ fn every_problem_has_the_providers_words() {
         assert!(!wire.provider().is_empty());
     }
 }
+
+/// Thousands of calls in one message, and all their results in the next: each message is looked at once and not once for each of
+/// them, which takes minutes.
+#[test]
+fn a_message_of_many_calls_is_encoded_in_linear_time() {
+    let began = std::time::Instant::now();
+    let count = 12_000;
+    let id = |number: usize| format!("call_{number}");
+    let calls: Vec<Value> =
+        (0..count).map(|n| json!({"type":"tool_use","id":id(n),"name":"ls","input":{}})).collect();
+    let results: Vec<Value> =
+        (0..count).map(|n| json!({"type":"tool_result","tool_use_id":id(n),"content":"a"})).collect();
+    let body = json!({"model":"claude-x","max_tokens":9,"messages":[
+        {"role":"user","content":"go"},{"role":"assistant","content":calls},{"role":"user","content":results}]});
+    for to in [Dialect::Anthropic, Dialect::OpenAiChat, Dialect::Gemini] {
+        let input = Input::new("body", body.to_string().as_bytes()).unwrap();
+        let session = sessions::read(&input, sessions::registry::named("anthropic")).unwrap().remove(0);
+        let out = convert(&session, to, None, OnBroken::Keep).unwrap();
+        assert!(out.body.contains(&id(count - 1)) || to == Dialect::Gemini);
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+}

@@ -284,6 +284,7 @@ fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
         Fate::AwaitingApproval,
         Fate::ClosedLeftOut,
         Fate::ClosedInterrupted,
+        Fate::ClosedWithBatch,
     ];
     let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
     calls

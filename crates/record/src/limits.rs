@@ -4,6 +4,10 @@
 /// it may be tens of times that. Larger input is refused before it is read into memory.
 pub const BODY_BYTES: usize = 256 * 1024 * 1024;
 
+/// One answer of a provider, as it comes over the wire. The longest that a model gives is about 1 MiB of text; a few pictures
+/// make tens of it. An answer that never ends is given up here, at about four times as much memory.
+pub const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
 /// Nesting in arguments and unknown fields. Providers' own parsers stop at about a hundred levels; what is deeper is
 /// kept as raw text and never sent as JSON.
 pub const NESTING: usize = 128;

@@ -76,6 +76,12 @@ impl Text {
         &self.value
     }
 
+    /// The same text, for a message without a native item to stand in. It is shared, not copied.
+    #[must_use]
+    pub fn without_place(&self) -> Self {
+        Self { value: Arc::clone(&self.value), at: None, lossy: false }
+    }
+
     /// Where it stands in the message's native item.
     #[must_use]
     pub fn span(&self) -> Option<Span> {

@@ -1,6 +1,6 @@
 //! What a list shows of a conversation, kept up to date entry by entry.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, Tail, content::TurnState};
@@ -92,7 +92,36 @@ pub struct Summary {
     /// Its newest entry.
     pub tail: Option<Tail>,
     /// The calls that have no result yet.
-    pub(crate) open: Vec<String>,
+    pub(crate) open: OpenCalls,
+}
+
+/// The ids of calls that have no result. One message may have a hundred thousand of them and their results come one by one, so
+/// each result must find its call without looking at the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OpenCalls(BTreeSet<String>);
+
+impl OpenCalls {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The ids with something between them, in a fixed order.
+    pub(crate) fn join(&self, between: &str) -> String {
+        let mut out = String::new();
+        for id in &self.0 {
+            if !out.is_empty() {
+                out.push_str(between);
+            }
+            out.push_str(id);
+        }
+        out
+    }
+}
+
+impl FromIterator<String> for OpenCalls {
+    fn from_iter<I: IntoIterator<Item = String>>(ids: I) -> Self {
+        Self(ids.into_iter().collect())
+    }
 }
 
 impl Summary {
@@ -115,7 +144,7 @@ impl Summary {
             created: Timestamp::UNIX_EPOCH,
             updated: Timestamp::UNIX_EPOCH,
             tail: None,
-            open: Vec::new(),
+            open: OpenCalls::default(),
         }
     }
 
@@ -176,8 +205,10 @@ impl Summary {
             Step::Nothing => {}
             Step::Message { speaker, calls, results } => {
                 self.messages += 1;
-                self.open.retain(|call| !results.contains(call));
-                self.open.extend(calls);
+                for call in &results {
+                    self.open.0.remove(call);
+                }
+                self.open.0.extend(calls);
                 self.state = match speaker {
                     Speaker::System => self.state,
                     _ if !self.open.is_empty() => State::Interrupted,
@@ -190,7 +221,7 @@ impl Summary {
             Step::Turn(TurnState::CallRunning) if !self.open.is_empty() => self.state = State::Interrupted,
             Step::Turn(_) => {}
             Step::Closed | Step::Moved => {
-                self.open.clear();
+                self.open.0.clear();
                 if matches!(self.state, State::Interrupted | State::Approval) {
                     self.state = State::Waiting;
                 }
@@ -231,5 +262,29 @@ impl Filter {
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
             && self.state.is_none_or(|wanted| wanted == summary.shown_state())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// 100,000 calls of one message are answered one by one. Looking at every open call for each result takes minutes.
+    #[test]
+    fn results_find_their_calls_without_looking_at_the_others() {
+        let began = Instant::now();
+        let mut summary = Summary::new(ConversationId::from_random(1));
+        let id = |number: usize| format!("call_{number}");
+        let message = |speaker, calls, results| Step::Message { speaker, calls, results };
+        summary.step(message(Speaker::Assistant, (0..100_000).map(id).collect(), Vec::new()));
+        for number in 0..99_999 {
+            summary.step(message(Speaker::Tool, Vec::new(), vec![id(number)]));
+        }
+        assert_eq!((summary.state, summary.open.join(",")), (State::Interrupted, id(99_999)));
+        summary.step(message(Speaker::Tool, Vec::new(), vec![id(99_999)]));
+        assert_eq!((summary.state, summary.messages), (State::Waiting, 100_001));
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }

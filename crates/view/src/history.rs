@@ -20,13 +20,22 @@ pub enum Fate {
     ClosedLeftOut,
     /// A request was sent that showed it as interrupted. Later results do not see it.
     ClosedInterrupted,
+    /// A request was sent that did not show it although it had results, because another call of its message had none. The
+    /// results that stand before that request stay out with it; later ones do not see it.
+    ClosedWithBatch,
 }
 
 impl Fate {
     /// Whether a decision about it was already sent to a model.
     #[must_use]
     pub fn is_closed(self) -> bool {
-        matches!(self, Self::ClosedLeftOut | Self::ClosedInterrupted)
+        matches!(self, Self::ClosedLeftOut | Self::ClosedInterrupted | Self::ClosedWithBatch)
+    }
+
+    /// Whether results in the same request belong to it. Those of a call that was left out with its batch still do: they stay
+    /// out with it.
+    pub(crate) fn has_results(self) -> bool {
+        !self.is_closed() || self == Self::ClosedWithBatch
     }
 }
 

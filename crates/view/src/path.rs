@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Content, EntryId, Message, Tree,
+    CallId, Content, EntryId, Message, Tree,
     content::{Decision, TurnState},
 };
 
@@ -60,6 +60,15 @@ pub struct Walk {
     /// A turn of ours is under way: a call in it runs only after an entry that says so.
     in_turn: bool,
     compactions: usize,
+    results: Results,
+}
+
+/// The entry of the newest result of each call id, among the first `read` messages. A path on which nothing was closed never
+/// needs it, so it is read when it is needed.
+#[derive(Debug, Default)]
+struct Results {
+    newest: HashMap<CallId, EntryId>,
+    read: usize,
 }
 
 impl Walk {
@@ -80,6 +89,7 @@ impl Walk {
             Content::Closed(closed) => {
                 for call in closed.calls {
                     let fate = match call.decision {
+                        Decision::LeftOut if self.has_result(call.entry, call.block) => Fate::ClosedWithBatch,
                         Decision::LeftOut => Fate::ClosedLeftOut,
                         Decision::Interrupted => Fate::ClosedInterrupted,
                         Decision::Rerun => Fate::Unknown,
@@ -112,6 +122,23 @@ impl Walk {
         }
     }
 
+    /// Whether a result with the id of a call stands behind the call's message, as far as the path was walked.
+    fn has_result(&mut self, entry: EntryId, block: u64) -> bool {
+        for (message, entry) in self.messages.iter().zip(&self.entries).skip(self.results.read) {
+            for id in message.tool_results().filter_map(|result| result.call_id.as_ref()) {
+                self.results.newest.insert(id.clone(), *entry);
+            }
+        }
+        self.results.read = self.messages.len();
+        let called = || {
+            let message = self.message_of(entry)?;
+            let call = message.blocks.get(usize::try_from(block).ok()?)?.as_call()?;
+            let result = self.results.newest.get(&call.id)?;
+            Some(self.calls.places.get(result)? > self.calls.places.get(&entry)?)
+        };
+        called().unwrap_or(false)
+    }
+
     fn found(&mut self, entry: EntryId, finding: Finding) {
         self.findings.push(finding);
         self.found_at.push(entry);
@@ -140,6 +167,7 @@ impl Walk {
         self.calls.cut(from);
         // What was sent before the compaction was another list.
         self.sent.clear();
+        self.results = Results::default();
         self.compactions += 1;
     }
 

@@ -247,12 +247,15 @@ fn example(schema: &Value, number: usize, depth: usize) -> Value {
     }
 }
 
-/// A text in the pieces in which a model would stream it: a few letters each.
+/// A text in the pieces in which a model would stream it: a few letters each. Of more than a mebibyte, large pieces: no test
+/// has time for that many small ones.
 pub(super) fn streamed(text: &str) -> Vec<String> {
+    let is_long = text.len() > 1 << 20;
+    let most = if is_long { text.len() / 64 } else { 12 };
     let mut pieces = vec![String::new()];
     for letter in text.chars() {
         let last = pieces.last_mut().expect("BUG: there is always a last piece");
-        if !last.is_empty() && (letter == ' ' || last.len() >= 12) {
+        if !last.is_empty() && ((letter == ' ' && !is_long) || last.len() >= most) {
             pieces.push(String::from(letter));
         } else {
             last.push(letter);

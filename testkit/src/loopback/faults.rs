@@ -48,6 +48,10 @@ pub enum Fault {
     Garbage,
     /// A line that never ends, with status 200.
     EndlessLine,
+    /// The first half of the answer, then the last event of that half again and again.
+    EndlessAnswer,
+    /// So many events of the answer, then nothing but signs of life, again and again. [`Fault::Slow`] says how often.
+    KeepAlive(usize),
     /// A line of this many bytes that says nothing, and then the answer.
     LongLine(usize),
     /// A page for people, with this status: what a proxy says.
@@ -132,8 +136,23 @@ pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option
         }
         Fault::EndlessLine => {
             let head = if lines { "{\"model\":\"" } else { "data: {\"x\":\"" };
-            Reply { body: Body::Endless(head.into()), ..streamed(Vec::new()) }
+            Reply { body: Body::Endless(head.into(), vec![b'0'; 64 * 1024]), ..streamed(Vec::new()) }
         }
+        Fault::EndlessAnswer => match &reply.body {
+            Body::Pieces(pieces) if reply.status == 200 => {
+                let half = &pieces[..pieces.len().div_ceil(2)];
+                let again = half.last().cloned().unwrap_or_default();
+                Reply { body: Body::Endless(half.concat(), again), ..reply.clone() }
+            }
+            _ => return None,
+        },
+        Fault::KeepAlive(events) => match &reply.body {
+            Body::Pieces(pieces) if reply.status == 200 => {
+                let said = pieces[..pieces.len().min(*events)].concat();
+                Reply { body: Body::Endless(said, sign_of_life(service).to_vec()), ..reply.clone() }
+            }
+            _ => return None,
+        },
         Fault::LongLine(length) => {
             let mut line = vec![if lines { b' ' } else { b':' }; *length];
             line.push(b'\n');
@@ -182,6 +201,16 @@ pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option
         },
         _ => return None,
     })
+}
+
+/// What a service sends while it has nothing to say.
+fn sign_of_life(service: Service) -> &'static [u8] {
+    match service {
+        Service::Ollama => b"\n",
+        Service::Anthropic => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        Service::OpenRouter => b": OPENROUTER PROCESSING\n\n",
+        _ => b": keep-alive\n\n",
+    }
 }
 
 /// How a service says in the middle of an answer that it failed.
@@ -256,7 +285,7 @@ impl Plan {
 
 /// The names of the faults, as they are written on a command line.
 pub const FAULTS: &str = "cut:BYTES reset:BYTES end:BYTES hangup stall:BYTES[:MS] late:MS drip:MS slow:MS garbage \
-                          endless long:BYTES html:STATUS nothing status:CODE[:RETRY-AFTER] context echo-key error:EVENTS";
+                          endless endless-answer keep-alive:EVENTS long:BYTES html:STATUS nothing status:CODE[:RETRY-AFTER] context echo-key error:EVENTS";
 
 impl FromStr for Fault {
     type Err = String;
@@ -284,6 +313,8 @@ impl FromStr for Fault {
             "slow" => Self::Slow(time()?),
             "garbage" => Self::Garbage,
             "endless" => Self::EndlessLine,
+            "endless-answer" => Self::EndlessAnswer,
+            "keep-alive" => Self::KeepAlive(bytes()?),
             "long" => Self::LongLine(bytes()?),
             "html" => Self::HtmlPage(status()?),
             "nothing" => Self::Nothing,

@@ -62,8 +62,8 @@ pub(super) enum Body {
     Whole(Vec<u8>),
     /// Sent piece by piece.
     Pieces(Vec<Vec<u8>>),
-    /// These bytes, then zeros that never end, none of them a line's end.
-    Endless(Vec<u8>),
+    /// The first bytes once, then the others again and again.
+    Endless(Vec<u8>, Vec<u8>),
 }
 
 impl Reply {
@@ -81,7 +81,7 @@ impl Reply {
     /// Everything that would be sent as the body; of an endless one, how it begins.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.body {
-            Body::Whole(bytes) | Body::Endless(bytes) => bytes.clone(),
+            Body::Whole(bytes) | Body::Endless(bytes, _) => bytes.clone(),
             Body::Pieces(pieces) => pieces.concat(),
         }
     }
@@ -317,11 +317,13 @@ impl Pipe<'_> {
                     }
                 }
             }
-            Body::Endless(head) => {
-                let block = vec![b'0'; 64 * 1024];
+            Body::Endless(head, again) => {
                 let mut next: &[u8] = head;
                 while self.piece(next)? {
-                    next = &block;
+                    next = again;
+                    if self.manner.pace.is_some() {
+                        self.halt.wait(self.manner.pace);
+                    }
                 }
                 return Ok(false);
             }

@@ -44,7 +44,8 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
     let store = talking::open_store(&desk)?;
-    let rerun = arguments.on_broken.map(OnBroken::from) == Some(OnBroken::Rerun);
+    let decided = arguments.on_broken.map(OnBroken::from);
+    let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let opened = if prompts && said.is_none() && !rerun {
         Talking::open_to_prompt(&desk, &store, id, &arguments.talk, "rejoin resume")
@@ -56,8 +57,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let mut talking = opened.map_err(|failure| in_words(given, failure))?;
     talking.make_active(&desk);
     let state = talking.state();
-    if let Some(on_broken) = arguments.on_broken {
-        let on_broken = OnBroken::from(on_broken);
+    if let Some(on_broken) = decided {
         if on_broken != OnBroken::Rerun || state.unanswered > 0 {
             talking.set_on_broken(on_broken)?;
         }
@@ -105,15 +105,40 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(Said::Text(text)) => talking.say_once(text),
         Some(Said::Prompt) | None if reruns => talking.go_on_once(),
         _ if prompts => {
-            if !calls.is_empty() && arguments.on_broken.is_none() {
-                while let Err(failure) = talking.set_on_broken(talking::ask_what_to_do(&calls)?) {
-                    failure.say();
-                }
+            if !calls.is_empty() {
+                decide_at_the_prompt(&mut talking, &calls, decided)?;
             }
             talking.prompt()
         }
+        _ if drops && state.unanswered > 0 => talking.leave_out_unanswered().map(|()| 0),
         _ => Ok(0),
     }
+}
+
+/// Settles what becomes of calls without a result before anything is typed: as the flag says, else as the person answers.
+fn decide_at_the_prompt(
+    talking: &mut Talking,
+    calls: &[OpenCall],
+    decided: Option<OnBroken>,
+) -> Result<(), Failure> {
+    let on_broken = match decided {
+        Some(on_broken) => on_broken,
+        None => loop {
+            let answer = talking::ask_what_to_do(calls)?;
+            match talking.set_on_broken(answer) {
+                Ok(()) => break answer,
+                Err(failure) => failure.say(),
+            }
+        },
+    };
+    // If another process writes to it just now, the next turn records the decision.
+    if on_broken == OnBroken::Drop
+        && talking.reclaim_now()
+        && let Err(failure) = talking.leave_out_unanswered()
+    {
+        failure.say();
+    }
+    Ok(())
 }
 
 /// Shows the last exchange, so that a person knows where they were.

@@ -72,7 +72,12 @@ pub const KEYS: &[Key] = &[
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
     key("system", Takes::Text, None, "instructions to the model"),
     key("limits.requests", Takes::Count, Some("50"), "most requests in a turn"),
-    key("limits.seconds", Takes::Count, None, "most seconds for a turn"),
+    key(
+        "limits.seconds",
+        Takes::Count,
+        Some("3600"),
+        "most seconds for a turn, without the time its tools take",
+    ),
     key("limits.tokens", Takes::Count, None, "most tokens for a turn"),
     key("limits.retries", Takes::Number, Some("4"), "how often a failed request is repeated"),
     key("limits.answer_tokens", Takes::Count, None, "most tokens in an answer"),
@@ -80,7 +85,7 @@ pub const KEYS: &[Key] = &[
         "limits.silence_seconds",
         Takes::Count,
         Some("300"),
-        "seconds without a byte after which a request fails",
+        "seconds without a word after which a request fails; keep-alive messages do not count",
     ),
     key("limits.tool_seconds", Takes::Count, Some("120"), "most seconds for a tool"),
     key(

@@ -142,6 +142,12 @@ pub trait Provider: Send + Sync {
         true
     }
 
+    /// Whether [`send`](Self::send), when the request's `stop` is set in the middle of an answer, gives back everything that it
+    /// told so far. Then nobody else keeps a copy of the answer, which may be large.
+    fn gives_back_what_arrived(&self) -> bool {
+        false
+    }
+
     /// Sends a request and listens to the answer. If the future is dropped, the request is given up.
     ///
     /// An answer that was cut is no error here: what arrived is in it, and its end says so. An error means that nothing

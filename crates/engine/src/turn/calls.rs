@@ -78,6 +78,7 @@ impl Worker {
             }
         }
         let time = self.settings.limits.tool_time;
+        let _pause = running.clock.pause();
         let mut doing: Vec<Option<(Instant, Doing<'static, Output>)>> = Vec::new();
         for (_, _, call) in &calls {
             let name = call.name.to_string();

@@ -10,7 +10,10 @@ use rejoin_record::{
 };
 
 use super::{Event, Running, Worker};
-use crate::{conversation::Appended, provider::context_of};
+use crate::{
+    conversation::{Appended, Saved},
+    provider::context_of,
+};
 
 /// What becomes of broken states when a conversation goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,7 +67,7 @@ impl Worker {
         if broken && !std::mem::replace(&mut running.told_of_mending, true) {
             running.tell(Event::Mended(findings));
         }
-        let calls = self.composer.unanswered();
+        let calls = self.composer.decisions();
         if !calls.is_empty() {
             self.decide(running, calls);
         }
@@ -87,6 +90,27 @@ impl Worker {
         let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
         self.saved(running, saved);
         self.composer.read(&self.conversation);
+    }
+
+    /// Switches to [`OnBroken::Drop`] and records at once that the calls without a result are left out of every later request,
+    /// together with the other calls of their messages. Gives their number, and whether the decision was saved.
+    ///
+    /// A turn records the same before its first request. A person who decides and says nothing wants it recorded now: the next
+    /// turn may be another process with other settings.
+    pub fn leave_out_unanswered(&mut self) -> (usize, Saved) {
+        self.set_on_broken(OnBroken::Drop);
+        self.conversation.take_in_draft();
+        self.composer.read(&self.conversation);
+        let calls = self.composer.decisions();
+        if calls.is_empty() {
+            return (0, self.conversation.saved().clone());
+        }
+        let count = calls.len();
+        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        self.composer.read(&self.conversation);
+        // The messages of these calls are repaired again, with what is decided of them by now.
+        self.composer.start_over();
+        (count, saved)
     }
 
     /// Runs calls without results again, if that is what is wanted. A call that a request was sent about is decided for good.

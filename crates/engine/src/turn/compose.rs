@@ -126,6 +126,16 @@ impl Composer {
 
     /// The calls that have no result, with what a request that left now would say of them.
     pub(super) fn unanswered(&mut self) -> Vec<ClosedCall> {
+        self.undecided(|fate| fate != Fate::ClosedWithBatch)
+    }
+
+    /// Every call that a request that left now would not show as it stands: those without a result and, where they are left out,
+    /// the other calls of their messages.
+    pub(super) fn decisions(&mut self) -> Vec<ClosedCall> {
+        self.undecided(|_| true)
+    }
+
+    fn undecided(&mut self, wanted: impl Fn(Fate) -> bool) -> Vec<ClosedCall> {
         self.push();
         let entries = self.walk.entries();
         let closed = |call: KnownCall| ClosedCall {
@@ -136,7 +146,7 @@ impl Composer {
                 _ => Decision::LeftOut,
             },
         };
-        self.repairer.undecided().into_iter().map(closed).collect()
+        self.repairer.undecided().into_iter().filter(|call| wanted(call.fate)).map(closed).collect()
     }
 
     /// The message of an entry.

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// How many requests a turn may take. A model that calls tools in circles is stopped here.
     pub requests: u32,
-    /// How long a turn may take; none for as long as it takes.
+    /// How long a turn may take, without the time in which its tools run or wait for approval; none for as long as it takes. A
+    /// provider that keeps on sending is stopped here.
     pub time: Option<Duration>,
     /// How many tokens a turn may take, requests and answers together; none for as many as it takes.
     pub tokens: Option<u64>,
@@ -21,7 +22,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             requests: 50,
-            time: None,
+            time: Some(Duration::from_secs(3_600)),
             tokens: None,
             tool_time: Duration::from_secs(120),
             // Some twenty thousand words: more fills a window with one result.

@@ -11,8 +11,9 @@ mod event;
 mod limits;
 mod request;
 mod stop;
+mod time;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 pub use closing::{OnBroken, is_synthetic};
 pub use event::{Ending, Event, Limit};
@@ -153,11 +154,14 @@ struct Running<'t> {
     sink: Sink<'t>,
     /// Stops this turn, for whatever reason.
     stop: Stop,
+    /// How long it takes, without its tools.
+    clock: time::TurnClock,
     usage: Usage,
     requests: u32,
     /// How many messages of the turn were counted, and what they are.
     messages: Vec<Arc<Message>>,
-    response: String,
+    /// The last message of the model.
+    answer: Option<Arc<Message>>,
     /// Whether somebody was told that the history is mended.
     told_of_mending: bool,
     /// The draft of the answer that is being recorded.
@@ -174,7 +178,7 @@ impl Running<'_> {
     fn ended(&mut self, ending: Ending) -> Turned {
         self.tell(Event::Ended(ending.clone()));
         Turned {
-            response: std::mem::take(&mut self.response),
+            response: self.answer.take().and_then(|answer| answer.content()).unwrap_or_default(),
             messages: std::mem::take(&mut self.messages),
             usage: self.usage,
             ending,
@@ -300,10 +304,11 @@ impl Worker {
         let mut running = Running {
             sink,
             stop: Stop::new(),
+            clock: time::TurnClock::start(),
             usage: Usage::default(),
             requests: 0,
             messages: Vec::new(),
-            response: String::new(),
+            answer: None,
             told_of_mending: false,
             draft: None,
             before: None,
@@ -320,7 +325,7 @@ impl Worker {
             Ok(ending) => Ok(running.ended(ending)),
             Err(error) => {
                 self.turn_entry(&mut running, TurnState::Interrupted, None);
-                running.ended(Ending::Failed);
+                running.tell(Event::Ended(Ending::Failed));
                 Err(error)
             }
         }
@@ -338,7 +343,8 @@ impl Worker {
             stop.stop();
         }
         let limit = self.settings.limits.time;
-        let mut timer = std::pin::pin!(wait(limit));
+        let clock = running.clock.clone();
+        let mut timer = std::pin::pin!(clock.reaches(limit));
         let mut timed_out = false;
         let mut work = std::pin::pin!(self.work(running, input));
         let worked = loop {
@@ -471,13 +477,6 @@ impl Worker {
         let of_storage = self.conversation.findings().iter().cloned();
         let findings: Vec<Finding> = of_storage.chain(self.composer.all_findings()).collect();
         if findings.iter().any(Finding::is_problem) { Err(TurnError::Unsound(findings)) } else { Ok(()) }
-    }
-}
-
-async fn wait(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
     }
 }
 

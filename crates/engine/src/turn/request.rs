@@ -62,10 +62,10 @@ impl Worker {
         for finding in &composed.findings {
             tracing::debug!("for {}: {finding}", endpoint.provider);
         }
-        // What arrives is kept here as well: a request that is given up in the middle has said something. A draft keeps it for
-        // the case that the whole process is given up.
+        // What arrives is kept here as well, unless the provider does: a request that is given up in the middle has said
+        // something. A draft keeps it for the case that the whole process is given up.
         let draft = self.conversation.begin_draft(endpoint.origin());
-        let mut heard = Heard { draft, ..Heard::default() };
+        let mut heard = Heard { draft, elsewhere: provider.gives_back_what_arrived(), ..Heard::default() };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
             let mut listener = |progress: Progress| {
@@ -107,10 +107,12 @@ impl Worker {
                 let arrived = answer.and_then(Result::ok);
                 add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
                 match arrived.and_then(|received| received.message) {
-                    Some(message) => drop(self.record(running, message, prefix)),
+                    Some(message) => {
+                        drop(heard);
+                        self.record(running, message, prefix);
+                    }
                     None => {
                         if let Some(message) = heard.message(&endpoint) {
-                            running.response = message.content().unwrap_or_default();
                             self.answer(running, message);
                         }
                     }
@@ -126,7 +128,11 @@ impl Worker {
                 }
                 Err(self.failed(error))
             }
-            Some(Ok(received)) => self.received(running, received, prefix).map(Asked::Answered),
+            Some(Ok(received)) => {
+                // The provider gave back all of it: a second copy of a large answer is not worth its memory.
+                drop(heard);
+                self.received(running, received, prefix).map(Asked::Answered)
+            }
         }
     }
 
@@ -153,17 +159,18 @@ impl Worker {
         let mut origin = self.provider.endpoint().origin();
         origin.prefix = prefix;
         issued(&mut message, &origin);
-        running.response = message.content().unwrap_or_default();
         self.answer(running, message)
     }
 
     /// Appends the message of a model, in the place of its draft.
     fn answer(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
         let draft = running.draft.take();
-        self.append_message(running, message, |conversation, content| match draft {
+        let entry = self.append_message(running, message, |conversation, content| match draft {
             Some(draft) => conversation.append_drafted(content, draft),
             None => conversation.append(content),
-        })
+        });
+        running.answer = running.messages.last().cloned();
+        entry
     }
 
     /// Records an answer, whole or not.
@@ -232,6 +239,8 @@ fn add(total: &mut Usage, usage: Option<Usage>) {
 struct Heard {
     text: String,
     reasoning: String,
+    /// The provider keeps it, and gives it back when it is stopped.
+    elsewhere: bool,
     /// Where it is written before it is shown.
     draft: Option<AnswerDraft>,
 }
@@ -240,14 +249,18 @@ impl Heard {
     fn progress(&mut self, progress: Progress) -> Option<Event> {
         Some(match progress {
             Progress::Delta(Delta::Text(text)) => {
-                self.text.push_str(&text);
+                if !self.elsewhere {
+                    self.text.push_str(&text);
+                }
                 if let Some(draft) = &mut self.draft {
                     draft.text(&text);
                 }
                 Event::Text(text)
             }
             Progress::Delta(Delta::Reasoning(text)) => {
-                self.reasoning.push_str(&text);
+                if !self.elsewhere {
+                    self.reasoning.push_str(&text);
+                }
                 if let Some(draft) = &mut self.draft {
                     draft.reasoning(&text);
                 }

@@ -98,6 +98,9 @@ struct Taking<A> {
     limit: usize,
     /// Whether there was an event at all.
     any: bool,
+    /// How many events said something, and the hash of the last event.
+    said: u64,
+    last: u64,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -110,8 +113,10 @@ impl<A: Assembly> Decoder<A> {
             seen: Seen::default(),
             broken: None,
             taken: 0,
-            limit: limits::BODY_BYTES,
+            limit: limits::ANSWER_BYTES,
             any: false,
+            said: 0,
+            last: 0,
         };
         Self { head: Vec::new(), framing: Framing::Unknown, taking }
     }
@@ -174,6 +179,10 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
 
     fn is_done(&self) -> bool {
         self.taking.is_over()
+    }
+
+    fn said(&self) -> u64 {
+        self.taking.said
     }
 
     fn finish(self: Box<Self>) -> Received {
@@ -262,7 +271,13 @@ impl<A: Assembly> Taking<A> {
         }
         self.seen.seed = short_name(&format!("{} {text}", self.seen.seed), 24);
         let says = |field| event.get(field).is_some_and(|value| value.is_str("error"));
+        let shown = out.len();
         let known = self.assembly.event(name, event, &mut self.seen, out);
+        let before = std::mem::replace(&mut self.last, hash(text));
+        // A server that has nothing to say may repeat an empty event instead of a comment.
+        if out.len() > shown || (self.last != before && !is_sign_of_life(event)) {
+            self.said += 1;
+        }
         if let Some(error) = event.given("error") {
             self.fails(fault_in(error));
         } else if name == "error" || says("type") || says("object") {
@@ -294,6 +309,18 @@ impl<A: Assembly> Taking<A> {
             message.filter(says_something).map(|message| Message { role: Role::Assistant, ..message });
         Received { message, end, model: seen.model, usage: seen.usage }
     }
+}
+
+/// Whether an event is only there to keep a connection open.
+fn is_sign_of_life(event: Value<'_>) -> bool {
+    event.get("type").is_some_and(|kind| kind.is_str("ping") || kind.is_str("keepalive"))
+}
+
+fn hash(text: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Some servers end a stream of events with this.
@@ -341,7 +368,7 @@ fn says_something(message: &Message) -> bool {
 
 /// A message that did not arrive whole: it has no item of its own. `halted` says that its last block is cut, too.
 pub(crate) fn without_item(message: Message, halted: bool) -> Message {
-    let own = |text: &Text| Text::new(text.as_str());
+    let own = Text::without_place;
     let mut blocks: Vec<Block> = Vec::with_capacity(message.blocks.len());
     for block in message.blocks {
         let kind = match block.kind {
@@ -380,7 +407,7 @@ pub(crate) fn without_item(message: Message, halted: bool) -> Message {
 }
 
 fn own_media(media: &Media) -> Media {
-    let own = |text: &Text| Text::new(text.as_str());
+    let own = Text::without_place;
     let source = match &media.source {
         MediaSource::Base64(data) => MediaSource::Base64(own(data)),
         MediaSource::Url(url) => MediaSource::Url(own(url)),
@@ -395,6 +422,29 @@ fn own_media(media: &Media) -> Media {
 mod tests {
     use super::*;
     use crate::wire::openai_chat::stream::ChatAssembly;
+
+    /// Comments, pings and an empty event that comes again and again keep a connection open and say nothing.
+    #[test]
+    fn signs_of_life_say_nothing() {
+        let mut decoder = Decoder::new(ChatAssembly::default());
+        let mut feed = |bytes: &str| {
+            decoder.feed(bytes.as_bytes(), &mut Vec::new());
+            decoder.said()
+        };
+        assert_eq!(feed(": comment\n\n\n\ndata:\n\n"), 0);
+        let empty = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n";
+        assert_eq!(feed(empty), 1, "the first may say who answers");
+        assert_eq!(feed(&empty.repeat(9)), 1);
+        assert_eq!(feed("data: {\"type\":\"ping\"}\n\ndata: {\"type\": \"ping\"}\n\n"), 1);
+        let word = empty.replace("\"\"", "\"ha\"");
+        assert_eq!(feed(&word.repeat(3)), 4, "the same word three times is said three times");
+        let call = |arguments| {
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"
+            )
+        };
+        assert_eq!(feed(&(call("1") + &call("2"))), 6, "what is not shown is said all the same");
+    }
 
     /// Small events without end are given up as well; what they said stays.
     #[test]

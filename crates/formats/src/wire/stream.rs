@@ -87,6 +87,9 @@ pub trait StreamDecoder: Send {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>);
     /// Whether the end was seen: nothing more needs to be read.
     fn is_done(&self) -> bool;
+    /// How many events said something so far. Comments, pings and repeated empty events say nothing, so a stream whose count
+    /// stands still is silent, however many bytes come.
+    fn said(&self) -> u64;
     /// There are no more bytes: the response, as far as it came.
     fn finish(self: Box<Self>) -> Received;
 }

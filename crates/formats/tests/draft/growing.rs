@@ -23,8 +23,14 @@ fn origin(dialect: Dialect) -> Origin {
 
 /// Something that may be known of the calls of a message: the same for the same seed.
 fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
-    let known =
-        [Fate::Unknown, Fate::Started, Fate::NotStarted, Fate::ClosedLeftOut, Fate::ClosedInterrupted];
+    let known = [
+        Fate::Unknown,
+        Fate::Started,
+        Fate::NotStarted,
+        Fate::ClosedLeftOut,
+        Fate::ClosedInterrupted,
+        Fate::ClosedWithBatch,
+    ];
     let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
     calls
         .map(|(block, _)| (block, known[(index * 5 + block * 3 + usize::from(seed)) % known.len()]))

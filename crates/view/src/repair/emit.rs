@@ -171,7 +171,7 @@ impl<'h> Emitter<'h> {
         let calls = &self.pairing.calls[first..first + slot.calls as usize];
         let in_place = |call: &CallSlot| {
             let result = call.first;
-            call.answered && result != NONE && {
+            call.answered && result != NONE && call.fate != Fate::ClosedWithBatch && {
                 let result = &self.pairing.results[result as usize];
                 result.tie == Tie::Answer && result.direct && !result.out_of_order && result.next == NONE
             }
@@ -220,7 +220,10 @@ impl<'h> Emitter<'h> {
     /// Decides about the calls of one message.
     fn plan(&mut self, index: usize, calls: std::ops::Range<usize>) -> Vec<Outcome> {
         let (pairing, policy) = (self.pairing, self.policy);
-        let shown = |slot: &CallSlot| slot.answered || (policy == Policy::Keep && slot.first != NONE);
+        let shown = |slot: &CallSlot| {
+            let answered = slot.answered || (policy == Policy::Keep && slot.first != NONE);
+            answered && slot.fate != Fate::ClosedWithBatch
+        };
         let open = |slot: &&CallSlot| !shown(slot) && slot.fate != Fate::ClosedInterrupted;
         let slots = &pairing.calls[calls.clone()];
         let unanswered = slots.iter().filter(open).count();
@@ -243,7 +246,7 @@ impl<'h> Emitter<'h> {
             .map(|call| {
                 let slot = &pairing.calls[call];
                 let closed = super::pairing::decide(policy, slot.fate, pairing.is_malformed(call));
-                let gone = all_out || (!shown(slot) && closed == Fate::ClosedLeftOut);
+                let gone = all_out || (!shown(slot) && closed != Fate::ClosedInterrupted);
                 self.left_out.push(gone);
                 if gone { Outcome::LeftOut } else { Outcome::Shown(self.answer(slot)) }
             })
@@ -382,7 +385,8 @@ impl<'h> Emitter<'h> {
                 }
                 if slot.answered {
                     // A complete pair that goes with its batch.
-                    self.find(Rule::PartialBatch, at, Action::LeftOut, about);
+                    let severity = batch_severity(slot);
+                    self.find(Rule::PartialBatch, at, Action::LeftOut, |f| Finding { severity, ..about(f) });
                 }
                 return None;
             }
@@ -430,7 +434,7 @@ impl<'h> Emitter<'h> {
         }
         match slot.fate {
             Fate::AwaitingApproval => self.find(Rule::AwaitingApproval, at, action, about),
-            Fate::ClosedLeftOut | Fate::ClosedInterrupted => {
+            Fate::ClosedLeftOut | Fate::ClosedInterrupted | Fate::ClosedWithBatch => {
                 self.find(Rule::UnansweredCall, at, action, |finding| {
                     // It was decided and sent: nothing is left to repair.
                     Finding { severity: Severity::Note, ..about(finding) }
@@ -488,12 +492,9 @@ impl<'h> Emitter<'h> {
             }
             Tie::Early => {
                 self.change(segment.parts.len());
-                self.find(
-                    Rule::ResultBeforeCall,
-                    at,
-                    if keep { Action::Moved } else { Action::LeftOut },
-                    about,
-                );
+                let dropped = self.pairing.calls[slot.call as usize].fate == Fate::ClosedWithBatch;
+                let action = if keep && !dropped { Action::Moved } else { Action::LeftOut };
+                self.find(Rule::ResultBeforeCall, at, action, about);
             }
             Tie::Duplicate => {
                 self.change(segment.parts.len());
@@ -502,7 +503,8 @@ impl<'h> Emitter<'h> {
             }
             Tie::Answer if call_left_out => {
                 self.change(segment.parts.len());
-                self.find(Rule::PartialBatch, at, Action::LeftOut, about);
+                let severity = batch_severity(&self.pairing.calls[slot.call as usize]);
+                self.find(Rule::PartialBatch, at, Action::LeftOut, |f| Finding { severity, ..about(f) });
             }
             Tie::Answer if !slot.direct => {
                 self.change(segment.parts.len());
@@ -531,6 +533,11 @@ impl<'h> Emitter<'h> {
     fn find(&mut self, rule: Rule, at: Position, action: Action, fill: impl FnOnce(Finding) -> Finding) {
         self.findings.push(fill(Finding::new(rule, at, action)));
     }
+}
+
+/// How grave it is that a pair is left out with its batch. Once a request was sent without it, nothing is left to repair.
+fn batch_severity(call: &CallSlot) -> Severity {
+    if call.fate == Fate::ClosedWithBatch { Severity::Note } else { Rule::PartialBatch.severity() }
 }
 
 /// How a segment ends.

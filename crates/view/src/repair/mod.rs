@@ -213,11 +213,12 @@ impl Repairer {
         self.base = stretch.end;
     }
 
-    /// The calls since the last seal that have no result, each with what a request that leaves now would say of it:
-    /// [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`].
+    /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
+    /// request would say of it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] of a call without a result,
+    /// [`Fate::ClosedWithBatch`] of one that has a result and is left out because another one of its message has none.
     #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
-        let mut decisions = self.work.pairing.decisions(self.work.policy);
+        let mut decisions = self.work.pairing.decisions(self.work.policy).into_iter();
         let mut undecided = Vec::new();
         for (place, message) in self.pending.iter().enumerate() {
             let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());

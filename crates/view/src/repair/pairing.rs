@@ -196,13 +196,13 @@ impl Pairing {
         let mut steps = 0;
         while state.open != NONE {
             let call = &calls[state.open as usize];
-            if call.epoch == epoch && !call.fate.is_closed() {
+            if call.epoch == epoch && call.fate.has_results() {
                 break;
             }
             state.open = if call.next_in_group == NONE { call.below } else { call.next_in_group };
             steps += 1;
         }
-        while state.newest != NONE && calls[state.newest as usize].fate.is_closed() {
+        while state.newest != NONE && !calls[state.newest as usize].fate.has_results() {
             state.newest = calls[state.newest as usize].previous;
             steps += 1;
         }
@@ -244,7 +244,7 @@ impl Pairing {
         slot.reused = state.first_call != NONE;
         state.first_call = state.first_call.min(this);
         let reused = slot.reused;
-        if fate.is_closed() {
+        if !fate.has_results() {
             self.calls.push(slot);
             self.count(steps);
             return reused;
@@ -341,12 +341,24 @@ impl Pairing {
 
     /// What a request that leaves now would decide about the calls since the last one: one for each call, in order; none
     /// for a call that needs no decision.
-    pub(super) fn decisions(&self, policy: Policy) -> impl Iterator<Item = Option<Fate>> {
-        self.calls[self.epoch_start..].iter().map(move |call| {
+    pub(super) fn decisions(&self, policy: Policy) -> Vec<Option<Fate>> {
+        let open = |call: &CallSlot| {
             let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
-            let open = !visible && !call.fate.is_closed();
-            open.then(|| decide(policy, call.fate, call.malformed))
-        })
+            !visible && !call.fate.is_closed()
+        };
+        let mut decisions = Vec::with_capacity(self.calls.len() - self.epoch_start);
+        for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
+            // What is left out of a batch takes the rest of it along.
+            let dropped = policy == Policy::Drop && batch.iter().any(open);
+            decisions.extend(batch.iter().map(|call| {
+                if open(call) {
+                    Some(decide(policy, call.fate, call.malformed))
+                } else {
+                    (dropped && !call.fate.is_closed()).then_some(Fate::ClosedWithBatch)
+                }
+            }));
+        }
+        decisions
     }
 
     /// What comes now cannot change what came before.

@@ -2,7 +2,7 @@
 //!
 //! Histories are sketched: `u` user, `s` system, `a` assistant, `a[1,2]` calls with these ids, `r1` a result, `r` one
 //! without an id. A call may end in what is known of it: `!` started, `-` not started, `?` awaiting approval, `x` closed as
-//! left out, `i` closed as interrupted, `*` truncated arguments. `|` is where a request was sent.
+//! left out, `w` closed with its batch, `i` closed as interrupted, `*` truncated arguments. `|` is where a request was sent.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn message(word: &str, number: usize) -> (Message, Vec<(usize, Fate)>) {
             });
             continue;
         }
-        let id = item.trim_end_matches(['!', '-', '?', 'x', 'i', '*', '%', '0']);
+        let id = item.trim_end_matches(['!', '-', '?', 'x', 'w', 'i', '*', '%', '0']);
         let arguments = match &item[id.len()..] {
             "*" | "*i" | "*x" => "{\"a\":",
             "%" => "[1]",
@@ -81,6 +81,7 @@ fn message(word: &str, number: usize) -> (Message, Vec<(usize, Fate)>) {
             "-" => Fate::NotStarted,
             "?" => Fate::AwaitingApproval,
             "x" => Fate::ClosedLeftOut,
+            "w" => Fate::ClosedWithBatch,
             "i" => Fate::ClosedInterrupted,
             _ => Fate::Unknown,
         };
@@ -313,6 +314,30 @@ fn closed_calls() {
         (Rule::UnansweredCall, Severity::Note)
     );
     assert_eq!(closed.findings.len(), 1);
+}
+
+/// A batch that a request left out stays out with the results that it had by then. Later results do not see it.
+#[test]
+fn batches_that_were_left_out() {
+    check("u a[1w,2x] r1 u", "u u", "u u");
+    check("u ta[1x,2w,3w] r3 r2 | u", "u a u", "u a u");
+    check("u a[1w,2x] r1 | u r1 r2", "u u o o", "u u");
+    check("u a[1w,2x] r1 r1 | u a[1] r1", "u u a[1_2]", "u u a[1_2]");
+    for policy in [Policy::Keep, Policy::Drop] {
+        let repaired = repair(&history("u a[1w,2x] r1 | u"), policy);
+        assert_eq!(
+            rules(&repaired),
+            "partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2"
+        );
+        assert!(!repaired.findings.iter().any(|finding| finding.is_problem()), "it was decided and sent");
+    }
+    let mut repairer = Repairer::new(Policy::Drop);
+    for (place, message) in history("u a[1,2] r1 u").messages().iter().enumerate() {
+        assert_eq!(repairer.len(), place);
+        repairer.push(Arc::clone(message), &[]);
+    }
+    let decided: Vec<Fate> = repairer.undecided().iter().map(|call| call.fate).collect();
+    assert_eq!(decided, [Fate::ClosedWithBatch, Fate::ClosedLeftOut], "what is sent can be read back");
 }
 
 #[test]

@@ -15,13 +15,13 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, Rule,
+    Conversation, ConversationId, Finding, Message, Rule,
     engine::{
         New, SystemClock, Wanted,
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
     },
-    record::{Content, content::CallAt},
+    record::{Content, EntryId, content::CallAt},
     store::{Access, Location, Store},
 };
 
@@ -236,6 +236,19 @@ impl Talking {
         Ok(())
     }
 
+    /// Records that the calls without a result are left out from now on, and says so. Where nothing is said in this process, the
+    /// next one goes on with the decision all the same.
+    pub fn leave_out_unanswered(&mut self) -> Result<(), Failure> {
+        let (count, _) = self.worker.leave_out_unanswered();
+        if count > 0 {
+            let calls = output::plural(count as u64, "call");
+            let are = if count == 1 { "is" } else { "are" };
+            output::talk(&format!("  {calls} {are} left out from now on; the history keeps them."));
+            self.settle()?;
+        }
+        Ok(())
+    }
+
     /// Everything that keeps the conversation from being sent as it stands.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.worker.problems()
@@ -273,9 +286,15 @@ impl Talking {
         let open = self.worker.unanswered();
         let tools = self.worker.tools_mut().clone();
         let entries = self.worker.conversation().entries();
+        // Calls of one message follow each other, so each message is looked for once.
+        let mut read: Option<(EntryId, Message)> = None;
         let call = |at: &CallAt| {
-            let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
-            let Content::Message(message) = Content::of(entry) else { return None };
+            if read.as_ref().is_none_or(|(entry, _)| *entry != at.entry) {
+                let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
+                let Content::Message(message) = Content::of(entry) else { return None };
+                read = Some((at.entry, message));
+            }
+            let (_, message) = read.as_ref()?;
             let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
             let call = block.as_call()?;
             Some(OpenCall {
@@ -488,7 +507,7 @@ fn limits(settings: &Settled) -> Limits {
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        time: number("limits.seconds").map(Duration::from_secs),
+        time: number("limits.seconds").map(Duration::from_secs).or(usual.time),
         tokens: number("limits.tokens"),
         tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
         tool_output: number("limits.tool_output")

@@ -171,6 +171,11 @@ impl Talking {
         }
     }
 
+    /// Takes the conversation's lock and shows what others added, unless another process is answering. Whether it was taken.
+    pub fn reclaim_now(&mut self) -> bool {
+        self.worker.reclaim().map(|added| self.show(&added)).is_ok()
+    }
+
     /// Shows what was said elsewhere in the meantime.
     fn show(&self, added: &[Entry]) {
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
@@ -187,7 +192,7 @@ impl Talking {
         // A conversation in which nothing was said yet is not made of commands.
         // While another process is answering, the command is not worth waiting for.
         let keeps = self.keeps_commands && !self.worker.conversation().messages().is_empty();
-        if keeps && self.worker.reclaim().map(|added| self.show(&added)).is_ok() {
+        if keeps && self.reclaim_now() {
             let command = Command { command: Text::new(command), output: Text::new(output), failed: false };
             self.worker.conversation_mut().append(&Content::Command(command));
         }

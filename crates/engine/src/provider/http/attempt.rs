@@ -61,7 +61,7 @@ impl Attempt<'_> {
         let retry_after = refusal::retry_after(|name| text_of(&headers, name), SystemClock.now());
         let is_final = text_of(&headers, "x-should-retry").as_deref() == Some("false");
         // An error of which only a part arrives is still an error.
-        let body = read(&mut response, ERROR_BYTES).await.0;
+        let body = self.read(&mut response, ERROR_BYTES).await.0;
         Err(Refusal {
             provider: self.client.provider(),
             status: Some(status.as_u16()),
@@ -85,13 +85,15 @@ impl Attempt<'_> {
         let content_type = text_of(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         if media == "text/html" || media == "application/xhtml+xml" {
-            let head = read(&mut response, HEAD_BYTES).await.0;
+            let head = self.read(&mut response, HEAD_BYTES).await.0;
             return Err(self.not_an_answer("a web page", &head));
         }
         let options = self.client.options();
         let (mut head, mut deltas) = (Vec::new(), Vec::new());
         let (mut total, mut line) = (0, 0);
-        let (mut too_long, mut ended) = (None, true);
+        let (mut too_long, mut ended, mut silent) = (None, true, false);
+        // Bytes that say nothing must not put this off, so it is not left to the client's own timeout.
+        let mut silence = std::pin::pin!(tokio::time::sleep(options.read_timeout));
         // What comes in one piece begins as JSON does; only Ollama's pieces do so too.
         let mut decoder = decoder;
         let mut whole = decoder.is_none().then(Vec::new);
@@ -105,7 +107,12 @@ impl Attempt<'_> {
                     ended = false;
                     break;
                 }
+                () = &mut silence => {
+                    (ended, silent) = (false, true);
+                    break;
+                }
             };
+            let said_before = decoder.as_ref().map(|decoder| decoder.said());
             let bytes = match next {
                 Ok(None) => break,
                 Ok(Some(bytes)) if bytes.is_empty() => continue,
@@ -129,7 +136,10 @@ impl Attempt<'_> {
                 (whole, decoder) = (Some(Vec::new()), None);
             }
             match (&mut whole, &mut decoder) {
-                (Some(whole), _) => whole.extend_from_slice(&bytes),
+                (Some(whole), _) => {
+                    whole.extend_from_slice(&bytes);
+                    line = whole.len();
+                }
                 (None, Some(decoder)) => {
                     line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
                         Some(at) => bytes.len() - at - 1,
@@ -148,13 +158,36 @@ impl Attempt<'_> {
             if too_long.is_some() {
                 break;
             }
+            let speaks = match &decoder {
+                Some(decoder) => said_before != Some(decoder.said()),
+                None => !bytes.trim_ascii().is_empty(),
+            };
+            if speaks {
+                silence.as_mut().reset(tokio::time::Instant::now() + options.read_timeout);
+            } else if silence.is_elapsed() {
+                (ended, silent) = (false, true);
+                break;
+            }
+            // A stream that always has more must not outrun the wish to stop it.
+            if stop.is_stopped() && decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
+                ended = false;
+                break;
+            }
         }
         let Some(decoder) = decoder.filter(|_| total > 0) else {
             let whole = whole.filter(|whole| !whole.is_empty());
-            let whole = whole.ok_or_else(|| Failure::last(ProviderError::Empty))?;
-            return self.in_one_piece(&whole, ended && too_long.is_none(), dialect, listener);
+            let Some(whole) = whole else {
+                let empty = || Failure::last(ProviderError::Empty);
+                return Err(if silent { self.silent(total == 0) } else { empty() });
+            };
+            let read = self.in_one_piece(&whole, ended && too_long.is_none(), dialect, listener);
+            // It may be whole although the connection stayed open.
+            return if silent { read.map_err(|_| self.silent(false)) } else { read };
         };
         let mut received = decoder.finish();
+        if silent && received.message.is_none() {
+            return Err(self.silent(false));
+        }
         if let Some(why) = too_long {
             received.end = End::Garbage(why);
         } else if received.message.is_none() && received.end == End::Cut && !is_begun(&head, dialect) {
@@ -246,16 +279,44 @@ impl Attempt<'_> {
         Failure::last(ProviderError::Garbage(why))
     }
 
+    /// Nothing was said for too long. It is asked again only if not even a byte came.
+    fn silent(&self, again: bool) -> Failure {
+        let after = self.client.options().read_timeout;
+        let error = ProviderError::TimedOut { provider: self.client.provider().to_owned(), after };
+        Failure { error, again }
+    }
+
     fn lost(&self, error: reqwest::Error) -> Failure {
         self.client.failure(error, self.shown, self.client.options().read_timeout)
+    }
+
+    /// Reads what is not streamed, up to a limit and for as long as a provider may be silent; whether the end was reached. A byte
+    /// now and then does not make it longer.
+    async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, Failure>) {
+        let mut out = Vec::new();
+        let deadline = tokio::time::Instant::now() + self.client.options().read_timeout;
+        loop {
+            match tokio::time::timeout_at(deadline, response.chunk()).await {
+                Err(_) => return (out, Err(self.silent(true))),
+                Ok(Ok(None)) => return (out, Ok(true)),
+                Ok(Err(error)) => return (out, Err(self.lost(error))),
+                Ok(Ok(Some(bytes))) => {
+                    let room = limit - out.len();
+                    out.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    if bytes.len() > room {
+                        return (out, Ok(false));
+                    }
+                }
+            }
+        }
     }
 
     /// Asks for something that is not streamed, up to a limit.
     pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, Failure> {
         let mut response = self.begin(request).await?;
-        let (bytes, ended) = read(&mut response, limit).await;
+        let (bytes, ended) = self.read(&mut response, limit).await;
         match ended {
-            Err(error) => Err(self.lost(error)),
+            Err(failure) => Err(failure),
             Ok(false) => Err(self.garbage(&format!("more than {limit} bytes"))),
             Ok(true) => {
                 String::from_utf8(bytes).map_err(|error| self.not_an_answer("no text", error.as_bytes()))
@@ -272,24 +333,6 @@ fn is_begun(head: &[u8], dialect: Dialect) -> bool {
         _ => [&b"data"[..], b"event", b"id", b"retry", b":"]
             .iter()
             .any(|word| head.starts_with(word) || word.starts_with(head)),
-    }
-}
-
-/// Reads up to a limit; whether the end was reached.
-async fn read(response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, reqwest::Error>) {
-    let mut out = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(None) => return (out, Ok(true)),
-            Err(error) => return (out, Err(error)),
-            Ok(Some(bytes)) => {
-                let room = limit - out.len();
-                out.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if bytes.len() > room {
-                    return (out, Ok(false));
-                }
-            }
-        }
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) use service::Wiring;
 pub struct HttpOptions {
     /// How long a connection may take.
     pub connect_timeout: Duration,
-    /// How long nothing may come, before an answer and in the middle of it. Models that think send nothing for minutes.
+    /// How long a provider may say nothing, before an answer and in the middle of it. Comments and pings that keep a connection
+    /// open do not count as words. Models that think say nothing for minutes.
     pub read_timeout: Duration,
     /// How often a request is repeated that did not get through.
     pub retries: u32,
@@ -35,9 +36,10 @@ pub struct HttpOptions {
     pub longest_wait: Duration,
     /// The longest wait that a provider may ask for. If it asks for more, its answer is told at once.
     pub longest_retry_after: Duration,
-    /// The longest line of an answer. A whole response may stand in one, images included; more than this is no answer.
+    /// The longest line of a stream, and the longest answer that comes in one piece. Such a piece is read as one JSON value, which
+    /// takes several times its length in memory.
     pub longest_line: usize,
-    /// The longest answer.
+    /// The longest answer. What came of a longer one is kept, and the turn fails.
     pub longest_answer: usize,
     /// How long a server on this machine has to answer, when nobody said whom to ask. Who has none must not wait for it.
     pub local_answer: Duration,
@@ -56,8 +58,8 @@ impl Default for HttpOptions {
             first_wait: Duration::from_millis(250),
             longest_wait: Duration::from_secs(4),
             longest_retry_after: Duration::from_secs(60),
-            longest_line: 64 * 1024 * 1024,
-            longest_answer: rejoin_record::limits::BODY_BYTES,
+            longest_line: 32 * 1024 * 1024,
+            longest_answer: rejoin_record::limits::ANSWER_BYTES,
             local_answer: Duration::from_millis(300),
             proxy: true,
             addresses: Addresses::default(),

@@ -209,6 +209,10 @@ impl Provider for HttpProvider {
         self.wiring.replays_reasoning
     }
 
+    fn gives_back_what_arrived(&self) -> bool {
+        true
+    }
+
     fn send<'a>(
         &'a self,
         request: &'a Request,

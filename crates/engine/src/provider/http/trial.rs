@@ -252,6 +252,10 @@ impl StreamDecoder for Words {
         self.end.is_some()
     }
 
+    fn said(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     fn finish(self: Box<Self>) -> Received {
         let message = (!self.text.is_empty()).then(|| Message::assistant(self.text.as_str()));
         Received { message, end: self.end.unwrap_or(End::Cut), model: None, usage: None }

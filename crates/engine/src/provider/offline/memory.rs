@@ -1,6 +1,8 @@
 //! What the conversation says.
 
-use rejoin_record::{Message, Role, json::Doc};
+use std::collections::HashMap;
+
+use rejoin_record::{CallId, Message, Role, json::Doc};
 
 use super::intents::{self, Fact, Intent};
 
@@ -31,25 +33,25 @@ pub struct Memory {
 impl Memory {
     pub fn of(messages: &[Message]) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
-        let mut asked: Vec<(String, String, String)> = Vec::new();
+        // The tool and the first argument of the newest call of each id.
+        let mut asked: HashMap<CallId, (String, String)> = HashMap::new();
         for message in messages {
             for call in message.tool_calls() {
                 memory.calls += 1;
                 let doc = Doc::parse(call.arguments.text());
                 let first = doc.as_ref().ok().and_then(|doc| doc.root()?.fields().next()?.1.as_str());
                 let first = first.unwrap_or_default().into_owned();
-                asked.push((call.id.to_string(), call.name.to_string(), first));
+                asked.insert(call.id.clone(), (call.name.to_string(), first));
             }
             for result in message.tool_results() {
-                let id = result.call_id.as_ref().map(ToString::to_string);
-                let known = asked.iter().rev().find(|(call, ..)| Some(call) == id.as_ref());
+                let known = result.call_id.as_ref().and_then(|id| asked.get(id));
                 let texts: Vec<String> = result
                     .content
                     .iter()
                     .filter_map(|block| block.as_text())
                     .map(ToString::to_string)
                     .collect();
-                if let (Some((_, tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
+                if let (Some((tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
                     said.results.push(Looked {
                         tool: tool.clone(),
                         asked: argument.clone(),

@@ -25,8 +25,12 @@ pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
         let sources = std::iter::once((item.index(), item.message()))
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
+            // Before its bytes are searched: a message of many results comes by once for each of them.
+            if !seen.insert(index) {
+                continue;
+            }
             let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if is_own(message) && raw.contains(MARK) && seen.insert(index) {
+            if is_own(message) && raw.contains(MARK) {
                 messages += marks_of(raw, Some("content"));
             }
         }

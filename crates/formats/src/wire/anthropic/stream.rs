@@ -200,6 +200,8 @@ impl Assembly for MessagesAssembly {
             whole &= block.write(&mut item, complete);
         }
         item.push_str("]}");
+        // An answer may be large: what it was put together from goes before it is copied.
+        drop(self);
         let item: Arc<str> = item.into();
         let doc = Doc::parse(&item).ok()?;
         let mut reader = MessageReader::new(Style::Anthropic, seen.model_text());

@@ -104,6 +104,8 @@ impl Assembly for ContentAssembly {
             }
         }
         item.push_str("]}");
+        // An answer may be large: what it was put together from goes before it is copied.
+        drop(self);
         let item: Arc<str> = item.into();
         let doc = Doc::parse(&item).ok()?;
         let mut reader = ContentReader::of_response(seen.model_text(), &seen.seed);

@@ -76,6 +76,8 @@ impl Assembly for LinesAssembly {
             item.push(']');
         }
         item.push('}');
+        // An answer may be large: what it was put together from goes before it is copied.
+        drop(self);
         let item: Arc<str> = item.into();
         let doc = Doc::parse(&item).ok()?;
         let message = decode::message(doc.root()?, &item, seen.model.as_deref(), &seen.seed);

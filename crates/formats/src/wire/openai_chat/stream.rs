@@ -157,11 +157,14 @@ impl Assembly for ChatAssembly {
         if complete {
             self.end();
         }
-        let item: Arc<str> = self.item(&seen.seed).into();
+        let (item, of_mistral) = (self.item(&seen.seed), self.of_mistral);
+        // An answer may be large: what it was put together from goes before it is copied.
+        drop(self);
+        let item: Arc<str> = item.into();
         let doc = Doc::parse(&item).ok()?;
         let mut reader = MessageReader::new(Style::OpenAi, seen.model_text());
         let mut message = reader.read(doc.root()?, &item, 0)?.message;
-        if self.of_mistral {
+        if of_mistral {
             mistral::decode::name_thoughts(&mut message, seen.model.as_deref());
         }
         Some(if complete { message } else { without_item(message, true) })

@@ -202,6 +202,8 @@ impl Assembly for ResponseAssembly {
             }
         }
         list.push(']');
+        // An answer may be large: what it was put together from goes before it is copied.
+        drop(self);
         let list: Arc<str> = list.into();
         let doc = Doc::parse(&list).ok()?;
         let mut assembler = Assembler::new(FORMAT);

@@ -92,6 +92,47 @@ fn an_answer_without_end_is_not_read_for_ever() {
     assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
 }
 
+/// An answer in one piece is read as one value, so it has the limit of a line.
+#[test]
+fn an_answer_in_one_piece_without_end_is_not_read_for_ever() {
+    let body = format!("[{}", "0,".repeat(1 << 15));
+    let server = Server::new(vec![Answer::json(200, &body).ending(Ending::Endless)]);
+    let error = error_of(&provider_at("custom", &server));
+    assert_eq!(error.code(), "GARBAGE", "{error}");
+    assert!(error.to_string().len() < 400, "{error}");
+}
+
+/// Neither do headers without end take memory, nor error pages, nor lists of models.
+#[test]
+fn nothing_else_is_read_for_ever() {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut [0; 1 << 16]);
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
+                // A client that gives up closes the connection.
+                while stream.write_all(&[b"x-more: ", &[b'x'; 4096][..], b"\r\n"].concat()).is_ok() {}
+            });
+        }
+    });
+    let options = HttpOptions { retries: 0, ..quick() };
+    let error = error_of(&provider_with("custom", &url, options.clone()));
+    assert_eq!(error.code(), "UNREACHABLE", "{error}");
+
+    let page = "y".repeat(1 << 16);
+    let server = Server::new(vec![Answer::of(500, "text/plain", &page).ending(Ending::Endless)]);
+    let error = error_of(&provider_with("custom", &server.url, options.clone()));
+    assert!(error.to_string().len() < 1000, "{error}");
+
+    let list = format!("{{\"data\":[{}", "{\"id\":\"m\"},".repeat(1 << 12));
+    let server = Server::new(vec![Answer::json(200, &list).ending(Ending::Endless)]);
+    let error = run(provider_with("custom", &server.url, options).models()).unwrap_err();
+    assert!(error.to_string().contains("more than 16777216 bytes"), "{error}");
+}
+
 #[test]
 fn an_empty_answer_is_said_to_be_one() {
     for answer in [Answer::stream(""), Answer::json(200, "")] {

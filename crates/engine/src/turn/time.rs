@@ -1,0 +1,88 @@
+//! The time that a turn has: it stands still while tools run.
+//!
+//! The limit is for requests and answers. A tool has a limit of its own, and a person who is asked for approval may take a day.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+/// The clock of a turn. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct TurnClock {
+    running: Arc<Mutex<Elapsed>>,
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Elapsed {
+    before: Duration,
+    /// Since when it runs; none while it stands still.
+    since: Option<Instant>,
+}
+
+impl TurnClock {
+    /// One that runs.
+    pub(super) fn start() -> Self {
+        let elapsed = Elapsed { before: Duration::ZERO, since: Some(Instant::now()) };
+        Self { running: Arc::new(Mutex::new(elapsed)), changed: Arc::default() }
+    }
+
+    /// Stands still until what is given back is dropped.
+    pub(super) fn pause(&self) -> Pause {
+        let mut elapsed = self.elapsed();
+        elapsed.before = elapsed.total();
+        elapsed.since = None;
+        self.changed.notify_waiters();
+        Pause(self.clone())
+    }
+
+    /// Waits until so much time was counted; for ever without a limit.
+    pub(super) async fn reaches(&self, limit: Option<Duration>) {
+        let Some(limit) = limit else { return std::future::pending().await };
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            let (counted, stands) = {
+                let elapsed = self.elapsed();
+                (elapsed.total(), elapsed.since.is_none())
+            };
+            if counted >= limit {
+                return;
+            }
+            if stands {
+                changed.await;
+                continue;
+            }
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(limit - counted) => {}
+            }
+        }
+    }
+
+    fn elapsed(&self) -> MutexGuard<'_, Elapsed> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Elapsed {
+    fn total(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+/// As long as it lives, the clock stands still.
+#[derive(Debug)]
+pub(super) struct Pause(TurnClock);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.elapsed().since = Some(Instant::now());
+        self.0.changed.notify_waiters();
+    }
+}
