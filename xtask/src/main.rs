@@ -25,7 +25,7 @@ const HELP: &str = "cargo xtask COMMAND
   fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
   faults [KILLS]      full disks, failing calls and at least 500 kills for each store that lives on a disk
   kill [RUNS]         at least 500 turns on every provider, killed at random moments and resumed
-  sabotage            breaks the code on purpose, on a copy, and sees each law fail
+  sabotage [PART]     puts small bugs into a copy of the code and sees that the tests notice: all, a room, 10..20, or `left`
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
         Some("fuzz") => fuzz::fuzz(rest),
         Some("faults") => faults::faults(rest.first().map(String::as_str)),
         Some("kill") => kill::kill(rest.first().map(String::as_str)),
-        Some("sabotage") => sabotage::sabotage(),
+        Some("sabotage") => sabotage::sabotage(rest.first().map(String::as_str)),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
             rows::Listing::Missing
         } else {
