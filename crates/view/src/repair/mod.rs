@@ -285,4 +285,6 @@ impl Repairer {
 }
 
 #[cfg(test)]
+mod linear;
+#[cfg(test)]
 mod tests;
