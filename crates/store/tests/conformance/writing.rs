@@ -188,8 +188,44 @@ fn entries_that_do_not_follow_are_refused() {
         store.append(talk.id, None, &entries).unwrap();
         let refused = store.append(talk.id, tail(&entries), &[orphan]);
         assert!(matches!(refused, Err(StoreError::BrokenBatch(_))), "{}: {refused:?}", home.name);
+        // One that names a parent that is there, and was sealed onto another; and one whose id is taken.
+        let said = rejoin_record::Content::Message(Message::user("somebody else"));
+        talk.chain = Chain::at(tail(&entries));
+        let (parent, stamp) = (Some((entries[1].id(), entries[2].hash())), talk.stamp());
+        let forged = talk.chain.append_under(parent, Kind::Message, &said, stamp);
+        talk.chain = Chain::at(tail(&entries));
+        let stamp = rejoin_record::chain::Stamp { id: entries[1].id(), ..talk.stamp() };
+        let taken = talk.chain.append(Kind::Message, &said, stamp);
+        let mut wrong = Vec::new();
+        // SQLite takes what it is given here, and finds it damaged when it is read.
+        wrong.extend((home.name != "sqlite").then_some(("sealed onto another", forged)));
+        // Ids are unique by chance; only the file of lines, which knows what it has appended, sees that one is not.
+        wrong.extend((home.name == "jsonl").then_some(("an id that is taken", taken)));
+        for (what, entry) in wrong {
+            let refused = store.append(talk.id, tail(&entries), std::slice::from_ref(&entry));
+            assert!(matches!(refused, Err(StoreError::BrokenBatch(_))), "{}, {what}: {refused:?}", home.name);
+        }
         assert_eq!(read(&*store, talk.id, 0).0, entries);
         assert!(matches!(store.tail(stranger.id), Ok(None)));
+    });
+}
+
+/// What a source said of its time comes back as it was, whatever it says.
+#[test]
+fn the_time_of_a_source_is_kept() {
+    in_every_home(|home| {
+        let store = home.open();
+        let mut talk = Talk::new(1);
+        let mut entries = vec![talk.header()];
+        for time in [None, Some("2025-01-01T00:00:00Z"), Some("yesterday \"at\" five"), Some("")] {
+            let stamp = rejoin_record::chain::Stamp { source_time: time.map(Into::into), ..talk.stamp() };
+            let message = rejoin_record::Content::Message(Message::user("then"));
+            entries.push(talk.chain.append(Kind::Message, &message, stamp));
+        }
+        store.append(talk.id, None, &entries).unwrap();
+        let store = home.reopen(store);
+        assert_eq!(read(&*store, talk.id, 0).0, entries, "{}", home.name);
+        assert!(problems(&*store, None).is_empty());
     });
 }
 
