@@ -443,3 +443,62 @@ static int makes(const char *path, int flags) {
 
 OPEN(open)
 OPEN(open64)
+
+/* ---- names relative to an open folder: the same calls, once the whole path is known ---- */
+
+static int whole_path(int folder, const char *name, char *path) {
+    char base[PATH_MAX];
+    if (*name == '/') return 0;
+    if (folder == AT_FDCWD || !path_of(folder, base)) return 0;
+    return snprintf(path, PATH_MAX, "%.3000s/%.900s", base, name) > 0;
+}
+
+#define OPENAT(name, opens)                                              \
+    int name(int folder, const char *path, int flags, ...) {             \
+        REAL(int, name, int, const char *, int, ...);                    \
+        char whole[PATH_MAX];                                            \
+        mode_t mode = 0;                                                 \
+        if (flags & (O_CREAT | O_TMPFILE)) {                             \
+            va_list more;                                                \
+            va_start(more, flags);                                       \
+            mode = va_arg(more, mode_t);                                 \
+            va_end(more);                                                \
+        }                                                                \
+        if (whole_path(folder, path, whole) && makes(whole, flags)) return opens(whole, flags, mode); \
+        return real(folder, path, flags, mode);                          \
+    }
+
+OPENAT(openat, open)
+OPENAT(openat64, open64)
+
+int unlinkat(int folder, const char *name, int flags) {
+    REAL(int, unlinkat, int, const char *, int);
+    char whole[PATH_MAX];
+    if (!(flags & AT_REMOVEDIR) && whole_path(folder, name, whole)) return unlink(whole);
+    return real(folder, name, flags);
+}
+
+int mkdirat(int folder, const char *name, mode_t mode) {
+    REAL(int, mkdirat, int, const char *, mode_t);
+    char whole[PATH_MAX];
+    return whole_path(folder, name, whole) ? mkdir(whole, mode) : real(folder, name, mode);
+}
+
+int renameat(int old_folder, const char *from, int new_folder, const char *to) {
+    REAL(int, renameat, int, const char *, int, const char *);
+    char old_path[PATH_MAX], new_path[PATH_MAX];
+    if (whole_path(old_folder, from, old_path) && whole_path(new_folder, to, new_path))
+        return rename(old_path, new_path);
+    return real(old_folder, from, new_folder, to);
+}
+
+/* The only flag that is used is RENAME_NOREPLACE. */
+int renameat2(int old_folder, const char *from, int new_folder, const char *to, unsigned int flags) {
+    REAL(int, renameat2, int, const char *, int, const char *, unsigned int);
+    char old_path[PATH_MAX], new_path[PATH_MAX];
+    struct stat file;
+    if (flags != RENAME_NOREPLACE || !whole_path(old_folder, from, old_path) || !whole_path(new_folder, to, new_path))
+        return real(old_folder, from, new_folder, to, flags);
+    if (!lstat(new_path, &file)) return errno = EEXIST, -1;
+    return rename(old_path, new_path);
+}
