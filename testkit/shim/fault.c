@@ -448,7 +448,7 @@ OPEN(open64)
 
 static int whole_path(int folder, const char *name, char *path) {
     char base[PATH_MAX];
-    if (*name == '/') return 0;
+    if (*name == '/') return is_below(name) && snprintf(path, PATH_MAX, "%.4000s", name) > 0;
     if (folder == AT_FDCWD || !path_of(folder, base)) return 0;
     return snprintf(path, PATH_MAX, "%.3000s/%.900s", base, name) > 0;
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 mod calls;
+mod creation;
 mod schema;
 mod writers;
 
@@ -150,6 +151,7 @@ fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
         "give up" => give_up(&job, WRITE, conversation(2)),
+        "create" => creation::create(&job),
         "open" => schema::just_open(&job),
         "hold" => writers::hold(&job),
         "race" => writers::race(&job),

@@ -159,6 +159,15 @@ fn the_folder_stays_the_one_that_it_was() {
 /// How many calls are made while someone swaps folders. Of 28,800 calls 349 once read outside.
 const CALLS: usize = 8_000;
 
+/// Ends the other thread when it is dropped.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A folder on the way is swapped for a link that leads out, over and over. No call reads or lists what is outside.
 #[test]
 fn a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
@@ -175,6 +184,8 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
         let stop = AtomicBool::new(false);
         let (mut good, mut refused) = (0, 0);
         thread::scope(|scope| {
+            // Also when a check fails: the scope waits for the other thread.
+            let _stopping = Stop(&stop);
             scope.spawn(|| {
                 let [sub, link, free] = ["sub", "link", "free"].map(|name| inside.join(name));
                 while !stop.load(Ordering::Relaxed) {
@@ -198,7 +209,6 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
                     assert_eq!(names, ["file"]);
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
         assert!(good > 0 && refused > 0, "nothing was raced: {good} read, {refused} refused");
     }

@@ -190,7 +190,7 @@ fn append_to(
 }
 
 /// How much of a new conversation is written at once, so that a long one is not in memory twice.
-const PIECE_BYTES: usize = 8 * 1024 * 1024;
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// Writes entries behind the end: how many bytes. To a file that others see, in one go.
 fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, Failure> {
