@@ -17,6 +17,9 @@ use rejoin::{
 
 use crate::failure::Failure;
 
+/// The file in the data folder with the secret behind the hashes of `history calls`.
+pub const CALLS_KEY: &str = "calls.key";
+
 /// rejoin's own folders.
 #[derive(Debug, Clone)]
 pub struct Home {

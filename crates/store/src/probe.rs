@@ -5,11 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    error::StoreError,
-    files::{self, PrivateFolder},
-    location::Location,
-};
+#[cfg(feature = "sqlite")]
+use crate::files;
+use crate::{error::StoreError, files::PrivateFolder, location::Location};
 
 /// How much is written to try a folder: more than a disk that is all but full has left in its last block.
 const BYTES: usize = 64 * 1024;
@@ -24,7 +22,7 @@ pub fn try_writing(location: &Location) -> Result<(), StoreError> {
         #[cfg(feature = "sqlite")]
         Location::Sqlite(path) if files::is_there(path)? => {
             files::check_database(path)?;
-            crate::sqlite::try_writing(path)
+            crate::sqlite::try_writing(&files::plain_name(path)?)
         }
         Location::Sqlite(path) => try_folder(path.parent().unwrap_or(Path::new(""))),
         Location::Jsonl(folder) => try_folder(folder),

@@ -241,7 +241,7 @@ fn use_it(location: &Location, id: ConversationId, entries: &[Entry]) -> (Vec<St
         note("verify", verified.map(|verified| format!("{verified:?} {problems:?}")));
         note("size", store.size().map(|size| format!("{size:?}")));
         let lock = store.lock(id, &Holder::this("a test", jiff::Timestamp::UNIX_EPOCH));
-        note("lock", lock.as_ref().map(|_| String::new()).map_err(|why| io(why)));
+        note("lock", lock.as_ref().map(|_| String::new()).map_err(in_words));
         if let Some(drafts) = store.drafts() {
             let begun = drafts.begin(id);
             if let Ok(mut draft) = begun {
@@ -267,7 +267,8 @@ fn use_it(location: &Location, id: ConversationId, entries: &[Entry]) -> (Vec<St
     (refused, texts)
 }
 
-fn io(why: &StoreError) -> StoreError {
+/// An error that can be kept beside the lock that was refused.
+fn in_words(why: &StoreError) -> StoreError {
     StoreError::ReadOnly(why.to_string())
 }
 

@@ -76,6 +76,10 @@ impl PrivateFolder {
         super::make_folders(&self.outer)?;
         let Some(inner) = &self.inner else { return Ok(()) };
         let outer = Handle::of(&self.outer)?;
+        match outer.folder(inner) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+            found => return found.map(drop),
+        }
         if outer.make_folder(inner)?
             && let Err(why) = outer.sync()
         {
@@ -102,8 +106,11 @@ impl PrivateFolder {
         self.handle()?.open(name.as_ref(), How::Read)
     }
 
-    /// Opens a file to be read and appended to, or creates it as well.
-    pub(crate) fn open_to_append(&self, name: impl AsRef<OsStr>, make: bool) -> io::Result<File> {
+    /// Opens a file to be read and appended to; creates it first if that is wanted.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a regular file.
+    pub fn open_to_append(&self, name: impl AsRef<OsStr>, make: bool) -> io::Result<File> {
         self.handle()?.open(name.as_ref(), if make { How::AppendOrMake } else { How::Append })
     }
 
@@ -195,7 +202,10 @@ impl PrivateFolder {
     }
 
     /// Whether something has a name, be it a link that leads nowhere.
-    pub(crate) fn has(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// If the folder cannot be looked at.
+    pub fn has(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
         self.handle()?.has(name.as_ref())
     }
 
@@ -211,7 +221,10 @@ impl PrivateFolder {
     }
 
     /// Makes the names in the folder durable.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the disk does not take them.
+    pub fn sync(&self) -> io::Result<()> {
         self.handle()?.sync()
     }
 }

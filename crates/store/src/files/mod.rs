@@ -1,7 +1,7 @@
 //! Folders and files that only their owner may read, and in which no link is followed.
 //!
 //! `folder.rs` has the folders, `handle.rs` what the system is asked for them. SQLite opens its files by name and follows links;
-//! [`plain_name`] is for that.
+//! `plain_name` is for that.
 
 mod folder;
 mod handle;
@@ -30,27 +30,39 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let above = above(path);
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(path) {
+    let made = match make_one(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound && above != path => {
             make_folders(above)?;
-            make_folders(path)
+            make_one(path)
         }
+        made => made,
+    };
+    match made {
         // Another process was faster.
-        Err(why) if why.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        Err(why) => Err(why),
-        Ok(()) => match sync_folder(above) {
-            // Whoever may add a name to a folder need not be allowed to open it.
-            Err(why) if why.kind() != io::ErrorKind::PermissionDenied => {
-                // Made again, it is synced again.
-                let _ = fs::remove_dir(path);
-                Err(why)
-            }
-            _ => Ok(()),
-        },
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
+        made => made?,
     }
+    match sync_folder(above) {
+        // Whoever may add a name to a folder need not be allowed to open it.
+        Err(why) if why.kind() != io::ErrorKind::PermissionDenied => {
+            // Made again, it is synced again.
+            let _ = fs::remove_dir(path);
+            Err(why)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates one folder, in one that is there.
+fn make_one(path: &Path) -> io::Result<()> {
+    let builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    let builder = {
+        let mut builder = builder;
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+    };
+    builder.create(path)
 }
 
 /// The folder that a path lies in.
@@ -105,16 +117,24 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// If a link, a folder, a pipe or a device has the name, or the folder cannot be found.
+#[cfg(feature = "sqlite")]
 pub(crate) fn plain_name(path: &Path) -> Result<PathBuf, StoreError> {
-    let failed = || StoreError::io(format!("opening {}", path.display()));
-    let folder = fs::canonicalize(above(path)).map_err(failed())?;
+    let failed = StoreError::io(format!("opening {}", path.display()));
+    let folder = fs::canonicalize(above(path)).map_err(failed)?;
     let plain = folder.join(path.file_name().unwrap_or_default());
-    let kind = match fs::symlink_metadata(&plain) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(plain),
+    check_plain(&plain)?;
+    Ok(plain)
+}
+
+/// Refuses what has the name of a file and is not one. A name that nothing has is fine.
+fn check_plain(path: &Path) -> Result<(), StoreError> {
+    let failed = || StoreError::io(format!("opening {}", path.display()));
+    let kind = match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(failed())?.file_type(),
     };
     let other = match kind {
-        kind if kind.is_file() => return Ok(plain),
+        kind if kind.is_file() => return Ok(()),
         kind if kind.is_symlink() => Other::Link,
         kind if kind.is_dir() => Other::Folder,
         _ => Other::Special,
@@ -124,11 +144,7 @@ pub(crate) fn plain_name(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Refuses a database whose file, or one that SQLite opens beside it, is not a plain file.
 pub(crate) fn check_database(path: &Path) -> Result<(), StoreError> {
-    // Where there is no folder there is no link in it.
-    if !above(path).is_dir() {
-        return Ok(());
-    }
-    DATABASE.iter().try_for_each(|end| plain_name(&with_end(path, end)).map(drop))
+    DATABASE.iter().try_for_each(|end| check_plain(&with_end(path, end)))
 }
 
 /// The same for an index. It is never needed, so a folder in its place is none of our business: SQLite opens no folder.
@@ -243,4 +259,29 @@ pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
 /// Whether there is something of that name. Not to be allowed to look is no answer.
 pub(crate) fn is_there(path: &Path) -> Result<bool, StoreError> {
     path.try_exists().map_err(StoreError::io(format!("looking for {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_made_where_they_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        make_folders(&deep).unwrap();
+        make_folders(&deep).unwrap();
+        assert!(deep.is_dir());
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(make_folders(&folder.path().join("file")).is_err());
+        assert!(make_folders(&folder.path().join("file/a/b")).is_err());
+    }
+
+    /// Below `/proc` nothing can be made, and the system says that something is missing.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_cannot_be_made_is_tried_once() {
+        assert!(make_folders(Path::new("/proc/nowhere/deep/er")).is_err());
+        assert!(make_folders(Path::new("/proc/nowhere")).is_err());
+    }
 }

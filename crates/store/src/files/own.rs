@@ -130,7 +130,7 @@ mod tests {
             };
             let elsewhere = tempfile::tempdir_in(folder.path()).unwrap();
             let link = elsewhere.path().join("link");
-            let mut check = |name: &str, expected: bool| {
+            let check = |name: &str, expected: bool| {
                 let path = folder.path().join(name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(&path, name).unwrap();

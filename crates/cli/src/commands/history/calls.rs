@@ -12,6 +12,7 @@ use crate::{
     args::CallsArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
+    home::CALLS_KEY,
     json::Object,
     output::{self, harmless, local_time, paint},
 };
@@ -35,22 +36,19 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The file with the secret, in the data folder.
-const KEY_FILE: &str = "calls.key";
-
 /// The secret that arguments are hashed with: made when it is first needed.
 fn key(desk: &Desk) -> Result<CallKey, Failure> {
     let folder = PrivateFolder::new(&desk.home.data);
-    let path = folder.path_of(KEY_FILE);
+    let path = folder.path_of(CALLS_KEY);
     let failed = |why: std::io::Error| Failure::Unwritable { path: path.display().to_string(), why };
     // One byte more than a key has, so that a longer file is none.
-    let stored = || folder.read(KEY_FILE, 33).map_err(failed);
+    let stored = || folder.read(CALLS_KEY, 33).map_err(failed);
     let bytes = match stored()? {
         Some(bytes) => bytes,
         None => {
             let mut key = [0; 32];
             SystemClock.random(&mut key);
-            match folder.make().and_then(|()| folder.create(KEY_FILE, &key)) {
+            match folder.make().and_then(|()| folder.create(CALLS_KEY, &key)) {
                 Ok(()) => return Ok(CallKey(key)),
                 // Of two that try at once, one wins and the other reads what the first wrote.
                 Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => stored()?.unwrap_or_default(),

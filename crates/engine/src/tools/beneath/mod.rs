@@ -31,7 +31,7 @@ use self::unix::Root;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// It leads out of the folder. Whether anything is there is not said, because it was not looked at.
-    #[error("it is outside of the working folder")]
+    #[error("it is outside of the working folder, or a link on the way leads out of it")]
     Outside,
     /// It is a folder, a pipe or a device.
     #[error("it is not a file")]
@@ -42,17 +42,6 @@ pub(super) enum Refused {
     /// The system refused, about something inside the folder.
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-/// What a path inside the folder is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    /// A file, to be read.
-    File,
-    /// A folder, to be listed.
-    Folder,
-    /// A folder, to find out whether it is one.
-    FolderAtAll,
 }
 
 /// A folder that tools may look into. Clones share the handle.

@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Opened, Refused, Target};
+use super::{Opened, Refused};
 
 /// As many links as Linux follows in one path.
 const LINKS: usize = 40;
@@ -36,13 +36,23 @@ pub(super) struct Root {
     pub(super) always_walk: bool,
 }
 
+/// What a path inside the folder is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// A file, to be read.
+    File,
+    /// A folder, to be listed.
+    Folder,
+    /// A folder, to find out whether it is one.
+    FolderAtAll,
+}
+
 impl Target {
     fn flags(self) -> OFlags {
-        let always = OFlags::CLOEXEC | OFlags::NOCTTY;
-        always
+        OFlags::CLOEXEC
             | match self {
                 // A pipe would be waited for, otherwise.
-                Self::File => OFlags::RDONLY | OFlags::NONBLOCK,
+                Self::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
                 Self::Folder => OFlags::RDONLY | OFlags::DIRECTORY,
                 Self::FolderAtAll => ENTER,
             }
@@ -57,7 +67,7 @@ const ENTER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 impl Root {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let handle = fs::open(folder, Target::Folder.flags(), Mode::empty())?;
+        let handle = fs::open(folder, Target::FolderAtAll.flags(), Mode::empty())?;
         Ok(Self {
             handle,
             path: std::fs::canonicalize(folder)?,
