@@ -92,7 +92,8 @@ fn is(entry: &DirEntry, wanted: super::Identity) -> bool {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
