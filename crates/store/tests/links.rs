@@ -97,7 +97,8 @@ impl Scene {
                 "rejoin.db-index-shm",
                 "rejoin.db.backup",
                 "rejoin.db.backup.part",
-                "rejoin.db.new",
+                "rejoin.db.making",
+                "rejoin.db.mending",
                 "rejoin.db.locks",
                 "rejoin.db.locks/ID.lock",
                 "rejoin.db.aside",
@@ -307,7 +308,7 @@ fn no_link_in_a_store_is_followed() {
 /// Names under which something is always made anew, or whose file is never needed: what has them may go without a word, and
 /// what a link points to stays.
 fn is_replaced(name: &str) -> bool {
-    [".erasing", ".writable-", ".rejoin-", ".backup", ".part", "rejoin.db.new", ".draft", "index"]
+    [".erasing", ".writable-", ".rejoin-", ".backup", ".part", ".making", ".mending", ".draft", "index"]
         .iter()
         .any(|part| name.contains(part))
 }

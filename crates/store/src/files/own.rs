@@ -15,8 +15,19 @@ use super::{above, identity};
 use crate::location::Location;
 
 /// How the names of what lies beside a database go on behind its own name.
-const BESIDE: [&str; 9] =
-    ["-wal", "-shm", "-journal", "-index", ".backup", ".new", ".aside", ".drafts", ".locks"];
+const BESIDE: [&str; 11] = [
+    "-wal",
+    "-shm",
+    "-journal",
+    "-index",
+    ".backup",
+    ".making",
+    ".mending",
+    ".salvage-",
+    ".aside",
+    ".drafts",
+    ".locks",
+];
 
 /// Folders in a folder of conversations.
 const INNER: [&str; 3] = ["aside", "drafts", ".locks"];

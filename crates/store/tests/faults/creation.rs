@@ -22,7 +22,7 @@ fn job(place: &Place) -> Job {
 }
 
 fn damage() -> Damage {
-    Damage { place: Where::Line(1), why: String::from("torn"), bytes: b"torn bytes".to_vec(), torn: false }
+    Damage { place: Where::Line(1), why: String::from("torn"), bytes: b"torn bytes".to_vec(), torn: true }
 }
 
 fn first_entries(id: ConversationId) -> Vec<rejoin_record::Entry> {
@@ -55,15 +55,12 @@ fn look_around(store: &dyn Store) -> Result<Vec<ConversationId>, String> {
     Ok(ids)
 }
 
-/// The stores that can be read from their first moment on.
-const FROM_THE_START: [&str; 1] = ["jsonl"];
-
 /// A process that is killed while it makes a store, and the first conversation in it, leaves a store that can be read, or none.
 /// There is no conversation, or the whole of it; none is missing that was acknowledged.
 #[test]
 fn a_kill_while_a_store_is_made_leaves_one_that_can_be_read() {
     let Some(shim) = shim() else { return };
-    for kind in FROM_THE_START {
+    for kind in KINDS {
         let place = Place::new(kind);
         let fault = place.fault(Kind::Eio, 0);
         let said = Child::of("child", &job(&place)).with(&shim, &fault).run();
