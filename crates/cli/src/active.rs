@@ -3,23 +3,24 @@
 //! One small file for each folder and store, in the data folder. It is replaced whole, so whoever looks sees the old
 //! conversation or the new one.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsStr, fs, io, path::Path};
 
 use rejoin::{
     ConversationId,
     record::{hash, json::Doc},
-    store::Location,
+    store::{Location, files::PrivateFolder},
 };
 
-use crate::{failure::Failure, home, json::Object};
+use crate::{failure::Failure, json::Object};
+
+/// What a pointer takes at most: an id and two paths.
+const MOST_BYTES: u64 = 64 * 1024;
 
 /// The pointer of a folder and a store.
 #[derive(Debug)]
 pub struct Pointer {
-    file: PathBuf,
+    pointers: PrivateFolder,
+    name: String,
     folder: String,
     store: String,
 }
@@ -39,7 +40,8 @@ impl Pointer {
         };
         // No path has a NUL in it, so no two pairs are spelled the same.
         let name = hash::of_bytes(format!("{folder}\0{store}").as_bytes()).to_string();
-        Self { file: data.join("active").join(format!("{}.json", &name[..32])), folder, store }
+        let pointers = PrivateFolder::inside(data.join("active"));
+        Self { pointers, name: format!("{}.json", &name[..32]), folder, store }
     }
 
     /// The conversation it points to; none if there is no pointer, or if it makes no sense.
@@ -47,8 +49,8 @@ impl Pointer {
     /// # Errors
     /// If there is one that may not be read. Whoever took that for none would put another conversation in its place.
     pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
-        named_in(&self.file).map_err(|why| Failure::Unreadable {
-            name: self.file.display().to_string(),
+        named_in(&self.pointers, &self.name).map_err(|why| Failure::Unreadable {
+            name: self.pointers.path_of(&self.name).display().to_string(),
             why: why.to_string(),
             hint: Some(String::from(
                 "it names the active conversation of this folder; check who may read it",
@@ -63,29 +65,30 @@ impl Pointer {
             .text("folder", &self.folder)
             .text("store", &self.store)
             .finish();
-        home::replace(&self.file, format!("{text}\n").as_bytes()).map_err(|why| self.unwritable(why))
+        let text = format!("{text}\n");
+        let made = self.pointers.make();
+        made.and_then(|()| self.pointers.replace(&self.name, text.as_bytes()))
+            .map_err(|why| self.unwritable(why))
     }
 
     fn unwritable(&self, why: io::Error) -> Failure {
-        Failure::Unwritable { path: self.file.display().to_string(), why }
+        Failure::Unwritable { path: self.pointers.path_of(&self.name).display().to_string(), why }
     }
 }
 
 /// Removes every folder's pointer to a conversation that is gone. A pointer that stays does no harm: it is not followed.
 pub fn forget(data: &Path, conversation: ConversationId) {
-    for file in fs::read_dir(data.join("active")).into_iter().flatten().flatten() {
-        if named_in(&file.path()).is_ok_and(|named| named == Some(conversation)) {
-            let _ = fs::remove_file(file.path());
+    let pointers = PrivateFolder::inside(data.join("active"));
+    for name in pointers.names().unwrap_or_default() {
+        if named_in(&pointers, &name).is_ok_and(|named| named == Some(conversation)) {
+            let _ = pointers.remove(&name);
         }
     }
 }
 
 /// The conversation that the file of a pointer names.
-fn named_in(file: &Path) -> io::Result<Option<ConversationId>> {
-    let bytes = match home::read_own(file) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
+fn named_in(pointers: &PrivateFolder, name: impl AsRef<OsStr>) -> io::Result<Option<ConversationId>> {
+    let Some(bytes) = pointers.read(name, MOST_BYTES)? else { return Ok(None) };
     let named = || {
         let text = String::from_utf8(bytes).ok()?;
         let doc = Doc::parse(text.trim()).ok()?;
@@ -117,7 +120,7 @@ mod tests {
         assert_eq!(Pointer::new(data.path(), &there, &sqlite).get().unwrap(), None);
         let other = Location::Jsonl(data.path().join("a.db"));
         assert_eq!(Pointer::new(data.path(), &here, &other).get().unwrap(), None);
-        fs::write(&pointer.file, "{\"conversation\":\"../../etc\"}").unwrap();
+        fs::write(pointer.pointers.path_of(&pointer.name), "{\"conversation\":\"../../etc\"}").unwrap();
         assert_eq!(pointer.get().unwrap(), None);
         pointer.set(one).unwrap();
         Pointer::new(data.path(), &there, &sqlite).set(one).unwrap();
@@ -125,5 +128,29 @@ mod tests {
         forget(data.path(), one);
         assert_eq!(fs::read_dir(data.path().join("active")).unwrap().count(), 1, "of all folders");
         assert_eq!(Pointer::new(data.path(), &there, &other).get().unwrap(), Some(two));
+    }
+
+    /// A link in the place of a pointer, or of the folder of pointers, is not followed.
+    #[cfg(unix)]
+    #[test]
+    fn a_pointer_that_is_a_link_is_not_followed() {
+        let data = tempfile::tempdir().unwrap();
+        let pointer = Pointer::new(data.path(), data.path(), &Location::Memory);
+        let id = ConversationId::from_random(1);
+        pointer.set(id).unwrap();
+        let file = pointer.pointers.path_of(&pointer.name);
+        let victim = data.path().join("victim");
+        fs::rename(&file, &victim).unwrap();
+        let before = fs::read(&victim).unwrap();
+        std::os::unix::fs::symlink(&victim, &file).unwrap();
+        assert!(pointer.get().is_err(), "it is no pointer of ours, and not none either");
+        pointer.set(ConversationId::from_random(2)).unwrap();
+        assert_eq!(pointer.get().unwrap(), Some(ConversationId::from_random(2)), "the link was replaced");
+        forget(data.path(), ConversationId::from_random(2));
+        fs::rename(data.path().join("active"), data.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", data.path().join("active")).unwrap();
+        assert!(pointer.set(id).is_err() && pointer.get().is_err());
+        assert_eq!(fs::read(&victim).unwrap(), before);
+        assert_eq!(fs::read_dir(data.path().join("elsewhere")).unwrap().count(), 0);
     }
 }

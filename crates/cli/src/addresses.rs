@@ -3,22 +3,27 @@
 //! A conversation may come from another machine and name any address; this file does not. Keys follow a conversation only to
 //! addresses that are listed here for the same provider.
 
-use rejoin::engine::provider::{
-    decide::{TrustedAddress, canonical},
-    http::public,
+use rejoin::{
+    engine::provider::{
+        decide::{TrustedAddress, canonical},
+        http::public,
+    },
+    store::files::PrivateFolder,
 };
 
-use crate::home::{self, Home};
+use crate::home::Home;
 
 /// The file, in the data folder: one `provider address` per line.
 const FILE: &str = "addresses";
 /// Older lines are dropped beyond this, so that the file stays small.
 const MOST_LINES: usize = 1_000;
+/// What the file takes at most: addresses are short.
+const MOST_BYTES: u64 = 1024 * 1024;
 
 /// Every address that was named here.
 pub fn known(home: &Home) -> Vec<TrustedAddress> {
-    let text =
-        String::from_utf8(home::read_own(&home.data.join(FILE)).unwrap_or_default()).unwrap_or_default();
+    let bytes = PrivateFolder::new(&home.data).read(FILE, MOST_BYTES).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8(bytes).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines
         .map(|(provider, url)| TrustedAddress { provider: provider.to_owned(), base_url: url.to_owned() })
@@ -37,7 +42,8 @@ pub fn remember(home: &Home, provider: &str, url: &str) {
     let newest = &all[all.len().saturating_sub(MOST_LINES)..];
     let text: String =
         newest.iter().map(|known| format!("{} {}\n", known.provider, known.base_url)).collect();
-    if let Err(why) = home::replace(&home.data.join(FILE), text.as_bytes()) {
+    let folder = PrivateFolder::new(&home.data);
+    if let Err(why) = folder.make().and_then(|()| folder.replace(FILE, text.as_bytes())) {
         tracing::debug!("the address cannot be remembered: {why}");
     }
 }

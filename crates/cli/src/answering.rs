@@ -22,7 +22,7 @@ use crate::{
     commands::{block_on, providers},
     desk::Desk,
     failure::Failure,
-    home::Home,
+    home::{self, Home},
     output,
     settings::{Origin, Settings},
 };
@@ -303,7 +303,8 @@ pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
     let (codex, claude) = folders_of_others();
     let others =
         [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
-    others.into_iter().flatten().chain([key_file(home).path().to_owned()]).collect()
+    let own = [key_file(home).path().to_owned(), home.data.join(home::CALLS_KEY)];
+    others.into_iter().flatten().chain(own).collect()
 }
 
 /// Where keys are looked for.

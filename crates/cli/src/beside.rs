@@ -35,7 +35,7 @@ impl Beside {
         [folder.join(stem).join("tool-results"), folder.join("tool-results")]
             .into_iter()
             .map(|folder| folder.join(name))
-            .find(|file| file.is_file())
+            .find(|file| file.is_file() && is_without_links(file))
     }
 
     /// A rollout by the id that its name ends with: in the tree of sessions that this one lies in, or beside it.
@@ -55,6 +55,12 @@ impl Beside {
         let ends = [format!("-{id}.jsonl"), format!("_{id}.jsonl")];
         roots.iter().find_map(|root| find(root, &ends))
     }
+}
+
+/// Whether a path is spelled as the system itself would: a link below the session's folder would lead out of it, and what it
+/// leads to would be imported, and sent to a provider later.
+fn is_without_links(file: &Path) -> bool {
+    fs::canonicalize(file).is_ok_and(|found| found == file)
 }
 
 /// The file under a folder whose name ends so.
@@ -80,5 +86,34 @@ impl Companions for Beside {
         let path = if name.contains(['/', '\\', '.']) { self.spilled(name) } else { self.rollout(name) }?;
         let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
         if small { fs::read(path).ok() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a transcript names is read from the folder of its session, and through no link that leads out of it.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_beside_a_session_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let session = folder.path().join("project/s.jsonl");
+        let results = folder.path().join("project/s/tool-results");
+        fs::create_dir_all(&results).unwrap();
+        fs::write(&session, "").unwrap();
+        fs::write(results.join("a.txt"), "output").unwrap();
+        fs::write(folder.path().join("secret.txt"), "secret").unwrap();
+        symlink(folder.path().join("secret.txt"), results.join("b.txt")).unwrap();
+        symlink(folder.path(), folder.path().join("project/tool-results")).unwrap();
+        // However the session is reached, its own folder is the real one.
+        symlink(folder.path().join("project"), folder.path().join("link")).unwrap();
+        for session in [session, folder.path().join("link/s.jsonl")] {
+            let beside = Beside::new(&session);
+            assert_eq!(beside.open("/elsewhere/a.txt").as_deref(), Some(&b"output"[..]));
+            assert_eq!(beside.open("/elsewhere/b.txt"), None);
+            assert_eq!(beside.open("/elsewhere/secret.txt"), None);
+        }
     }
 }

@@ -5,17 +5,20 @@
 
 use std::{
     env,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
 use rejoin::{
     engine::{Clock as _, SystemClock},
-    store::Location,
+    store::{Location, files::PrivateFolder},
 };
 
 use crate::failure::Failure;
+
+/// The file in the data folder with the secret behind the hashes of `history calls`.
+pub const CALLS_KEY: &str = "calls.key";
 
 /// rejoin's own folders.
 #[derive(Debug, Clone)]
@@ -89,13 +92,20 @@ pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
 /// The largest file of our own: settings, pointers, keys and addresses are a few kilobytes.
 const OWN_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Makes a folder that only its owner can look into, and those above it, where they are not there.
+/// Creates a folder that only its owner can look into, and those above it, each durable in the one above.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    PrivateFolder::new(folder).make()
+}
+
+/// Makes the names in the folder of a file durable. Where a folder cannot be opened, the system sees to it.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(folder) = File::open(folder) else { return Ok(()) };
+    match folder.sync_all() {
+        // Some file systems cannot sync a folder, and say so.
+        Err(why) if matches!(why.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Makes a new file that only its owner can read.
@@ -126,19 +136,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     moved?;
-    // The new name lasts once the folder is on disk; where a folder cannot be opened, the system sees to it.
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
+    // The new name lasts once the folder is on the disk.
+    let _ = sync_folder_of(&path);
     Ok(())
-}
-
-/// Writes a file unless there is one: of two who try at once, one wins and the other reads what the first wrote.
-pub fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match create(path, bytes) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        written => written,
-    }
 }
 
 /// Writes a new file, whole or not at all. An error if there is one of that name already: nothing is overwritten.
@@ -157,6 +157,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
         }
         linked => linked,
     }
+    .and_then(|()| sync_folder_of(path))
 }
 
 /// A name beside a file that nobody else uses, nor a process that was killed before.
@@ -190,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_once_stays() {
+    fn what_is_created_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        write_once(&path, b"first").unwrap();
-        write_once(&path, b"second").unwrap();
+        let path = folder.path().join("deep/file");
+        create(&path, b"first").unwrap();
+        assert_eq!(create(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"first");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
     }
 }

@@ -14,6 +14,7 @@ use rejoin::store::Location;
 use crate::{
     args::{Destination, OutputArguments},
     failure::Failure,
+    home,
     output::{self, harmless},
     stream,
 };
@@ -160,5 +161,6 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     }
     beside.as_file().sync_all()?;
     let moved = if force { beside.persist(&path) } else { beside.persist_noclobber(&path) };
-    moved.map(drop).map_err(|error| error.error)
+    moved.map_err(|error| error.error)?;
+    home::sync_folder_of(&path)
 }

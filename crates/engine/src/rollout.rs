@@ -4,7 +4,7 @@
 //! For agents that keep their conversations in this shape. The conversations of rejoin itself are kept in a store.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
@@ -16,6 +16,7 @@ use rejoin_record::{
     json::{Doc, Kind, Value, write},
     limits,
 };
+use rejoin_store::files::PrivateFolder;
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -329,7 +330,8 @@ impl RolloutRecorder {
             if !is_id(id) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 continue;
             }
-            list.extend(end_of(&entry.path()).ok().map(|end| ConversationMetadata {
+            let end = self.open(id).ok().and_then(|file| end_of(file).ok());
+            list.extend(end.map(|end| ConversationMetadata {
                 id: id.to_owned(),
                 updated_at: end.time,
                 provider: end.metadata.provider,
@@ -344,16 +346,20 @@ impl RolloutRecorder {
         if !is_id(id) {
             return Err(RolloutError::InvalidId { id: id.to_owned() });
         }
-        Ok(self.base.join(format!("{id}.jsonl")))
+        Ok(self.base.join(name(id)))
+    }
+
+    /// The folder, in which no link is followed.
+    fn folder(&self) -> PrivateFolder {
+        PrivateFolder::new(&self.base)
     }
 
     fn open(&self, id: &str) -> Result<File, RolloutError> {
         let path = self.path(id)?;
-        match File::open(&path) {
-            Ok(file) if file.metadata().is_ok_and(|kind| kind.is_file()) => Ok(file),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("opening", &path)(error)),
-            _ => Err(RolloutError::ConversationNotFound { id: id.to_owned() }),
-        }
+        self.folder().open(name(id)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => RolloutError::ConversationNotFound { id: id.to_owned() },
+            _ => io_error("opening", &path)(error),
+        })
     }
 
     fn append(&self, id: &str, mut line: String) -> Result<(), RolloutError> {
@@ -363,15 +369,10 @@ impl RolloutRecorder {
             return Err(RolloutError::InvalidItem { index: 0, why });
         }
         line.push('\n');
-        let new = !path.exists();
-        if new {
-            make_folder(&self.base)?;
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path).map_err(io_error("opening", &path))?;
+        let (folder, name) = (self.folder(), name(id));
+        folder.make().map_err(io_error("making the folder", &self.base))?;
+        let new = !folder.has(&name).map_err(io_error("opening", &path))?;
+        let mut file = folder.open_to_append(&name, true).map_err(io_error("opening", &path))?;
         // Two processes take turns; a kill releases the lock.
         file.lock().map_err(io_error("locking", &path))?;
         if is_torn(&mut file).map_err(io_error("reading", &path))? {
@@ -382,25 +383,20 @@ impl RolloutRecorder {
         written.map_err(io_error("writing", &path))?;
         if new {
             // A file is only there after a power cut if its folder says so.
-            let folder = File::open(&self.base).and_then(|folder| folder.sync_all());
-            folder.map_err(io_error("writing", &self.base))?;
+            folder.sync().map_err(io_error("writing", &self.base))?;
         }
         Ok(())
     }
+}
+
+fn name(id: &str) -> String {
+    format!("{id}.jsonl")
 }
 
 /// Whether a text can be an id: it names a file in the folder, and nothing else.
 fn is_id(id: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !id.is_empty() && id.len() <= MAX_ID && !id.starts_with('.') && id.bytes().all(known)
-}
-
-fn make_folder(path: &Path) -> Result<(), RolloutError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(io_error("making the folder", path))
 }
 
 /// Whether the last line of a file has no end.
@@ -463,8 +459,7 @@ struct End {
 }
 
 /// Reads the last line of a file, and goes back as far as it takes to find out who spoke.
-fn end_of(path: &Path) -> io::Result<End> {
-    let mut file = File::open(path)?;
+fn end_of(mut file: File) -> io::Result<End> {
     let about = file.metadata()?;
     let length = about.len();
     let mut window = LIST_BYTES.0;

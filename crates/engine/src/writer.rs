@@ -101,7 +101,8 @@ impl Writer<'_> {
     }
 
     /// Makes a conversation of its own out of what leads to a message (to the head, if none is named). The entries keep
-    /// ids, times, salts and exact bodies; what was erased stays behind. A note says where they are from.
+    /// ids, times, salts and exact bodies; what was erased stays behind. A note says where they are from. A process that is
+    /// killed meanwhile leaves the whole fork or none of it.
     ///
     /// # Errors
     /// If it is not there.
@@ -126,7 +127,8 @@ impl Writer<'_> {
         {
             forked.add(context);
         }
-        append_in_batches(self.store, new, None, forked.entries)?;
+        // In one step, however large: a fork that ends early looks like a conversation that did.
+        self.store.append(new, None, &forked.entries)?;
         Ok(new)
     }
 

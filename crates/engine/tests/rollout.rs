@@ -264,3 +264,27 @@ fn an_append_waits_for_the_lock() {
     assert_eq!(recovered.lines.len(), 2);
     assert_eq!(recovered.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [2]);
 }
+
+/// A link in the place of a conversation is neither read nor written: what it points to is not ours.
+#[cfg(unix)]
+#[test]
+fn a_conversation_that_is_a_link_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("turns");
+    let recorder = RolloutRecorder::new(&base);
+    recorder.append_turn("real", &turn(1, "hello", None)).unwrap();
+    let victim = folder.path().join("victim");
+    fs::rename(base.join("real.jsonl"), &victim).unwrap();
+    let before = fs::read(&victim).unwrap();
+    std::os::unix::fs::symlink(&victim, base.join("real.jsonl")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("nothing"), base.join("new.jsonl")).unwrap();
+    for id in ["real", "new"] {
+        let why = recorder.append_turn(id, &turn(2, "more", None)).unwrap_err();
+        assert!(why.to_string().contains("symbolic link"), "{id}: {why}");
+        let why = recorder.read_rollout(id).unwrap_err();
+        assert!(why.to_string().contains("symbolic link"), "{id}: {why}");
+    }
+    assert_eq!(recorder.list().unwrap(), []);
+    assert_eq!(fs::read(&victim).unwrap(), before);
+    assert!(!folder.path().join("nothing").exists());
+}

@@ -1,25 +1,25 @@
-//! What is damaged, copied into a file of its own beside the store. Such a file is never overwritten.
+//! Damaged bytes, each copied into a file of its own beside the store. Such a file is never overwritten, and durable before
+//! anything is done to the original.
 
 use std::{
     collections::HashSet,
-    fs,
-    io::{self, Write as _},
+    io::{self, Read as _},
     path::PathBuf,
 };
 
 use rejoin_record::{EntryId, Raw, hash};
 
-use crate::{error::StoreError, files};
+use crate::{error::StoreError, files::PrivateFolder};
 
-/// A folder for what was set aside.
+/// The folder for what was set aside.
 #[derive(Debug, Clone)]
 pub(crate) struct Asides {
-    folder: PathBuf,
+    folder: PrivateFolder,
 }
 
 impl Asides {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: PrivateFolder::inside(folder) }
     }
 
     /// Keeps a copy of some bytes, and says where. The same bytes twice are one file; of nothing there is none.
@@ -27,15 +27,20 @@ impl Asides {
         if bytes.is_empty() {
             return Ok(None);
         }
-        files::make_folder(&self.folder)?;
-        let path = self.name(owner, bytes);
+        let name = name(owner, bytes);
+        let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("setting aside {}", path.display()));
-        match files::make_new(&path) {
-            Ok(mut file) => {
-                file.write_all(bytes).and_then(|()| file.sync_data()).map_err(failed())?;
-            }
+        self.folder.make().map_err(failed())?;
+        // The name says what is in it, so a file must never have it with half of that.
+        let kept = match self.folder.has(&name).map_err(failed())? {
+            // It may be there because its folder could not be synced the last time.
+            true => self.folder.open(&name).and_then(|_| self.folder.sync()),
+            false => self.folder.create(&name, bytes),
+        };
+        match kept {
+            // Another process was faster.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(failed()(why)),
+            kept => kept.map_err(failed())?,
         }
         Ok(Some(path))
     }
@@ -43,63 +48,63 @@ impl Asides {
     /// Keeps a copy of a whole file, and says where.
     #[cfg(feature = "sqlite")]
     pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> Result<PathBuf, StoreError> {
-        let bytes = fs::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
+        let bytes =
+            crate::files::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
         let kept = self.keep(owner, &bytes)?;
         Ok(kept.unwrap_or_else(|| path.to_owned()))
     }
 
-    /// Where a copy of these bytes lies.
-    fn name(&self, owner: &str, bytes: &[u8]) -> PathBuf {
-        let name: String = hash::of_bytes(bytes).to_string().chars().take(16).collect();
-        self.folder.join(format!("{owner}-{name}.txt"))
-    }
-
     /// The files that hold what was set aside of something.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn of(&self, owner: &str) -> io::Result<Vec<PathBuf>> {
-        let folder = match fs::read_dir(&self.folder) {
-            Ok(folder) => folder,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(why) => return Err(why),
-        };
-        let beginning = format!("{owner}-");
-        let mut paths = Vec::new();
-        for file in folder {
-            let file = file?;
-            if file.file_name().to_str().is_some_and(|name| name.starts_with(&beginning)) {
-                paths.push(file.path());
-            }
-        }
-        Ok(paths)
+        Ok(self.names_of(owner)?.iter().map(|name| self.folder.path_of(name)).collect())
     }
 
-    /// The files that hold what was set aside of something, and of which `holds` says so.
+    fn names_of(&self, owner: &str) -> io::Result<Vec<String>> {
+        let beginning = format!("{owner}-");
+        let names = self.folder.names()?.into_iter().filter_map(|name| name.into_string().ok());
+        Ok(names.filter(|name| name.starts_with(&beginning)).collect())
+    }
+
+    /// The files that hold what was set aside of something, and of which `holds` says so. A copy that a killed process did not
+    /// finish is of no use, and always one of them.
     pub(crate) fn holding(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
-        let mut paths = Vec::new();
-        for path in self.of(owner)? {
-            if holds(&fs::read(&path)?) {
-                paths.push(path);
-            }
-        }
-        Ok(paths)
+        let names = self.names_holding(owner, holds)?;
+        Ok(names.iter().map(|name| self.folder.path_of(name)).collect())
+    }
+
+    fn names_holding(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<Vec<String>> {
+        let mut names = self.names_of(owner)?;
+        let mut failed = None;
+        names.retain(|name| {
+            !name.ends_with(ENDING)
+                || self.read(name).map(|bytes| holds(&bytes)).unwrap_or_else(|why| {
+                    failed = Some(why);
+                    false
+                })
+        });
+        failed.map_or(Ok(names), Err)
     }
 
     /// Removes what was set aside of something: all of it, or what `holds` says.
     pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
-        let paths = self.holding(owner, holds)?;
-        for path in &paths {
-            fs::remove_file(path)?;
+        let names = self.names_holding(owner, holds)?;
+        for name in &names {
+            self.folder.remove(name)?;
         }
-        if paths.is_empty() { Ok(()) } else { files::sync_folder(&self.folder) }
+        if names.is_empty() { Ok(()) } else { self.folder.sync() }
     }
 
     /// Removes one file, if it is there.
     #[cfg(feature = "sqlite")]
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.folder.join(name)) {
-            Ok(()) => files::sync_folder(&self.folder),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(why) => Err(why),
-        }
+        if self.folder.remove(name)? { self.folder.sync() } else { Ok(()) }
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.folder.open(name)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -125,4 +130,13 @@ impl Sought {
         let runs: HashSet<&[u8]> = runs.collect();
         !runs.is_empty() && bytes.windows(RUN).any(|window| runs.contains(window))
     }
+}
+
+/// How the names of whole copies end.
+const ENDING: &str = ".txt";
+
+/// The name of a copy of these bytes.
+fn name(owner: &str, bytes: &[u8]) -> String {
+    let name: String = hash::of_bytes(bytes).to_string().chars().take(16).collect();
+    format!("{owner}-{name}{ENDING}")
 }

@@ -4,24 +4,27 @@
 //! killed process, not a power cut. The store keeps its bytes and does not look into them.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     io::{self, Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use rejoin_record::{ConversationId, limits};
 
-use crate::{error::StoreError, files};
+use crate::{
+    error::StoreError,
+    files::{self, PrivateFolder},
+};
 
 /// The folder that holds the drafts of a store, one file per conversation.
 #[derive(Debug, Clone)]
 pub struct Drafts {
-    folder: PathBuf,
+    folder: PrivateFolder,
 }
 
 impl Drafts {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: PrivateFolder::inside(folder) }
     }
 
     /// Begins the draft of a conversation. Only the holder of the conversation's lock may do this.
@@ -30,24 +33,22 @@ impl Drafts {
     /// If the file cannot be created, or another draft of the conversation is there.
     pub fn begin(&self, conversation: ConversationId) -> Result<DraftFile, StoreError> {
         // The store's own folder was there when the store was opened. If it is gone, it was taken away on purpose.
-        if let Some(store) =
-            self.folder.parent().filter(|store| !store.as_os_str().is_empty() && !store.is_dir())
-        {
-            return Err(StoreError::Missing(store.to_owned()));
+        if !self.folder.has_outer() {
+            return Err(StoreError::Missing(self.folder.outer().to_owned()));
         }
-        files::make_folder(&self.folder)?;
-        let path = self.path(conversation);
-        let failed = || StoreError::io(format!("making {}", path.display()));
-        let file = files::make_new(&path).map_err(failed())?;
+        let name = name(conversation);
+        let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
+        self.folder.make().map_err(failed())?;
+        let file = self.folder.make_new(&name).map_err(failed())?;
         // Readers tell by this lock that the answer is still being written.
         files::lock(&file).map_err(failed())?;
-        Ok(DraftFile { path, file, unwritten: Vec::new() })
+        Ok(DraftFile { folder: self.folder.clone(), name, file, unwritten: Vec::new() })
     }
 
     /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
     #[must_use]
     pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
-        let file = File::open(self.path(conversation)).ok()?;
+        let file = self.folder.open(name(conversation)).ok()?;
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             return None;
         }
@@ -59,14 +60,14 @@ impl Drafts {
     /// The conversations that have a draft, whether its writer is alive or not.
     #[must_use]
     pub fn conversations(&self) -> Vec<ConversationId> {
-        let Ok(folder) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let id = |name: &Path| name.to_str()?.strip_suffix(ENDING)?.parse().ok();
-        folder.filter_map(|file| id(Path::new(&file.ok()?.file_name()))).collect()
+        let names = self.folder.names().unwrap_or_default();
+        names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok()).collect()
     }
 
     /// The file of a conversation's draft, if there is one.
     pub(crate) fn file_of(&self, conversation: ConversationId) -> Option<PathBuf> {
-        Some(self.path(conversation)).filter(|path| path.exists())
+        let name = name(conversation);
+        self.folder.has(&name).unwrap_or(false).then(|| self.folder.path_of(&name))
     }
 
     /// Removes the draft of a conversation, if there is one.
@@ -74,29 +75,27 @@ impl Drafts {
     /// # Errors
     /// If the file is there and cannot be removed.
     pub fn remove(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        let path = self.path(conversation);
-        remove(&path).map_err(StoreError::io(format!("removing {}", path.display())))
-    }
-
-    fn path(&self, conversation: ConversationId) -> PathBuf {
-        self.folder.join(format!("{conversation}{ENDING}"))
+        remove(&self.folder, &name(conversation))
     }
 }
 
 /// How the names of drafts end.
 const ENDING: &str = ".draft";
 
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
-        _ => Ok(()),
-    }
+fn name(conversation: ConversationId) -> String {
+    format!("{conversation}{ENDING}")
+}
+
+fn remove(folder: &PrivateFolder, name: &str) -> Result<(), StoreError> {
+    let removed = folder.remove(name).map(drop);
+    removed.map_err(StoreError::io(format!("removing {}", folder.path_of(name).display())))
 }
 
 /// A draft that is being written. Dropping it leaves the file where it is.
 #[derive(Debug)]
 pub struct DraftFile {
-    path: PathBuf,
+    folder: PrivateFolder,
+    name: String,
     file: File,
     /// Bytes that the disk did not take yet. They go before anything newer, so the file never has a hole.
     unwritten: Vec<u8>,
@@ -130,8 +129,8 @@ impl DraftFile {
     /// # Errors
     /// If the file cannot be removed.
     pub fn remove(self) -> Result<(), StoreError> {
-        let Self { path, file, .. } = self;
+        let Self { folder, name, file, .. } = self;
         drop(file);
-        remove(&path).map_err(StoreError::io(format!("removing {}", path.display())))
+        remove(&folder, &name)
     }
 }

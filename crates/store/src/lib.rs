@@ -11,7 +11,7 @@ mod aside;
 pub mod digest;
 mod drafts;
 mod error;
-mod files;
+pub mod files;
 #[cfg(feature = "sqlite")]
 mod index;
 pub mod jsonl;

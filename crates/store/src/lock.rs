@@ -2,9 +2,9 @@
 
 use std::{
     fmt,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{Read as _, Seek as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -13,7 +13,10 @@ use rejoin_record::{
     json::{Doc, write},
 };
 
-use crate::error::StoreError;
+use crate::{
+    error::StoreError,
+    files::{self, PrivateFolder},
+};
 
 /// Who writes to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,7 +87,7 @@ pub struct Lock(#[allow(dead_code, reason = "what counts is that it is held")] H
 
 #[derive(Debug)]
 enum Held {
-    File { path: PathBuf, file: File },
+    File { folder: PrivateFolder, name: String, file: File },
     Memory { held: Arc<Mutex<Vec<(ConversationId, Holder)>>>, conversation: ConversationId },
 }
 
@@ -92,8 +95,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         match self {
             // The name goes before the lock: whoever waits for the lock sees that it holds a file that is gone.
-            Self::File { path, file } => {
-                let _ = fs::remove_file(path);
+            Self::File { folder, name, file } => {
+                let _ = folder.remove(&*name);
                 let _ = file.unlock();
             }
             Self::Memory { held, conversation } => {
@@ -107,39 +110,42 @@ impl Drop for Held {
 /// Locks that live in a folder, one file each.
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
-    folder: PathBuf,
+    folder: PrivateFolder,
 }
 
 impl Locks {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: PrivateFolder::inside(folder) }
     }
 
     pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
         // The store's own folder was there when it was opened. If it is gone, it was taken away.
-        if let Some(store) =
-            self.folder.parent().filter(|store| !store.as_os_str().is_empty() && !store.is_dir())
-        {
-            return Err(StoreError::Missing(store.to_owned()));
+        if !self.folder.has_outer() {
+            return Err(StoreError::Missing(self.folder.outer().to_owned()));
         }
-        crate::files::make_folder(&self.folder)?;
-        let path = self.folder.join(format!("{conversation}.lock"));
+        let making = format!("making the folder {}", self.folder.path().display());
+        self.folder.make().map_err(StoreError::io(making))?;
+        let name = format!("{conversation}.lock");
+        let failed = |what: &str| StoreError::io(format!("{what} {}", self.folder.path_of(&name).display()));
         // A holder that leaves removes its file. Whoever opened it just before has then locked a file without a name, and
         // looks again.
         loop {
-            let mut file = open(&path)?;
+            let mut file = self.folder.open_or_make(&name).map_err(failed("opening"))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let mut text = String::new();
-                    let _ = file.read_to_string(&mut text);
+                    let _ = (&file).take(HOLDER_BYTES).read_to_string(&mut text);
                     return Err(StoreError::Locked(Holder::from_json(&text)));
                 }
-                Err(TryLockError::Error(why)) => {
-                    return Err(StoreError::Io { what: format!("locking {}", path.display()), why });
-                }
+                Err(TryLockError::Error(why)) => return Err(failed("locking")(why)),
             }
-            if !is_named(&file, &path) {
+            if !self.folder.is_named(&file, &name) {
+                continue;
+            }
+            // A file with a second name is not ours alone: this name goes, and the file stays as it is.
+            if file.metadata().is_ok_and(|metadata| files::has_other_names(&metadata)) {
+                self.folder.remove(&name).map_err(failed("removing"))?;
                 continue;
             }
             let named = file
@@ -148,33 +154,13 @@ impl Locks {
                 .and_then(|()| file.write_all(holder.to_json().as_bytes()));
             // On a full disk the name has no room; the lock holds all the same.
             let _ = named;
-            return Ok(Lock(Held::File { path, file }));
+            return Ok(Lock(Held::File { folder: self.folder.clone(), name, file }));
         }
     }
 }
 
-fn open(path: &Path) -> Result<File, StoreError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(StoreError::io(format!("opening {}", path.display())))
-}
-
-/// Whether the file still goes by that name.
-fn is_named(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
-        (held.dev(), held.ino()) == (named.dev(), named.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = file;
-        path.exists()
-    }
-}
+/// The longest description of a holder that is read: a process, a command and a time.
+const HOLDER_BYTES: u64 = 64 * 1024;
 
 /// Locks that live in memory.
 #[derive(Debug, Clone, Default)]

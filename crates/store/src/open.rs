@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    digest::Digester, error::StoreError, jsonl::Jsonl, location::Location, memory::Memory, store::Store,
+    digest::Digester, error::StoreError, files, jsonl::Jsonl, location::Location, memory::Memory,
+    store::Store,
 };
 
 /// What a store is opened for.
@@ -29,7 +30,7 @@ pub struct Options {
     pub digester: Digester,
 }
 
-/// Opens a store.
+/// Opens a store. Its folder may be a symbolic link; links inside the folder are refused.
 ///
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
@@ -37,12 +38,19 @@ pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, Sto
     refuse_unreadable(location)?;
     Ok(match location {
         #[cfg(feature = "sqlite")]
-        Location::Sqlite(path) => Box::new(crate::sqlite::Sqlite::open(path, options)?),
+        Location::Sqlite(path) => {
+            files::check_database(path)?;
+            files::check_index(&files::with_end(path, "-index"))?;
+            Box::new(crate::sqlite::Sqlite::open(path, options)?)
+        }
         #[cfg(not(feature = "sqlite"))]
         Location::Sqlite(_) => {
             return Err(StoreError::ReadOnly(String::from("SQLite is not part of this build")));
         }
-        Location::Jsonl(folder) => Box::new(Jsonl::open(folder, options)?),
+        Location::Jsonl(folder) => {
+            files::check_index(&folder.join(".index"))?;
+            Box::new(Jsonl::open(folder, options)?)
+        }
         Location::Memory => Box::new(Memory::new(options.digester)),
     })
 }

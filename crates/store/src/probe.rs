@@ -1,12 +1,13 @@
 //! Whether a store could be written now, found out by writing to it.
 
 use std::{
-    fs,
     io::Write as _,
     path::{Path, PathBuf},
 };
 
-use crate::{error::StoreError, files, location::Location};
+#[cfg(feature = "sqlite")]
+use crate::files;
+use crate::{error::StoreError, files::PrivateFolder, location::Location};
 
 /// How much is written to try a folder: more than a disk that is all but full has left in its last block.
 const BYTES: usize = 64 * 1024;
@@ -19,7 +20,10 @@ const BYTES: usize = 64 * 1024;
 pub fn try_writing(location: &Location) -> Result<(), StoreError> {
     match location {
         #[cfg(feature = "sqlite")]
-        Location::Sqlite(path) if files::is_there(path)? => crate::sqlite::try_writing(path),
+        Location::Sqlite(path) if files::is_there(path)? => {
+            files::check_database(path)?;
+            crate::sqlite::try_writing(&files::plain_name(path)?)
+        }
         Location::Sqlite(path) => try_folder(path.parent().unwrap_or(Path::new(""))),
         Location::Jsonl(folder) => try_folder(folder),
         Location::Memory => Ok(()),
@@ -29,13 +33,15 @@ pub fn try_writing(location: &Location) -> Result<(), StoreError> {
 /// Writes a file in a folder, or in the nearest folder above it that is there, and removes it.
 fn try_folder(folder: &Path) -> Result<(), StoreError> {
     let folder = existing(folder);
-    let path = folder.join(format!(".rejoin-{}", std::process::id()));
+    let name = format!(".rejoin-{}", std::process::id());
     let failed = || StoreError::io(format!("writing to {}", folder.display()));
-    let mut file = files::make_new(&path).map_err(failed())?;
+    let folder = PrivateFolder::new(&folder);
+    // A process of the same number may have been killed here.
+    let mut file = folder.remove(&name).and_then(|_| folder.make_new(&name)).map_err(failed())?;
     let written = file.write_all(&[0; BYTES]).and_then(|()| file.sync_all());
     drop(file);
     // It goes, whether the disk took it or not.
-    let removed = fs::remove_file(&path);
+    let removed = folder.remove(&name).map(drop);
     written.and(removed).map_err(failed())
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use rejoin_record::json::{Doc, Kind, Value, write};
+use rejoin_store::files::PrivateFolder;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Key, Origin};
@@ -163,11 +164,7 @@ impl KeyFile {
     fn replace(&self, text: &str) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder {
-            let mut builder = fs::DirBuilder::new();
-            builder.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            builder.create(folder)?;
+            PrivateFolder::new(folder).make()?;
             self.sweep(folder);
         }
         let beside = self.path.with_extension(format!("new.{}", std::process::id()));

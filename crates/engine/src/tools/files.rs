@@ -1,9 +1,8 @@
-//! `read_file` and `list_dir`: looking at a folder, and never outside of it.
+//! `read_file` and `list_dir`: looking at the working folder, and never outside of it.
 
 use std::{
-    fs,
     io::{Read as _, Seek as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use rejoin_formats::context::ToolDeclaration;
@@ -11,8 +10,12 @@ use rejoin_record::{
     Raw,
     json::{Doc, Value},
 };
+use rejoin_store::Location;
 
-use super::{Output, Tool};
+use super::{
+    Output, Tool,
+    beneath::{Beneath, Hidden, Refused},
+};
 use crate::provider::Doing;
 
 /// How much of a file is read at a time: some ten thousand words.
@@ -20,41 +23,37 @@ const PIECE: u64 = 128 * 1024;
 /// How many names of a folder are listed.
 const NAMES: usize = 2_000;
 
-/// Where files are looked for.
-#[derive(Debug, Clone)]
-struct Folder(PathBuf);
-
-impl Folder {
-    /// The path that is meant, if it is in the folder. Links are followed before that is decided.
-    fn find(&self, path: &str) -> Result<PathBuf, String> {
-        let base = fs::canonicalize(&self.0).map_err(|why| format!("the folder is not there: {why}"))?;
-        let found = fs::canonicalize(base.join(path)).map_err(|why| format!("`{path}`: {why}"))?;
-        if found.starts_with(&base) {
-            Ok(found)
-        } else {
-            Err(format!("`{path}` is outside of the folder that may be looked at"))
-        }
-    }
+/// What a model is told of a path that was not opened.
+fn told(path: &str) -> impl Fn(Refused) -> String {
+    move |why| format!("`{path}`: {why}")
 }
 
 /// Reads a text file.
 #[derive(Debug, Clone)]
 pub struct ReadFile {
-    folder: Folder,
-    hidden: Vec<PathBuf>,
+    folder: Beneath,
+    hidden: Hidden,
 }
 
 impl ReadFile {
     /// For files in this folder.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Folder(folder.into()), hidden: Vec::new() }
+        Self { folder: Beneath::new(folder), hidden: Hidden::default() }
     }
 
-    /// Not this file, wherever it is: what is read goes to a provider and into the record, and keys must not.
+    /// Never reads this file, whatever link leads to it: what is read goes to a provider and into the record, and keys must
+    /// not.
     #[must_use]
     pub fn hiding(mut self, file: impl Into<PathBuf>) -> Self {
-        self.hidden.push(file.into());
+        self.hidden.file(file.into());
+        self
+    }
+
+    /// Never reads a file of this store, whatever link leads to it: other conversations are not the model's business.
+    #[must_use]
+    pub fn hiding_store(mut self, store: Location) -> Self {
+        self.hidden.store(store);
         self
     }
 
@@ -63,22 +62,13 @@ impl ReadFile {
         let root = doc.root();
         let path = text(root, "path").ok_or("`path` is missing")?;
         let offset = root.and_then(|root| root.given("offset")?.as_u64()).unwrap_or(0);
-        let found = self.folder.find(&path)?;
-        let is_found = |file: &PathBuf| fs::canonicalize(file).is_ok_and(|file| file == found);
-        if self.hidden.iter().any(is_found) {
-            return Err(format!("`{path}` holds keys: nobody is shown it"));
+        let opened = self.folder.open_file(&path).map_err(told(&path))?;
+        if self.hidden.has(&opened) {
+            return Err(format!("`{path}` is one of rejoin's own files or holds keys: it is not shown"));
         }
+        let mut file = opened.file;
         let said = |why: std::io::Error| format!("`{path}`: {why}");
-        // Looking at what it is comes first: opening a pipe would wait for somebody to write to it.
-        if !fs::metadata(&found).map_err(said)?.is_file() {
-            return Err(format!("`{path}` is not a file"));
-        }
-        let mut file = fs::File::open(&found).map_err(said)?;
-        let meta = file.metadata().map_err(said)?;
-        // Whoever put a link in its place in the meantime gets nothing.
-        if !meta.is_file() || self.folder.find(&path)? != found || !is_at(&meta, &found) {
-            return Err(format!("`{path}` changed while it was opened"));
-        }
+        let len = file.metadata().map_err(said)?.len();
         file.seek(std::io::SeekFrom::Start(offset)).map_err(said)?;
         // One byte more than is shown tells whether there is more: not every file says how long it is.
         let mut bytes = Vec::new();
@@ -97,23 +87,11 @@ impl ReadFile {
         let end = offset.saturating_add(bytes.len() as u64);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if more {
-            let length = meta.len().max(end + 1);
+            let length = len.max(end + 1);
             text.push_str(&format!("\n[{end} of {length} bytes; go on with offset {end}]"));
         }
         Ok(text)
     }
-}
-
-/// Whether what was opened is what stands at a path.
-#[cfg(unix)]
-fn is_at(opened: &fs::Metadata, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::symlink_metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (opened.dev(), opened.ino()))
-}
-
-#[cfg(not(unix))]
-fn is_at(_: &fs::Metadata, path: &Path) -> bool {
-    path.is_file()
 }
 
 /// Does it on a thread of its own. A disk may take its time, or never answer, and a turn can be stopped all the same.
@@ -140,32 +118,33 @@ impl Tool for ReadFile {
 
 /// Lists a folder.
 #[derive(Debug, Clone)]
-pub struct ListDir(Folder);
+pub struct ListDir(Beneath);
 
 impl ListDir {
     /// For folders in this folder.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Folder(folder.into()))
+        Self(Beneath::new(folder))
     }
 
     fn list(&self, arguments: &str) -> Result<String, String> {
         let doc = Doc::parse(arguments).map_err(|why| why.to_string())?;
         let path = text(doc.root(), "path").unwrap_or_else(|| String::from("."));
-        let found = self.0.find(&path)?;
-        let entries = fs::read_dir(&found).map_err(|why| format!("`{path}`: {why}"))?;
         let mut names: Vec<String> = Vec::new();
         let mut more = 0;
-        for entry in entries.flatten() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+        let mut take = |name: std::ffi::OsString| {
+            names.push(name.to_string_lossy().into_owned());
             // However many there are, no more are kept than are listed twice.
             if names.len() >= 2 * NAMES {
                 more += first(&mut names);
             }
-        }
+        };
+        self.0.each_name(&path, &mut take).map_err(told(&path))?;
         more += first(&mut names);
-        for name in names.iter_mut().filter(|name| found.join(&**name).is_dir()) {
-            name.push('/');
+        for name in &mut names {
+            if self.0.is_folder(&path, name) {
+                name.push('/');
+            }
         }
         if names.is_empty() {
             return Ok(String::from("[the folder is empty]"));
@@ -204,6 +183,8 @@ impl Tool for ListDir {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -237,15 +218,62 @@ mod tests {
         fs::write(folder.path().join("other"), "fine").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("auth.json", folder.path().join("link")).unwrap();
+        fs::hard_link(&keys, folder.path().join("hard")).unwrap();
         let read = ReadFile::new(folder.path()).hiding(&keys).hiding(folder.path().join("not-there"));
-        for path in ["auth.json", "./auth.json", "link"] {
+        let names =
+            if cfg!(unix) { &["auth.json", "./auth.json", "link", "hard"][..] } else { &["auth.json"] };
+        for path in names {
             let why = read.read(&format!("{{\"path\":\"{path}\"}}")).unwrap_err();
-            assert!(!why.contains("sk-secret"), "{why}");
+            assert!(why.contains("holds keys") && !why.contains("sk-secret"), "{why}");
         }
         assert_eq!(read.read(r#"{"path":"other"}"#).unwrap(), "fine");
         for offset in ["5", "99", "18446744073709551615", "-1", "\"x\""] {
             let read = read.read(&format!("{{\"path\":\"other\",\"offset\":{offset}}}"));
             assert!(read.is_err() || read.is_ok_and(|text| text.len() <= 4), "{offset}");
+        }
+    }
+
+    /// Other conversations are no business of a model that works in the folder of a store, or beside hard links to one.
+    #[cfg(unix)]
+    #[test]
+    fn the_files_of_a_store_are_hidden() {
+        use rejoin_store::{Access, Digest, Options, open};
+        for kind in ["sqlite", "jsonl"] {
+            let folder = tempfile::tempdir().unwrap();
+            let location = match kind {
+                "sqlite" => Location::Sqlite(folder.path().join("store/r.db")),
+                _ => Location::Jsonl(folder.path().join("store")),
+            };
+            let options = Options { access: Access::Write, digester: |_| Digest::default() };
+            let store = open(&location, options).unwrap();
+            let new = crate::New { title: Some(String::from("secret")), ..crate::New::default() };
+            let writer = crate::Writer { store: &*store, clock: &crate::SystemClock, command: "a test" };
+            let id = writer.create(&new).unwrap();
+            store.settle().unwrap();
+            let mut draft = store.drafts().unwrap().begin(id).unwrap();
+            draft.append(b"secret").unwrap();
+            fs::create_dir(folder.path().join("work")).unwrap();
+            let read = ReadFile::new(folder.path()).hiding_store(location);
+            let (mut folders, mut found) = (vec![folder.path().join("store")], 0);
+            while let Some(inside) = folders.pop() {
+                for entry in fs::read_dir(inside).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        folders.push(path);
+                        continue;
+                    }
+                    found += 1;
+                    let link = folder.path().join(format!("work/{found}"));
+                    fs::hard_link(&path, &link).unwrap();
+                    for path in [path, link] {
+                        let why = read.read(&format!("{{\"path\":\"{}\"}}", path.display())).unwrap_err();
+                        assert!(why.contains("rejoin's own files"), "{kind}: {why}");
+                    }
+                }
+            }
+            assert!(found >= 3, "{kind}: {found} files");
+            fs::write(folder.path().join("store/notes"), "mine").unwrap();
+            assert_eq!(read.read(r#"{"path":"store/notes"}"#).unwrap(), "mine");
         }
     }
 

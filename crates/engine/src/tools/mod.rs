@@ -3,6 +3,7 @@
 //! A tool gets the exact text of its arguments and gives back text; a [`FunctionTool`] gets them as a JSON value as well. No tool
 //! writes to the record; the turn does.
 
+mod beneath;
 mod calculate;
 mod files;
 mod function;

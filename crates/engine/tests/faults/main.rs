@@ -23,7 +23,8 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, EngineError, Mode, New, RolloutRecorder, Saved, SystemClock, digest, open_store, read,
+    Conversation, EngineError, Mode, New, RolloutRecorder, Saved, SystemClock, Writer, digest, open_store,
+    read,
     rollout::{CompactedTurn, RolloutLine, RolloutTurn},
 };
 use rejoin_formats::{Dialect, convert};
@@ -102,6 +103,7 @@ fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
         "talk" => talk_on(&job),
+        "fork" => fork(&job),
         "read-only" => in_a_read_only_folder(&job),
         what if what.starts_with("deed") => {
             let notes = PathBuf::from(std::env::var_os("REJOIN_NOTES").unwrap());
@@ -215,6 +217,82 @@ fn goes_on(place: &Place) {
     assert_eq!(again.session.messages.len(), before + 1);
     assert_eq!(again.session.messages.last().unwrap().content().as_deref(), Some("Where were we?"));
     can_be_sent(&*store, id(), &POLICIES).unwrap();
+}
+
+/// As a child: forks the conversation.
+fn fork(job: &Job) {
+    let store = opened(&job.store);
+    let writer = Writer { store: &*store, clock: &SystemClock, command: "rejoin history fork" };
+    writer.fork(job.conversation, None).unwrap();
+    say(format_args!("done"));
+}
+
+/// A process that is killed while it forks a conversation leaves the whole fork or none of it, at whichever call it dies, and
+/// also if the fork is so long that it is written in many pieces. The conversation itself is as it was.
+#[test]
+fn a_killed_fork_leaves_the_whole_fork_or_none_of_it() {
+    let Some(shim) = shim() else { return };
+    // A file of lines is written a megabyte at a time; a database page by page.
+    for (kind, messages, size) in [("sqlite", 30, 4_000), ("jsonl", 30, 4_000), ("jsonl", 6, 600_000)] {
+        let fill = |place: &Place| {
+            let store = opened(&place.location());
+            let new = New::default();
+            let mut conversation =
+                Conversation::create_with_clock(store.clone(), Arc::new(SystemClock), &new, "rejoin chat");
+            for number in 0..messages {
+                let text = format!("{number} {}", "a word ".repeat(size / 7));
+                assert_eq!(conversation.say(Message::user(text)).saved, Saved::Durable);
+            }
+            let id = conversation.id();
+            (id, read_all(&*store, id).unwrap())
+        };
+        let run = |place: &Place, id: ConversationId, fault: &Fault| {
+            let job = Job { conversation: id, ..place.job("fork", 1, 1) };
+            Child::of("child", &job).with(&shim, fault).run()
+        };
+        let place = Place::new(quick_folder(), kind);
+        let (id, entries) = fill(&place);
+        let fault = place.fault(Kind::Eio, 0);
+        let said = run(&place, id, &fault);
+        assert!(said.done, "{said:#?}");
+        // A header and a note in the place of the header.
+        let whole = entries.len() + 1;
+        let calls = fault.calls().unwrap();
+        // With little time, every call with one kind of end; where there are few, with each.
+        let ends = |at: u64| {
+            let few = thorough() || calls < 15;
+            Kind::ENDS.into_iter().enumerate().filter(move |(number, _)| few || at % 4 == *number as u64)
+        };
+        let stride = if thorough() { 1 } else { calls.div_ceil(60) | 1 };
+        let (mut none, mut all) = (0, 0);
+        for at in (1..=calls).step_by(stride as usize) {
+            for (_, end) in ends(at) {
+                let place = Place::new(quick_folder(), kind);
+                let (id, entries) = fill(&place);
+                let said = run(&place, id, &place.fault(end, at));
+                let context = format!("{kind}, {size} bytes a message, {end:?} at {at} of {calls}");
+                let store = opened(&place.location());
+                let mut found = store.ids("", 10).unwrap();
+                found.retain(|other| *other != id);
+                assert_eq!(read_all(&*store, id).unwrap(), entries, "{context}");
+                match found[..] {
+                    [] => none += 1,
+                    [fork] => {
+                        all += 1;
+                        assert_eq!(read_all(&*store, fork).unwrap().len(), whole, "{context}");
+                    }
+                    _ => panic!("{context}: {found:?}"),
+                }
+                assert!(
+                    !said.done || found.len() == 1,
+                    "{context}: it was acknowledged, and it is not there"
+                );
+                verified(&*store, None).unwrap_or_else(|why| panic!("{context}: {why}"));
+            }
+        }
+        println!("{kind}, {size} bytes a message: {calls} calls; {none} times none of it, {all} times all");
+        assert!(none > 0 && all > 0, "the kills did not come before and behind");
+    }
 }
 
 /// How many messages a talk has, and which one finds the store well again.

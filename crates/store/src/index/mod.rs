@@ -528,8 +528,10 @@ impl Index {
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed("opening the index"))?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection =
+        Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed("opening the index"))?;
     connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(failed("opening the index"))?;
     // What is lost by a power failure is read again from the record.
     connection

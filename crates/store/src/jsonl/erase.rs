@@ -2,10 +2,9 @@
 //! in its place in one step, so that a crash leaves the one or the other.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write},
     ops::ControlFlow,
-    path::PathBuf,
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
@@ -13,16 +12,15 @@ use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 use super::{
     Jsonl,
     append::{self, Locked},
-    files,
     lines::{LineAt, Lines},
     pieces::{self, Pieces},
     read::{self, Span},
 };
 use crate::{aside::Sought, error::StoreError, scan, store::Item};
 
-/// Where the file is written anew.
-pub(super) fn draft(store: &Jsonl, conversation: ConversationId) -> PathBuf {
-    store.folder.join(format!(".{conversation}.erasing"))
+/// The name under which the file is written anew.
+pub(super) fn draft(conversation: ConversationId) -> String {
+    format!(".{conversation}.erasing")
 }
 
 /// Removes salt and body of entries and appends the notes about it.
@@ -46,12 +44,13 @@ pub(super) fn erase(
     if !new.is_empty() {
         append::check_parents(&mut locked, new).map_err(about)?;
     }
-    let path = draft(store, conversation);
-    let written = write(&path, &locked, &ids, &append::lines_of(new)?)
-        .and_then(|()| fs::rename(&path, store.path(conversation)))
-        .and_then(|()| files::sync_folder(&store.folder));
+    let draft = draft(conversation);
+    let written = write(store, &draft, &locked, &ids, &append::lines_of(new)?)
+        .and_then(|()| store.folder.rename(&draft, &super::name(conversation)))
+        .and_then(|()| append::sweep(store))
+        .and_then(|()| store.folder.sync());
     if let Err(why) = written {
-        let _ = fs::remove_file(&path);
+        let _ = store.folder.remove(&draft);
         return Err(about(append::Failure::System("rewriting", why)));
     }
     // Copies of the entry may have been set aside when they were found damaged.
@@ -78,13 +77,10 @@ pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> 
 }
 
 /// Writes a draft: every line as it is, but the entries without their content, and the notes behind them.
-fn write(path: &PathBuf, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
+fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
     // One may be left of a process that was killed.
-    match fs::remove_file(path) {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-        _ => {}
-    }
-    let file = files::make_new(path)?;
+    store.folder.remove(draft)?;
+    let file = store.folder.make_new(draft)?;
     let mut out = BufWriter::with_capacity(1 << 16, &file);
     let names: Vec<(EntryId, String)> = ids.iter().map(|id| (*id, id.to_string())).collect();
     let mut lines = Lines::from(&locked.file, 0, 1, true)?;

@@ -39,7 +39,7 @@ use crate::{
     digest::Digester,
     drafts::Drafts,
     error::StoreError,
-    files,
+    files::{self, PrivateFolder},
     location::Location,
     lock::{Holder, Lock, Locks},
     open::{Access, Options},
@@ -54,7 +54,7 @@ const KEPT: usize = 10_000;
 /// A store in a folder of files.
 #[derive(Debug)]
 pub struct Jsonl {
-    folder: PathBuf,
+    folder: PrivateFolder,
     location: Location,
     access: Access,
     read_only: Option<String>,
@@ -91,7 +91,7 @@ impl Jsonl {
             Access::Read => read_only = Some(String::from("it was opened to be read")),
             Access::Write => {
                 files::make_folder(folder)?;
-                if let Err(why) = try_writing(folder) {
+                if let Err(why) = try_writing(&PrivateFolder::new(folder)) {
                     read_only = Some(format!("{} cannot be written: {why}", folder.display()));
                 }
             }
@@ -101,7 +101,7 @@ impl Jsonl {
             .and_then(|_| fs::metadata(folder.join(".")))
             .map_err(StoreError::io(format!("opening {}", folder.display())))?;
         Ok(Self {
-            folder: folder.to_owned(),
+            folder: PrivateFolder::new(folder),
             location: Location::Jsonl(folder.to_owned()),
             access: options.access,
             read_only,
@@ -122,32 +122,37 @@ impl Jsonl {
     /// # Errors
     /// If the folder cannot be read.
     pub fn marks(&self) -> Result<Vec<(ConversationId, Mark)>, StoreError> {
-        let failed = || StoreError::io(format!("reading {}", self.folder.display()));
+        let folder = self.folder.path();
+        let failed = || StoreError::io(format!("reading {}", folder.display()));
         let mut marks = Vec::new();
-        for file in fs::read_dir(&self.folder).map_err(failed())? {
+        for file in fs::read_dir(&folder).map_err(failed())? {
             let file = file.map_err(failed())?;
             // Whatever else lies in the folder is not ours.
             let name = file.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse().ok());
             let Some(id) = id else { continue };
-            if let Some(mark) = mark(&file.path()) {
-                marks.push((id, mark));
+            // A folder is not ours either. A link is: whoever opens it says that it is one, and nobody misses the conversation.
+            match file.metadata() {
+                Ok(metadata) if metadata.is_dir() => {}
+                Ok(metadata) => marks.push((id, mark(&metadata))),
+                // It was deleted a moment ago.
+                Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+                Err(why) => return Err(failed()(why)),
             }
         }
         marks.sort_unstable_by_key(|(id, _)| *id);
         Ok(marks)
     }
 
-    /// The file of a conversation. An id can be nothing but a safe name.
+    /// The path of a conversation's file, to be shown.
     fn path(&self, conversation: ConversationId) -> PathBuf {
-        self.folder.join(format!("{conversation}.jsonl"))
+        self.folder.path_of(name(conversation))
     }
 
     fn file(&self, conversation: ConversationId) -> Result<File, StoreError> {
-        let path = self.path(conversation);
-        File::open(&path).map_err(|why| match why.kind() {
+        self.folder.open(name(conversation)).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => StoreError::NotFound(conversation),
-            _ => StoreError::Io { what: format!("opening {}", path.display()), why },
+            _ => StoreError::Io { what: format!("opening {}", self.path(conversation).display()), why },
         })
     }
 
@@ -178,26 +183,23 @@ impl Jsonl {
     }
 }
 
+/// The name of a conversation's file. An id can be nothing but a safe name.
+fn name(conversation: ConversationId) -> String {
+    format!("{conversation}.jsonl")
+}
+
 /// Whether files can be made in a folder.
-fn try_writing(folder: &Path) -> io::Result<()> {
-    let path = folder.join(format!(".writable-{}", std::process::id()));
-    match files::make_new(&path) {
+fn try_writing(folder: &PrivateFolder) -> io::Result<()> {
+    let name = format!(".writable-{}", std::process::id());
+    match folder.make_new(&name) {
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(why),
-        _ => match fs::remove_file(&path) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
-            _ => Ok(()),
-        },
+        _ => folder.remove(&name).map(drop),
     }
 }
 
-/// What tells whether a file changed; none if it is no file.
-fn mark(path: &Path) -> Option<Mark> {
-    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    Some(Mark {
-        size: metadata.len(),
-        modified: metadata.modified().ok(),
-        identity: files::identity(&metadata).1,
-    })
+/// What tells whether a file changed.
+fn mark(metadata: &fs::Metadata) -> Mark {
+    Mark { size: metadata.len(), modified: metadata.modified().ok(), identity: files::identity(metadata).1 }
 }
 
 fn timestamp(time: SystemTime) -> Option<Timestamp> {
@@ -288,8 +290,8 @@ impl Store for Jsonl {
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
-        let mark = mark(&self.path(conversation)).ok_or(StoreError::NotFound(conversation))?;
-        self.summary_of(conversation, mark)
+        let metadata = self.file(conversation)?.metadata().map_err(self.unreadable(conversation))?;
+        self.summary_of(conversation, mark(&metadata))
     }
 
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {

@@ -5,14 +5,15 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{schema, unwritable};
-use crate::error::StoreError;
+use crate::{error::StoreError, files};
 
 /// Writes pages to the log of a database that is there, in a transaction that is rolled back. Neither the schema nor the content
 /// is touched, and a damaged file stays as it is.
 pub(crate) fn try_writing(path: &Path) -> Result<(), StoreError> {
     let failed = || unwritable("writing to the store");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed())?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed())?;
     schema::be_patient(&mut connection)?;
     // With so small a cache, pages go to the disk before the transaction ends.
     let spill = "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; CREATE TABLE probe (bytes BLOB); \

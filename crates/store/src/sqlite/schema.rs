@@ -125,7 +125,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
         return Ok(Opened::Readable(connection, why));
     }
     // Where not even the shared memory of the log can be made, nobody writes either.
-    let name = format!("file:{}?immutable=1", uri(path));
+    let name = format!("file:{}?immutable=1", uri(&files::plain_name(path)?));
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(name, flags).map_err(failed("opening the store"))?;
@@ -149,8 +149,9 @@ pub(super) fn reconnect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let mut connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(failed("opening the store"))?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection =
+        Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed("opening the store"))?;
     settings(&mut connection)?;
     Ok(connection)
 }

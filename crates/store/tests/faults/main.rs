@@ -10,6 +10,7 @@ mod support;
 
 mod calls;
 mod corrupt;
+mod creation;
 mod pages;
 mod schema;
 mod writers;
@@ -149,6 +150,7 @@ fn child() {
     let Some(job) = job() else { return };
     match job.what.as_str() {
         "give up" => give_up(&job, WRITE, conversation(2)),
+        "create" => creation::create(&job),
         "open" => schema::just_open(&job),
         "hold" => writers::hold(&job),
         "race" => writers::race(&job),

@@ -3,13 +3,16 @@
 //! Arguments and outcomes may hold what nobody else should see. So the list has a keyed hash of the arguments: equal ones can
 //! be told to be equal, and none can be guessed without the key, which stays in the data folder.
 
-use rejoin::engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls};
+use rejoin::{
+    engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
+    store::files::PrivateFolder,
+};
 
 use crate::{
     args::CallsArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    home,
+    home::CALLS_KEY,
     json::Object,
     output::{self, harmless, local_time, paint},
 };
@@ -35,21 +38,31 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
 
 /// The secret that arguments are hashed with: made when it is first needed.
 fn key(desk: &Desk) -> Result<CallKey, Failure> {
-    let path = desk.home.data.join("calls.key");
+    let folder = PrivateFolder::new(&desk.home.data);
+    let path = folder.path_of(CALLS_KEY);
     let failed = |why: std::io::Error| Failure::Unwritable { path: path.display().to_string(), why };
-    if !path.exists() {
-        let mut key = [0; 32];
-        SystemClock.random(&mut key);
-        if let Err(why) = home::write_once(&path, &key) {
-            // Reading goes on; only the hashes of another time will be others.
-            output::talk(&format!(
-                "{} the key behind the hashes could not be kept ({why}): they hold for this list only",
-                paint("note:", output::NOTE)
-            ));
-            return Ok(CallKey(key));
+    // One byte more than a key has, so that a longer file is none.
+    let stored = || folder.read(CALLS_KEY, 33).map_err(failed);
+    let bytes = match stored()? {
+        Some(bytes) => bytes,
+        None => {
+            let mut key = [0; 32];
+            SystemClock.random(&mut key);
+            match folder.make().and_then(|()| folder.create(CALLS_KEY, &key)) {
+                Ok(()) => return Ok(CallKey(key)),
+                // Of two that try at once, one wins and the other reads what the first wrote.
+                Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => stored()?.unwrap_or_default(),
+                Err(why) => {
+                    // Reading goes on; only the hashes of another time will be others.
+                    output::talk(&format!(
+                        "{} the key behind the hashes could not be kept ({why}): they hold for this list only",
+                        paint("note:", output::NOTE)
+                    ));
+                    return Ok(CallKey(key));
+                }
+            }
         }
-    }
-    let bytes = home::read_own(&path).map_err(failed)?;
+    };
     <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
         name: path.display().to_string(),
         why: String::from("it is not a key of 32 bytes"),

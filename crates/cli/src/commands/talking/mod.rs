@@ -198,8 +198,10 @@ impl Talking {
             limits: limits(&desk.settings),
         };
         let mut tools = Tools::builtin(&desk.folder);
-        let hidden = answering::files_with_keys(&desk.home).into_iter();
-        tools.add(Arc::new(hidden.fold(ReadFile::new(&desk.folder), ReadFile::hiding)));
+        let keys = answering::files_with_keys(&desk.home).into_iter();
+        let stores = [desk.location.clone(), desk.home.store()].into_iter();
+        let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
+        tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
         let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
         Self {

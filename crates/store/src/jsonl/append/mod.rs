@@ -1,5 +1,8 @@
 //! Appending to a file: one lock, one write, one sync.
 //!
+//! A new conversation is written under another name and gets its own when all of it is on the disk, so a process that is killed
+//! meanwhile leaves the whole of it or nothing.
+//!
 //! What is known of a file's end is kept, so that an append has to look at its length only. When a write or its sync fails, the
 //! file is cut back to what was synced; where even that fails, it is remembered, and cut back before anything is added.
 
@@ -15,7 +18,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail, limits};
 use super::{
     Jsonl, back,
     lines::Backwards,
-    pieces,
+    name, pieces,
     read::{self, MARK, Span},
 };
 use crate::{error::StoreError, files, open::Access, scan, store::Item};
@@ -55,8 +58,27 @@ pub(super) struct Locked {
     pub(super) end: End,
     /// Whether this process looks at the file for the first time: then its name may not be durable yet.
     first_look: bool,
-    made: bool,
+    birth: Birth,
 }
+
+/// Whether a file has the name of its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Birth {
+    /// It had it before.
+    Known,
+    /// It is being written and has another name.
+    Unnamed,
+    /// It was given its name by this append.
+    Named,
+}
+
+/// The name of a file that is not whole yet.
+fn unnamed(conversation: ConversationId) -> String {
+    format!(".{conversation}{UNNAMED}")
+}
+
+/// How such names end.
+const UNNAMED: &str = ".new";
 
 /// Appends entries after a tail.
 pub(super) fn append(
@@ -74,13 +96,21 @@ pub(super) fn append(
             StoreError::TailMoved { expected: after, found: None }
         });
     };
-    let appended = append_to(store, &mut locked, after, entries);
+    let appended = append_to(store, conversation, &mut locked, after, entries);
     // The lock is held until what is known of the file is kept.
-    let Locked { file, end, made, .. } = locked;
-    if made && end.len == 0 && appended.is_err() {
-        // Nothing was stored, so nothing is there.
-        let _ = fs::remove_file(store.path(conversation));
-    } else {
+    let Locked { file, end, birth, .. } = locked;
+    // If nothing was stored, nothing is there.
+    let gone = appended.is_err()
+        && match birth {
+            Birth::Known => false,
+            Birth::Unnamed => {
+                // What cannot be removed now is used or swept later.
+                let _ = store.folder.remove(unnamed(conversation));
+                true
+            }
+            Birth::Named => store.folder.remove(name(conversation)).is_ok(),
+        };
+    if !gone {
         store.keep(conversation, end);
     }
     drop(file);
@@ -121,6 +151,7 @@ pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
 
 fn append_to(
     store: &Jsonl,
+    conversation: ConversationId,
     locked: &mut Locked,
     after: Option<Tail>,
     entries: &[Entry],
@@ -133,26 +164,54 @@ fn append_to(
     if new.is_empty() {
         let tail = locked.end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))?;
         // Whoever tries again may have seen the write succeed and the sync fail.
-        sync(store, locked).map_err(system("syncing"))?;
+        sync(store, conversation, locked).map_err(system("syncing"))?;
         return Ok(tail);
     }
     check_parents(locked, new)?;
-    let mut bytes = lines_of(new)?;
-    bytes.insert_str(0, &locked.end.before_next);
-    let written = (&locked.file).write_all(bytes.as_bytes()).map_err(system("writing"));
-    let written = written.and_then(|()| sync(store, locked).map_err(system("syncing")));
-    if let Err(failure) = written {
-        cut_back(locked);
-        return Err(failure);
-    }
+    let written = match write(locked, new) {
+        Ok(written) => sync(store, conversation, locked).map_err(system("syncing")).map(|()| written),
+        Err(failure) => Err(failure),
+    };
+    let written = match written {
+        Ok(written) => written,
+        Err(failure) => {
+            cut_back(locked);
+            return Err(failure);
+        }
+    };
     let end = &mut locked.end;
     end.before_next.clear();
-    end.len += bytes.len() as u64;
+    end.len += written;
     end.synced = end.len;
     end.seen.extend(new.iter().map(|entry| (entry.id(), entry.hash())));
     let tail = new.last().map(Tail::of);
     end.tail = tail;
     tail.ok_or_else(|| StoreError::BrokenBatch("there is nothing to append").into())
+}
+
+/// How much of a new conversation is written at once, so that a long one is not in memory twice.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// Writes entries behind the end: how many bytes. To a file that others see, in one go.
+fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, Failure> {
+    let mut written = 0;
+    let mut before = locked.end.before_next.as_str();
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += entry.body().map_or(0, |body| body.as_str().len());
+            locked.birth != Birth::Unnamed || bytes <= PIECE_BYTES
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (piece, behind) = rest.split_at(count);
+        let mut lines = lines_of(piece)?;
+        lines.insert_str(0, before);
+        (&locked.file).write_all(lines.as_bytes()).map_err(system("writing"))?;
+        written += lines.len() as u64;
+        (before, rest) = ("", behind);
+    }
+    Ok(written)
 }
 
 /// Opens and locks a conversation's file, and looks at its end. None: it is not there, and not to be made.
@@ -163,7 +222,7 @@ pub(super) fn open(
 ) -> Result<Option<Locked>, StoreError> {
     let path = store.path(conversation);
     let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
-    let Some((file, metadata, made)) = lock(store, conversation, make)? else { return Ok(None) };
+    let Some((file, metadata, birth)) = lock(store, conversation, make)? else { return Ok(None) };
     let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
     let first_look = kept.is_none();
     let mut end = match kept {
@@ -179,7 +238,7 @@ pub(super) fn open(
         }
         end.len = end.synced;
     }
-    Ok(Some(Locked { file, end, first_look, made }))
+    Ok(Some(Locked { file, end, first_look, birth }))
 }
 
 /// Opens and locks a conversation's file. None: it is not there, and not to be made.
@@ -187,32 +246,67 @@ pub(super) fn lock(
     store: &Jsonl,
     conversation: ConversationId,
     make: bool,
-) -> Result<Option<(File, fs::Metadata, bool)>, StoreError> {
+) -> Result<Option<(File, fs::Metadata, Birth)>, StoreError> {
     if store.access == Access::Read {
         return Err(StoreError::ReadOnly(String::from("it was opened to be read")));
     }
     let path = store.path(conversation);
     let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
     loop {
-        let (file, made) = match files::open_to_append(&path, false) {
-            Ok(file) => (file, false),
+        let (file, birth) = match store.folder.open_to_append(name(conversation), false) {
+            Ok(file) => (file, Birth::Known),
             Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
                 // It was there when the store was opened. Made again, it might lie where a disk belongs.
-                if !store.folder.is_dir() {
-                    return Err(StoreError::Missing(store.folder.clone()));
+                if !store.folder.has_outer() {
+                    return Err(StoreError::Missing(store.folder.path()));
                 }
-                (files::open_to_append(&path, true).map_err(failed("making"))?, true)
+                let file = store.folder.open_to_append(unnamed(conversation), true);
+                (file.map_err(failed("making"))?, Birth::Unnamed)
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(why) => return Err(failed("opening")(why)),
         };
         files::lock(&file).map_err(failed("locking"))?;
+        if birth == Birth::Unnamed
+            && !is_ours_to_name(store, conversation, &file).map_err(failed("making"))?
+        {
+            continue;
+        }
         let metadata = file.metadata().map_err(failed("reading"))?;
         // Whoever held the lock may have replaced or deleted the file.
         if !files::is_gone(&metadata) {
-            return Ok(Some((file, metadata, made)));
+            return Ok(Some((file, metadata, birth)));
         }
     }
+}
+
+/// Whether a file that is locked can become a new conversation. While its lock was waited for, another process may have given
+/// it its name, or given up and removed it. What a killed process left in it is thrown away.
+fn is_ours_to_name(store: &Jsonl, conversation: ConversationId, file: &File) -> io::Result<bool> {
+    let unnamed = unnamed(conversation);
+    if !store.folder.is_named(file, &unnamed) {
+        return Ok(false);
+    }
+    if store.folder.has(name(conversation))? {
+        store.folder.remove(&unnamed)?;
+        return Ok(false);
+    }
+    file.set_len(0)?;
+    Ok(true)
+}
+
+/// Removes what killed processes left of conversations that they were creating: it may hold what is being erased.
+pub(super) fn sweep(store: &Jsonl) -> io::Result<()> {
+    let id = |name: &str| name.strip_prefix('.')?.strip_suffix(UNNAMED)?.parse::<ConversationId>().ok();
+    for left in store.folder.names()? {
+        let Some(left) = left.to_str().filter(|left| id(left).is_some()) else { continue };
+        // One that is locked is being written; what cannot be opened is none of ours.
+        let Ok(file) = store.folder.open_to_append(left, false) else { continue };
+        if file.try_lock().is_ok() && store.folder.is_named(&file, left) {
+            store.folder.remove(left)?;
+        }
+    }
+    Ok(())
 }
 
 /// Looks at the end of a file that this process has not appended to. What is damaged there is set aside.
@@ -344,11 +438,15 @@ pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
     Ok(lines)
 }
 
-/// Makes a file durable, and its name.
-fn sync(store: &Jsonl, locked: &mut Locked) -> io::Result<()> {
+/// Makes a file durable, then its name.
+fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> io::Result<()> {
     locked.file.sync_data()?;
+    if locked.birth == Birth::Unnamed {
+        store.folder.rename_new(&unnamed(conversation), &name(conversation))?;
+        locked.birth = Birth::Named;
+    }
     if locked.first_look {
-        files::sync_folder(&store.folder)?;
+        store.folder.sync()?;
         locked.first_look = false;
     }
     Ok(())

@@ -36,7 +36,7 @@ fn say(chain: &mut Chain, number: u8) -> Entry {
 
 /// Leaves what a failed append leaves if it can neither sync nor cut back: whole lines that were never acknowledged.
 fn leave_unsynced(store: &Jsonl, conversation: ConversationId, line: &str) {
-    let mut file = files::open_to_append(&store.path(conversation), false).unwrap();
+    let mut file = store.folder.open_to_append(name(conversation), false).unwrap();
     writeln!(file, "{line}").unwrap();
     let mut ends = store.ends();
     ends.get_mut(&conversation).unwrap().len = file.metadata().unwrap().len();

@@ -1,0 +1,59 @@
+//! Files that no tool shows, wherever they are and whatever they are called: files with keys, and rejoin's own stores.
+//!
+//! A file has many paths: links, hard links, other spellings. So not paths are compared but files: the device and the number
+//! that the system gives each of them.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_store::Location;
+
+use super::Opened;
+
+/// What is not shown.
+#[derive(Debug, Clone, Default)]
+pub(in super::super) struct Hidden {
+    files: Vec<PathBuf>,
+    stores: Vec<Location>,
+}
+
+impl Hidden {
+    pub(in super::super) fn file(&mut self, path: PathBuf) {
+        self.files.push(path);
+    }
+
+    pub(in super::super) fn store(&mut self, location: Location) {
+        self.stores.push(location);
+    }
+
+    /// Whether a file is one of those that are not shown.
+    #[cfg(unix)]
+    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let Ok(found) = opened.file.metadata() else { return true };
+        let is_it = |path: &Path| {
+            std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (found.dev(), found.ino()))
+        };
+        let in_store = |store: &Location| {
+            // A store that cannot be looked at has no files that could be opened in it, but they may have other names.
+            rejoin_store::files::belongs_to(store, &opened.file).unwrap_or(found.nlink() > 1)
+        };
+        // The kernel's view of this process has its environment in it, and keys are in that.
+        let in_kernel = std::fs::metadata("/proc/self/environ").is_ok_and(|own| own.dev() == found.dev());
+        in_kernel || self.files.iter().any(|path| is_it(path)) || self.stores.iter().any(in_store)
+    }
+
+    /// Whether a file is one of those that are not shown. Without numbers of files, hard links are not recognised.
+    #[cfg(not(unix))]
+    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+        let is_it = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path == opened.path);
+        let in_store = |store: &Location| match store {
+            Location::Sqlite(path) => std::fs::canonicalize(path)
+                .is_ok_and(|path| opened.path.to_string_lossy().starts_with(&*path.to_string_lossy())),
+            Location::Jsonl(folder) => {
+                std::fs::canonicalize(folder).is_ok_and(|folder| opened.path.starts_with(folder))
+            }
+            Location::Memory => false,
+        };
+        self.files.iter().any(|path| is_it(path)) || self.stores.iter().any(in_store)
+    }
+}

@@ -1,0 +1,244 @@
+//! A folder of rejoin's own, in which no link is followed.
+//!
+//! The folder itself may be reached through links: people move their data to another disk that way. What lies in it is ours,
+//! and a link there was put there by someone else: an archive that was unpacked, a repository that was cloned, another user of
+//! a shared folder. So every name is opened relative to a handle of the folder (`handle.rs`), and anything but a regular file
+//! is refused.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::handle::{Handle, How};
+
+/// A folder that only rejoin writes to. Names in it are never followed elsewhere: opening a link, a pipe, a device or a folder
+/// under the name of a file is an error that says so.
+///
+/// Only a path is kept. The folder is opened for each operation, so one that was taken away is noticed.
+#[derive(Debug, Clone)]
+pub struct PrivateFolder {
+    /// The outermost folder of ours. It may be a link.
+    outer: PathBuf,
+    /// The folder inside it that is meant, if it is not the outer one. It must not be a link.
+    inner: Option<OsString>,
+}
+
+impl PrivateFolder {
+    /// The folder at a path. The path may lead through links.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let outer = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
+        Self { outer, inner: None }
+    }
+
+    /// The folder at a path whose last part is a name inside a folder of ours, and must not be a link.
+    #[must_use]
+    pub fn inside(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        match (path.parent(), path.file_name()) {
+            (Some(outer), Some(name)) => Self { inner: Some(name.to_owned()), ..Self::new(outer) },
+            _ => Self::new(path),
+        }
+    }
+
+    /// The path of the folder.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.inner.as_ref().map_or_else(|| self.outer.clone(), |inner| self.outer.join(inner))
+    }
+
+    /// The path of a name in it, to be shown. Opening it would follow links.
+    #[must_use]
+    pub fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.path().join(name.as_ref())
+    }
+
+    /// Whether the folder that this one lies in exists.
+    pub(crate) fn has_outer(&self) -> bool {
+        self.outer.is_dir()
+    }
+
+    /// The folder that this one lies in.
+    pub(crate) fn outer(&self) -> &Path {
+        &self.outer
+    }
+
+    /// Creates the folder and those above it, each readable by its owner only and each durable in the one above. An existing
+    /// folder is left as it is.
+    ///
+    /// # Errors
+    /// If it cannot be created, or something else has its name.
+    pub fn make(&self) -> io::Result<()> {
+        super::make_folders(&self.outer)?;
+        let Some(inner) = &self.inner else { return Ok(()) };
+        let outer = Handle::of(&self.outer)?;
+        match outer.folder(inner) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+            found => return found.map(drop),
+        }
+        if outer.make_folder(inner)?
+            && let Err(why) = outer.sync()
+        {
+            // Made again, it is synced again.
+            let _ = outer.remove_folder(inner);
+            return Err(why);
+        }
+        outer.folder(inner).map(drop)
+    }
+
+    fn handle(&self) -> io::Result<Handle> {
+        let outer = Handle::of(&self.outer)?;
+        match &self.inner {
+            Some(inner) => outer.folder(inner),
+            None => Ok(outer),
+        }
+    }
+
+    /// Opens a file to be read.
+    ///
+    /// # Errors
+    /// If it does not exist, cannot be read, or is not a regular file.
+    pub fn open(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.handle()?.open(name.as_ref(), How::Read)
+    }
+
+    /// Opens a file to be read and appended to; creates it first if that is wanted.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a regular file.
+    pub fn open_to_append(&self, name: impl AsRef<OsStr>, make: bool) -> io::Result<File> {
+        self.handle()?.open(name.as_ref(), if make { How::AppendOrMake } else { How::Append })
+    }
+
+    /// Opens a file to be read and written, or creates it.
+    pub(crate) fn open_or_make(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.handle()?.open(name.as_ref(), How::WriteOrMake)
+    }
+
+    /// Creates a file that must not exist yet, readable by its owner only.
+    ///
+    /// # Errors
+    /// If something has that name, or the file cannot be created.
+    pub fn make_new(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.handle()?.open(name.as_ref(), How::MakeNew)
+    }
+
+    /// Reads a file, or as much of it as `limit` allows; none if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a regular file.
+    pub fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open(name) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes a file so that readers see the old one or the new one, whole, also after a crash. A link of that name is replaced,
+    /// never followed.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(name, bytes, |folder, beside| folder.rename(OsStr::new(beside), OsStr::new(name)))
+    }
+
+    /// Writes a new file, whole or not at all.
+    ///
+    /// # Errors
+    /// If something has that name already, or the file cannot be written.
+    pub fn create(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(name, bytes, |folder, beside| folder.rename_new(OsStr::new(beside), OsStr::new(name)))
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        publish: impl FnOnce(&Handle, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let folder = self.handle()?;
+        let (beside, mut file) = new_beside(&folder, name)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let published = written.and_then(|()| publish(&folder, &beside));
+        if published.is_err() {
+            let _ = folder.remove(OsStr::new(&beside));
+        }
+        published.and_then(|()| folder.sync())
+    }
+
+    /// Gives a file another name, which takes the place of whatever had it.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.handle()?.rename(OsStr::new(from), OsStr::new(to))
+    }
+
+    /// Gives a file another name that nothing has yet.
+    pub(crate) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+        self.handle()?.rename_new(OsStr::new(from), OsStr::new(to))
+    }
+
+    /// Removes a name. Whether there was one. What a link points to stays.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
+        let removed = self.handle().and_then(|folder| folder.remove(name.as_ref()));
+        match removed {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true),
+        }
+    }
+
+    /// Whether an open file is what goes by a name.
+    pub(crate) fn is_named(&self, file: &File, name: &str) -> bool {
+        self.handle().is_ok_and(|folder| folder.is_named(file, OsStr::new(name)))
+    }
+
+    /// Whether something has a name, be it a link that leads nowhere.
+    ///
+    /// # Errors
+    /// If the folder cannot be looked at.
+    pub fn has(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
+        self.handle()?.has(name.as_ref())
+    }
+
+    /// Every name in the folder, in no order; none if there is no folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        match self.handle() {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            folder => folder?.names(),
+        }
+    }
+
+    /// Makes the names in the folder durable.
+    ///
+    /// # Errors
+    /// If the disk does not take them.
+    pub fn sync(&self) -> io::Result<()> {
+        self.handle()?.sync()
+    }
+}
+
+/// A new file beside another one, under a name that nobody uses. The name begins with that of the other one, so whoever removes
+/// what belongs to it finds this too.
+fn new_beside(folder: &Handle, name: &str) -> io::Result<(String, File)> {
+    for number in 0_u32.. {
+        let beside = format!("{name}.part-{}-{number}", std::process::id());
+        match folder.open(OsStr::new(&beside), How::MakeNew) {
+            // One that a killed process left.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
+            file => return file.map(|file| (beside, file)),
+        }
+    }
+    unreachable!("BUG: the loop ends by itself")
+}

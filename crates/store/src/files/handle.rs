@@ -1,0 +1,306 @@
+//! A folder as the system sees it: an open handle, and names relative to it.
+//!
+//! `Handle` has two forms with the same methods. On Unix it is a descriptor, and names are looked up in it without following
+//! links, whatever happens to the folder's path meanwhile. Elsewhere it is a path: links are looked for before a name is
+//! opened, which someone who changes the folder at that very moment can get around.
+
+use std::{fmt, io};
+
+/// What a file is opened for. A new file can be read by its owner only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// To be read.
+    Read,
+    /// To be read and appended to.
+    Append,
+    /// To be read and appended to, or created.
+    AppendOrMake,
+    /// To be read and written, or created.
+    WriteOrMake,
+    /// To be written; it must not exist.
+    MakeNew,
+}
+
+/// What has a name where a file or a folder of ours should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Other {
+    Link,
+    Folder,
+    File,
+    Special,
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Link => "it is a symbolic link, and rejoin follows no links inside its folders",
+            Self::Folder => "it is a folder, not a file",
+            Self::File => "it is a file, not a folder",
+            Self::Special => "it is neither a file nor a folder",
+        })
+    }
+}
+
+impl std::error::Error for Other {}
+
+impl Other {
+    /// What an error says is there.
+    pub(super) fn of(why: &io::Error) -> Option<Self> {
+        why.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<Other> for io::Error {
+    fn from(other: Other) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, other)
+    }
+}
+
+#[cfg(unix)]
+pub(super) use unix::Handle;
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        ffi::{OsStr, OsString},
+        fs::File,
+        io,
+        os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+        path::Path,
+    };
+
+    use rustix::{
+        fs::{self, AtFlags, FileType, Mode, OFlags, Stat},
+        io::Errno,
+    };
+
+    use super::{How, Other};
+
+    /// An open folder.
+    pub(in super::super) struct Handle(OwnedFd);
+
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    impl Handle {
+        /// The folder at a path, which may lead through links.
+        pub(in super::super) fn of(path: &Path) -> io::Result<Self> {
+            Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
+        }
+
+        /// A folder in this one.
+        pub(in super::super) fn folder(&self, name: &OsStr) -> io::Result<Self> {
+            match fs::openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+                Ok(folder) => Ok(Self(folder)),
+                Err(why) => Err(match self.kind(name) {
+                    Ok(FileType::Directory) | Err(_) => why.into(),
+                    Ok(kind) => other(kind).into(),
+                }),
+            }
+        }
+
+        /// Creates a folder in this one. False: something has that name.
+        pub(in super::super) fn make_folder(&self, name: &OsStr) -> io::Result<bool> {
+            match fs::mkdirat(&self.0, name, Mode::RWXU) {
+                Err(Errno::EXIST) => Ok(false),
+                made => Ok(made.map(|()| true)?),
+            }
+        }
+
+        pub(in super::super) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+            Ok(fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+        }
+
+        /// Opens a regular file. A pipe is not waited for: it is opened without blocking, and refused.
+        pub(in super::super) fn open(&self, name: &OsStr, how: How) -> io::Result<File> {
+            let flags = match how {
+                How::Read => OFlags::RDONLY,
+                How::Append => OFlags::RDWR | OFlags::APPEND,
+                How::AppendOrMake => OFlags::RDWR | OFlags::APPEND | OFlags::CREATE,
+                How::WriteOrMake => OFlags::RDWR | OFlags::CREATE,
+                How::MakeNew => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+            };
+            let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let file = match fs::openat(&self.0, name, flags | always, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => file,
+                Err(why) => {
+                    return Err(match self.kind(name) {
+                        // A name that is taken is taken, whatever has it.
+                        Ok(FileType::RegularFile) | Err(_) => why.into(),
+                        Ok(_) if how == How::MakeNew => why.into(),
+                        Ok(kind) => other(kind).into(),
+                    });
+                }
+            };
+            match FileType::from_raw_mode(fs::fstat(&file)?.st_mode) {
+                FileType::RegularFile => Ok(File::from(file)),
+                kind => Err(other(kind).into()),
+            }
+        }
+
+        fn stat(&self, name: &OsStr) -> rustix::io::Result<Stat> {
+            fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+        }
+
+        fn kind(&self, name: &OsStr) -> rustix::io::Result<FileType> {
+            self.stat(name).map(|stat| FileType::from_raw_mode(stat.st_mode))
+        }
+
+        pub(in super::super) fn has(&self, name: &OsStr) -> io::Result<bool> {
+            match self.stat(name) {
+                Err(Errno::NOENT) => Ok(false),
+                found => Ok(found.map(|_| true)?),
+            }
+        }
+
+        pub(in super::super) fn is_named(&self, file: &File, name: &OsStr) -> bool {
+            match (fs::fstat(file), self.stat(name)) {
+                (Ok(file), Ok(named)) => (file.st_dev, file.st_ino) == (named.st_dev, named.st_ino),
+                _ => false,
+            }
+        }
+
+        pub(in super::super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+            Ok(fs::unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            Ok(fs::renameat(&self.0, from, &self.0, to)?)
+        }
+
+        pub(in super::super) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+            match fs::renameat_with(&self.0, from, &self.0, to, fs::RenameFlags::NOREPLACE) {
+                // A file system, or a kernel, that cannot do this.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+                done => return Ok(done?),
+            }
+            if self.has(to)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.rename(from, to)
+        }
+
+        pub(in super::super) fn names(&self) -> io::Result<Vec<OsString>> {
+            let mut names = Vec::new();
+            for entry in fs::Dir::read_from(&self.0)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if name != b"." && name != b".." {
+                    names.push(OsStr::from_bytes(name).to_owned());
+                }
+            }
+            Ok(names)
+        }
+
+        pub(in super::super) fn sync(&self) -> io::Result<()> {
+            crate::files::unless_unsupported_sync(fs::fsync(&self.0).map_err(io::Error::from))
+        }
+    }
+
+    fn other(kind: FileType) -> Other {
+        match kind {
+            FileType::Symlink => Other::Link,
+            FileType::Directory => Other::Folder,
+            FileType::RegularFile => Other::File,
+            _ => Other::Special,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) use by_path::Handle;
+
+#[cfg(not(unix))]
+mod by_path {
+    use std::{
+        ffi::{OsStr, OsString},
+        fs::{self, File, OpenOptions},
+        io,
+        path::{Path, PathBuf},
+    };
+
+    use super::{How, Other};
+
+    /// A folder that was there a moment ago.
+    pub(in super::super) struct Handle(PathBuf);
+
+    impl Handle {
+        pub(in super::super) fn of(path: &Path) -> io::Result<Self> {
+            if fs::metadata(path)?.is_dir() { Ok(Self(path.to_owned())) } else { Err(Other::File.into()) }
+        }
+
+        pub(in super::super) fn folder(&self, name: &OsStr) -> io::Result<Self> {
+            let path = self.0.join(name);
+            match fs::symlink_metadata(&path)?.file_type() {
+                kind if kind.is_symlink() => Err(Other::Link.into()),
+                kind if kind.is_dir() => Ok(Self(path)),
+                _ => Err(Other::File.into()),
+            }
+        }
+
+        pub(in super::super) fn make_folder(&self, name: &OsStr) -> io::Result<bool> {
+            match fs::create_dir(self.0.join(name)) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                made => made.map(|()| true),
+            }
+        }
+
+        pub(in super::super) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+            fs::remove_dir(self.0.join(name))
+        }
+
+        pub(in super::super) fn open(&self, name: &OsStr, how: How) -> io::Result<File> {
+            let path = self.0.join(name);
+            match fs::symlink_metadata(&path) {
+                Ok(found) if how != How::MakeNew && found.is_symlink() => return Err(Other::Link.into()),
+                Ok(found) if how != How::MakeNew && found.is_dir() => return Err(Other::Folder.into()),
+                _ => {}
+            }
+            let mut options = OpenOptions::new();
+            match how {
+                How::Read => options.read(true),
+                How::Append => options.read(true).append(true),
+                How::AppendOrMake => options.read(true).append(true).create(true),
+                How::WriteOrMake => options.read(true).write(true).create(true).truncate(false),
+                How::MakeNew => options.write(true).create_new(true),
+            };
+            let file = options.open(path)?;
+            if file.metadata()?.is_file() { Ok(file) } else { Err(Other::Special.into()) }
+        }
+
+        pub(in super::super) fn has(&self, name: &OsStr) -> io::Result<bool> {
+            match fs::symlink_metadata(self.0.join(name)) {
+                Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+                found => found.map(|_| true),
+            }
+        }
+
+        pub(in super::super) fn is_named(&self, _: &File, name: &OsStr) -> bool {
+            self.0.join(name).exists()
+        }
+
+        pub(in super::super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+            fs::remove_file(self.0.join(name))
+        }
+
+        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            fs::rename(self.0.join(from), self.0.join(to))
+        }
+
+        pub(in super::super) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            if self.has(to)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.rename(from, to)
+        }
+
+        pub(in super::super) fn names(&self) -> io::Result<Vec<OsString>> {
+            fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name())).collect()
+        }
+
+        /// Names are durable as they are.
+        pub(in super::super) fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Which files belong to a store, whatever name leads to them.
+//!
+//! A model that may read the working folder must not read a store through a hard link in it. A hard link has the number of the
+//! file, so the numbers of the store's own files are compared.
+
+use std::{
+    fs::{self, DirEntry, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::ConversationId;
+
+use super::{above, identity};
+use crate::location::Location;
+
+/// How the names of what lies beside a database go on behind its own name.
+const BESIDE: [&str; 11] = [
+    "-wal",
+    "-shm",
+    "-journal",
+    "-index",
+    ".backup",
+    ".making",
+    ".mending",
+    ".salvage-",
+    ".aside",
+    ".drafts",
+    ".locks",
+];
+
+/// Folders in a folder of conversations.
+const INNER: [&str; 3] = ["aside", "drafts", ".locks"];
+
+/// Whether an open file is one of a store's: of its record, logs, index, copies, drafts or locks. Where files have no numbers,
+/// no file is found to be one.
+///
+/// # Errors
+/// If the folder of the store, or the file, cannot be looked at.
+pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
+    let wanted = identity(&file.metadata()?);
+    let folder = match location {
+        Location::Sqlite(path) => above(path),
+        Location::Jsonl(folder) => folder,
+        Location::Memory => return Ok(false),
+    };
+    let entries = match fs::read_dir(folder) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| is_name_of(location, name)) else { continue };
+        if entry.file_type()?.is_dir() {
+            folders.push(folder.join(name));
+        } else if is(&entry, wanted) {
+            return Ok(true);
+        }
+    }
+    for folder in folders {
+        for entry in fs::read_dir(folder)? {
+            if is(&entry?, wanted) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a name in a store's folder is one of its own.
+fn is_name_of(location: &Location, name: &str) -> bool {
+    match location {
+        Location::Sqlite(path) => {
+            let own = path.file_name().and_then(|own| own.to_str());
+            let rest = own.and_then(|own| name.strip_prefix(own));
+            rest.is_some_and(|rest| rest.is_empty() || BESIDE.iter().any(|end| rest.starts_with(end)))
+        }
+        Location::Jsonl(_) => {
+            let id = |name: &str| name.parse::<ConversationId>().is_ok();
+            INNER.contains(&name)
+                || name.starts_with(".index")
+                || Path::new(name.trim_start_matches('.'))
+                    .file_stem()
+                    .is_some_and(|stem| stem.to_str().is_some_and(id))
+        }
+        Location::Memory => false,
+    }
+}
+
+/// Whether an entry of a folder is a file with these numbers. The number in the entry is free; asking for the device is not.
+fn is(entry: &DirEntry, wanted: super::Identity) -> bool {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::DirEntryExt::ino(entry) == wanted.1
+            && entry.metadata().is_ok_and(|metadata| identity(&metadata) == wanted)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (entry, wanted);
+        false
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_store_is_known_through_any_hard_link_and_no_other_is() {
+        let id = ConversationId::from_random(7);
+        let own = |names: &[&str]| names.iter().map(|name| name.replace("ID", &id.to_string())).collect();
+        let sqlite: Vec<String> = own(&[
+            "r.db",
+            "r.db-wal",
+            "r.db-shm",
+            "r.db-index",
+            "r.db-index-wal",
+            "r.db.backup-2",
+            "r.db.aside/ID-0.txt",
+            "r.db.drafts/ID.draft",
+        ]);
+        let jsonl: Vec<String> = own(&[
+            "ID.jsonl",
+            ".ID.erasing",
+            ".ID.new",
+            ".index",
+            ".index-wal",
+            "aside/ID-0.txt",
+            "drafts/ID.draft",
+        ]);
+        let foreign = ["notes.txt", "r.dbx", "r.database", "conv_short.jsonl", "other/ID.jsonl"];
+        for (location, names) in
+            [(Location::Sqlite(PathBuf::from("r.db")), sqlite), (Location::Jsonl(PathBuf::new()), jsonl)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let location = match location {
+                Location::Sqlite(path) => Location::Sqlite(folder.path().join(path)),
+                _ => Location::Jsonl(folder.path().to_owned()),
+            };
+            let elsewhere = tempfile::tempdir_in(folder.path()).unwrap();
+            let link = elsewhere.path().join("link");
+            let check = |name: &str, expected: bool| {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, name).unwrap();
+                fs::hard_link(&path, &link).unwrap();
+                let file = File::open(&link).unwrap();
+                assert_eq!(belongs_to(&location, &file).unwrap(), expected, "{location} {name}");
+                fs::remove_file(&link).unwrap();
+            };
+            names.iter().for_each(|name| check(name, true));
+            foreign.iter().for_each(|name| check(name, false));
+        }
+        let file = File::open("/dev/null").unwrap();
+        assert!(!belongs_to(&Location::Memory, &file).unwrap());
+        assert!(!belongs_to(&Location::Jsonl(PathBuf::from("not-there")), &file).unwrap());
+    }
+}
