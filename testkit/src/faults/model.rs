@@ -10,6 +10,9 @@ use rejoin_store::{Item, Query, Store, StoreError};
 
 use super::child::Said;
 
+/// How it is said that everything acknowledged is there, and something that does not belong to it.
+pub(super) const PIECES: &str = "the entries do not add up";
+
 /// What is known of one conversation.
 #[derive(Debug, Default, Clone)]
 pub struct Model {
@@ -72,16 +75,16 @@ impl Model {
     }
 
     fn compare(&self, entries: &[Entry]) -> Result<(), String> {
-        let found = verify(entries);
-        if !found.is_empty() {
-            return Err(format!("the entries do not add up: {found:?}"));
-        }
         for (seq, (id, hash)) in &self.acknowledged {
-            let entry = usize::try_from(*seq).ok().and_then(|place| entries.get(place));
+            let entry = entries.iter().find(|entry| entry.envelope().seq == *seq);
             let there = entry.is_some_and(|entry| entry.id() == *id && entry.hash() == *hash);
             if !there {
                 return Err(format!("entry {seq} ({id}) was acknowledged and is lost; there is {entry:?}"));
             }
+        }
+        let found = verify(entries);
+        if !found.is_empty() {
+            return Err(format!("{PIECES}: {found:?}"));
         }
         for entry in entries {
             let said = (entry.envelope().seq, entry.id(), entry.hash());

@@ -25,7 +25,7 @@ use rejoin_store::{
 
 use super::{
     child::{Said, say},
-    model::{Model, verified},
+    model::{Model, PIECES, verified},
 };
 
 /// A store that says what is asked of it.
@@ -318,6 +318,9 @@ impl Ledger {
                     if count != 0 && count != account.whole.len() {
                         wrong.push(format!("half a fork: {id}: {count} of {} entries", account.whole.len()));
                     }
+                }
+                Err(why) if why.starts_with(PIECES) => {
+                    wrong.push(format!("pieces of an unfinished append: {id}: {why}"));
                 }
                 Err(why) if why.starts_with("verify finds") => {
                     wrong.push(format!("false alarm: {id}: {why}"))
