@@ -206,7 +206,7 @@ mod tests {
     fn what_is_shown_is_where_requests_go() {
         for url in [
             "https://evil.example\\@api.openai.com/v1",
-            "https://a:b\\@evil.example@api.openai.com/v1",
+            "https://a:1\\@evil.example@api.openai.com/v1",
             "https:///evil.example/@api.openai.com/v1",
             "https://\\evil.example/v1",
             "https://u:p@h.example:8443/v1?x=https://other",
