@@ -147,14 +147,25 @@ fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
 /// Chooses who answers, and connects.
 pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let (decision, choice, reason) = chosen(desk, talk, recorded)?;
-    // The user named it, here or in the settings: the next turn may follow the conversation there.
-    if let Some(url) = choice.base_url.as_deref().filter(|_| choice.provider != OFFLINE) {
+    // The user named it, here or in the settings: the next turn may follow the conversation there. Not where the provider is only
+    // the conversation's word: then its key would go there next time.
+    let named = |_: &&str| choice.provider != OFFLINE && !choice.withholds_key;
+    if let Some(url) = choice.base_url.as_deref().filter(named) {
         addresses::remember(&desk.home, &choice.provider, url);
     }
     let keys = keys(&desk.home, &desk.settings);
     let provider = connected(&choice, &keys, &options(&desk.settings))?;
     let mut outcome = Outcome::new(&decision, &reason, provider.endpoint());
     outcome.besides = configured_otherwise(&decision, &desk.settings);
+    if choice.withholds_key {
+        let name = &choice.provider;
+        let withheld =
+            format!("no key is sent: this address was never used for {name} (`--base-url` allows it)");
+        outcome.besides = Some(match outcome.besides.take() {
+            Some(besides) => format!("{withheld}; {besides}"),
+            None => withheld,
+        });
+    }
     Ok(Answering { provider, outcome: Some(outcome) })
 }
 

@@ -220,6 +220,67 @@ fn a_recorded_address_that_is_not_trusted_gets_nothing() {
     assert_eq!(scene.heard(), (3, 0));
 }
 
+/// Trust in an address belongs to a provider and its key. Whoever points rejoin to a server of their own, under any name and by any
+/// means, sends that server no key of a provider that only an imported conversation names.
+#[test]
+fn a_conversation_does_not_choose_whose_key_an_address_gets() {
+    for means in
+        ["flags", "settings", "settings without a provider", "environment", "environment without one"]
+    {
+        let scene = Scene::new();
+        let one = scene.one();
+        let mut variables = vec![];
+        match means {
+            "flags" => {
+                let flags = ["--provider", "mylocal", "--model", "gpt-4.1", "--base-url", &one];
+                let own = [("MYLOCAL_API_KEY", "sk-mine")];
+                scene.ok(&[&["chat", "--new", "mine"], &flags[..]].concat(), &own);
+            }
+            "settings" => {
+                scene.ok(&["set-provider", "mylocal", "--model", "gpt-4.1", "--base-url", &one], &[]);
+            }
+            "settings without a provider" => drop(scene.ok(&["config", "set", "base_url", &one], &[])),
+            "environment" => {
+                variables = vec![("REJOIN_PROVIDER", "mylocal"), ("REJOIN_BASE_URL", one.as_str())];
+            }
+            _ => variables = vec![("REJOIN_BASE_URL", one.as_str())],
+        }
+        for recorded in [one.clone(), String::from("https://api.openai.com/v1")] {
+            let id = went_to(&scene.home, "openai", &recorded);
+            // By flags or by settings for another provider, nothing names this address for openai, and the provider's own
+            // address would be asked for real.
+            if recorded != one && matches!(means, "flags" | "settings") {
+                continue;
+            }
+            for _ in 0..2 {
+                scene.run(&["resume", &id, "hello"], &variables);
+            }
+        }
+        let heard = scene.one.requests();
+        assert!(means == "flags" || means == "settings" || !heard.is_empty(), "{means}: the text goes there");
+        for request in heard {
+            assert!(!format!("{:?}", request.headers).contains(KEY), "{means}: {request:?}");
+        }
+    }
+}
+
+/// An address that only looks like the provider's own is not followed: the client reads a backslash as a slash.
+#[test]
+fn an_address_in_disguise_gets_nothing() {
+    let scene = Scene::new();
+    let host = scene.one().trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    for disguise in [
+        format!("http://{host}\\@api.openai.com/v1"),
+        format!("https://{host}\\@api.openai.com/v1"),
+        format!("http://{host}/\\@api.openai.com/v1"),
+    ] {
+        let id = went_to(&scene.home, "openai", &disguise);
+        let ran = scene.run(&["resume", &id, "hello"], &[]);
+        assert_eq!(ran.code, 2, "{disguise}: {}", ran.err);
+        assert_eq!(scene.heard(), (0, 0), "{disguise}");
+    }
+}
+
 /// An Ollama that was found by its own variable is found again in the next turn.
 #[test]
 fn a_local_model_that_was_found_is_found_again() {
@@ -247,14 +308,16 @@ fn the_first_line_says_who_answers_and_why() {
         )
     );
     let variables = [("REJOIN_BASE_URL", two.as_str()), ("REJOIN_PROVIDER", "ollama")];
-    let line = first(scene.ok(&["chat", "hello"], &variables));
+    // The server wants a key, and gets none that was not meant for it.
+    let line = first(scene.run(&["chat", "hello"], &variables));
     let (before, after) = line.split_once(" with ").unwrap();
     assert!(before.starts_with("note: continuing conv_"), "{line}");
     assert_eq!(
         after,
         format!(
             "openai (as before), model gpt-4.1 (as before), \
-             at {two}/chat/completions (REJOIN_BASE_URL); `--provider ollama` switches to ollama, which is configured"
+             at {two}/chat/completions (REJOIN_BASE_URL); no key is sent: this address was never used for openai \
+             (`--base-url` allows it); `--provider ollama` switches to ollama, which is configured"
         )
     );
     let line = first(scene.ok(&["chat", "--new", "hello", "--provider", "offline"], &[]));

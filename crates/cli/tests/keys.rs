@@ -383,3 +383,64 @@ fn models_info_needs_no_key_for_what_is_known() {
     let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&told["provider"], &told["from_table"][0]), (&"openai".into(), &"window".into()));
 }
+
+/// A password in an address is in no list of settings and in no error, whichever source the address comes from.
+#[test]
+fn settings_show_no_password() {
+    let home = Home::new("sqlite");
+    let secret = "https://me:hunter2@gateway.example/v1?key=hunter3";
+    for key in
+        ["base_url", "addresses.chatgpt", "addresses.claude", "addresses.github", "addresses.github_api"]
+    {
+        home.out(&["config", "set", key, secret]);
+        assert_eq!(home.out(&["config", "get", key]), "https://***@gateway.example/v1?key=***\n");
+    }
+    for arguments in [
+        &["config", "list"][..],
+        &["config", "list", "--json"],
+        &["config", "get", "base_url", "--json"],
+        &["config", "set", "provider", "openai"],
+        &["config", "set", "provider", "groq"],
+        &["doctor", "--self"],
+        &["doctor", "--self", "--json"],
+        &["config", "set", "store", "postgres://me:hunter2@h/db"],
+        &["config", "set", "base_url", "ftp://me:hunter2@h/v1"],
+    ] {
+        let mut command = home.command(arguments);
+        let ran = Ran::of(
+            command.env("REJOIN_ADDRESSES_CLAUDE", secret).env("RUST_LOG", "trace").output().unwrap(),
+        );
+        for shown in [&ran.out, &ran.err] {
+            assert!(!shown.contains("hunter"), "{arguments:?}: {shown}");
+        }
+    }
+    // It is used as it was set.
+    assert!(fs::read_to_string(home.path("home/config.toml")).unwrap().contains("hunter2"));
+}
+
+/// Whoever chose a login is not served by a key in the environment or in rejoin's file: it may belong to somebody else's account.
+#[test]
+fn a_chosen_login_never_falls_back_to_a_key() {
+    let server = Loopback::start(Config::default());
+    let home = Home::new("sqlite");
+    for (method, provider, variable) in
+        [("chatgpt", "openai", "OPENAI_API_KEY"), ("claude", "anthropic", "ANTHROPIC_API_KEY")]
+    {
+        assert_eq!(told(&home, &["auth", "login", provider], "sk-stored-4711").code, 0);
+        home.out(&["set-auth", method]);
+        let run = |arguments: &[&str]| {
+            let mut command = home.command(arguments);
+            command.env(variable, "sk-of-the-environment").env("OLLAMA_HOST", "http://127.0.0.1:1");
+            Ran::of(command.output().unwrap())
+        };
+        let ran = run(&["chat", "--new", "hello", "--provider", provider]);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        has(&ran.err, &[&format!("no key for {provider}")]);
+        let base = server.base(Service::OpenAi);
+        run(&["chat", "--new", "hello", "--provider", provider, "--model", "m", "--base-url", &base]);
+        let status = run(&["auth", "status"]).out;
+        assert!(!status.contains(variable) || status.contains(&format!("set {variable}")), "{status}");
+    }
+    let heard = format!("{:?}", server.requests().iter().map(|request| &request.headers).collect::<Vec<_>>());
+    assert!(!heard.contains("sk-"), "{heard}");
+}

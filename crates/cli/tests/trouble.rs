@@ -15,7 +15,7 @@ use std::{
 };
 
 use support::{
-    BROKEN, Home, Ran,
+    BROKEN, Home, Ran, SOUND, has,
     services::{PROVIDERS, Provider, SECRET, with_keys},
 };
 use testkit::{
@@ -493,4 +493,20 @@ fn resuming_without_a_word_takes_no_key() {
     let ran = home.run(&["resume", &id]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(home.run(&["resume", "@", "go on", "--provider", "anthropic"]).code, 1, "to go on takes one");
+}
+
+/// A search of thousands of words is refused at once, in words or in a script without spaces.
+#[test]
+fn a_search_has_a_limit_of_words() {
+    Home::each(|home| {
+        home.import("sound.json", SOUND);
+        let many: String = (0..20_000).map(|number| format!("word{number} ")).collect();
+        for words in [many, format!("\"{}\"", "x ".repeat(20_000)), "\u{6f22}".repeat(20_000)] {
+            let ran = home.run(&["history", "search", &words]);
+            assert_eq!(ran.code, 2, "{}", &ran.err[..ran.err.len().min(300)]);
+            has(&ran.err, &["at most 256 words"]);
+            assert!(ran.err.len() < 500, "the words are not repeated");
+        }
+        has(&home.out(&["history", "search", "files?"]), &["How many"]);
+    });
 }

@@ -77,6 +77,7 @@ fn reach_within(
         model: Some(model.to_owned()),
         base_url: Some(server.base(service) + version),
         max_tokens: None,
+        withholds_key: false,
         effort: Some(Effort::High),
     };
     let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };

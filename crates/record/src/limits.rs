@@ -12,6 +12,9 @@ pub const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// kept as raw text and never sent as JSON.
 pub const NESTING: usize = 128;
 
+/// Words of a search. A person types a few; each one is looked up in the index and searched for in every hit.
+pub const QUERY_WORDS: usize = 256;
+
 /// A title: one line of a terminal list.
 pub const TITLE_CHARS: usize = 60;
 

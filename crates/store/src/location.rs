@@ -27,7 +27,7 @@ impl FromStr for Location {
     type Err = LocationError;
 
     fn from_str(given: &str) -> Result<Self, LocationError> {
-        let wrong = |why| LocationError { given: given.to_owned(), why };
+        let wrong = |why| LocationError { given: without_password(given), why };
         let (kind, rest) =
             given.split_once(':').ok_or_else(|| wrong("write `sqlite:PATH` or `jsonl:FOLDER`"))?;
         match kind {
@@ -39,6 +39,14 @@ impl FromStr for Location {
             "postgres" | "postgresql" => Err(wrong("PostgreSQL is not part of this version")),
             _ => Err(wrong("write `sqlite:PATH` or `jsonl:FOLDER`")),
         }
+    }
+}
+
+/// An address of a database without the user and the password in it, for an error that people pass on.
+fn without_password(given: &str) -> String {
+    match (given.find("://"), given.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}***{}", &given[..scheme + 3], &given[at..]),
+        _ => given.to_owned(),
     }
 }
 
@@ -64,5 +72,7 @@ mod tests {
         for bad in ["", "x", "sqlite:", "jsonl:", "redis:x", "postgres://h/db"] {
             assert!(bad.parse::<Location>().is_err(), "{bad}");
         }
+        let error = "postgres://me:secret@h/db".parse::<Location>().unwrap_err().to_string();
+        assert!(error.contains("postgres://***@h/db") && !error.contains("secret"), "{error}");
     }
 }

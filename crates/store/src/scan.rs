@@ -7,7 +7,7 @@ use std::{
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail,
+    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits,
     verify::{Discrepancy, verify},
 };
 
@@ -112,8 +112,25 @@ pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
     Page { conversations: all, total, next }
 }
 
-/// The parts of a query: each is one word or several that stand together, and may be a mere beginning.
+/// The parts of a query: each is one word or several that stand together, and may be a mere beginning. Words beyond the limit of a
+/// query ([`limits::QUERY_WORDS`]) are not among them.
 pub(crate) fn parts(words: &str) -> Vec<(Vec<String>, bool)> {
+    let mut left = limits::QUERY_WORDS;
+    let mut parts = all_parts(words);
+    parts.retain_mut(|(words, _)| {
+        words.truncate(left);
+        left -= words.len();
+        !words.is_empty()
+    });
+    parts
+}
+
+/// How many words a query has.
+pub(crate) fn query_words(words: &str) -> usize {
+    all_parts(words).iter().map(|(words, _)| words.len()).sum()
+}
+
+fn all_parts(words: &str) -> Vec<(Vec<String>, bool)> {
     let mut parts = Vec::new();
     for (number, stretch) in words.split('"').enumerate() {
         if number % 2 == 1 {

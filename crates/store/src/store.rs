@@ -287,12 +287,21 @@ pub struct Page {
 /// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Words, all of which must occur; `"…"` for words that stand together; a trailing `*` for a beginning.
+    /// Words, all of which must occur; `"…"` for words that stand together; a trailing `*` for a beginning. Words beyond
+    /// [`QUERY_WORDS`](rejoin_record::limits::QUERY_WORDS) are not searched for: see [`Search::is_too_long`].
     pub words: String,
     /// At most so many hits.
     pub limit: usize,
     /// Only in this conversation.
     pub within: Option<ConversationId>,
+}
+
+impl Search {
+    /// Whether there are more words than a search takes. A character of a script without spaces is a word.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        crate::scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
+    }
 }
 
 /// An entry that says what was searched for.

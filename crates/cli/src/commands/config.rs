@@ -1,6 +1,9 @@
 //! `rejoin config`: read and change settings.
 
-use rejoin::engine::provider::{decide::canonical, http::public};
+use rejoin::engine::provider::{
+    decide::canonical,
+    http::{hidden, public},
+};
 
 use super::providers;
 use crate::{
@@ -93,7 +96,11 @@ fn say_what_stays(before: &Settings, value: &str) {
 
 /// The value of a setting and where it is from; for the store, the one that would be used.
 fn value(settings: &Settings, home: &Home, key: &Key) -> Option<(String, &'static str)> {
-    let set = settings.get(key.name).map(|(value, from)| (value.to_owned(), from.name()));
+    let set = settings.get(key.name).map(|(value, from)| {
+        // An address may hold a password, and a list of settings ends up in bug reports.
+        let shown = if key.is_address() { hidden(value) } else { value.to_owned() };
+        (shown, from.name())
+    });
     set.or_else(|| (key.name == "store").then(|| (home.store().to_string(), "default")))
 }
 

@@ -137,6 +137,11 @@ impl Key {
         })
     }
 
+    /// Whether its values are addresses, which may hold a password.
+    pub fn is_address(&self) -> bool {
+        matches!(self.takes, Takes::Address)
+    }
+
     /// The variable that sets it.
     pub fn variable(&self) -> String {
         format!("REJOIN_{}", self.name.replace('.', "_").to_uppercase())

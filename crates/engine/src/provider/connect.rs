@@ -61,6 +61,8 @@ pub struct Choice {
     pub model: Option<String>,
     /// Where it is, if not where it usually is.
     pub base_url: Option<String>,
+    /// Whether no key is sent to `base_url`, even if there is one.
+    pub withholds_key: bool,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u64>,
     /// How hard the model is to think; none leaves it to the provider.
@@ -98,7 +100,8 @@ pub(crate) fn wire(
     if given.is_none() && service.base_url.is_empty() {
         return Err(ProviderError::Other(format!("where is {name}? give its address with `--base-url`")));
     }
-    let key = usable(keys.keys(service, &name), choice, given.is_some());
+    let known = if choice.withholds_key && given.is_some() { Vec::new() } else { keys.keys(service, &name) };
+    let key = usable(known, choice, given.is_some());
     let key = match key {
         Ok(None) if service.key_use == KeyUse::Needed && given.is_none() => Err(no_key(service, &name)),
         Err(expired) if service.key_use == KeyUse::Needed => Err(ProviderError::NoKey {

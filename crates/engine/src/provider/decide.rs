@@ -109,6 +109,9 @@ pub struct Decision {
     pub model: Option<Sourced<String>>,
     /// The base address; `None` is the provider's own.
     pub base_url: Option<Sourced<String>>,
+    /// Whether the provider's key stays here: the conversation names the provider, the environment or the settings name the address
+    /// for another one or for none, and the user never used this address for this provider.
+    pub withholds_key: bool,
 }
 
 impl Decision {
@@ -121,6 +124,7 @@ impl Decision {
             api: value(&self.api),
             model: value(&self.model),
             base_url: value(&self.base_url),
+            withholds_key: self.withholds_key,
             ..Choice::default()
         }
     }
@@ -133,6 +137,8 @@ impl Decision {
 /// * Address: flag, environment, settings (unless they name another provider), conversation (only for the same provider, and only
 ///   if trusted). An address in the environment is like the flag and applies to any provider: text meant for a local server must
 ///   not go elsewhere.
+/// * Key: goes to that address if the user named the two together: by flags, by one source that names both, or earlier on this
+///   machine. A conversation alone must not choose whose key an address gets.
 /// * API: flag, conversation (same provider at the same address), environment, settings. Otherwise the address decides: at an
 ///   address other than its own, `openai` is asked in Chat.
 ///
@@ -164,10 +170,21 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
             if !is_trusted(name, url, &sources.trusted) {
                 return Err(UntrustedAddress { provider: name.to_owned(), base_url: url.clone() });
             }
-            Some(Sourced { value: url.clone(), source: Source::Conversation })
+            // What was compared is what is used: a record has neither a password nor a query.
+            Some(Sourced { value: public(url), source: Source::Conversation })
         }
         (base_url, _) => base_url,
     };
+    let from_conversation = provider.as_ref().is_some_and(|chosen| chosen.source == Source::Conversation);
+    let withholds_key = from_conversation
+        && base_url.as_ref().is_some_and(|url| {
+            let named_for = match url.source {
+                Source::Environment => &environment.provider,
+                Source::Settings => &settings.provider,
+                Source::Flag | Source::Conversation | Source::Default => return false,
+            };
+            named_for.as_deref() != Some(name) && !is_trusted(name, &url.value, &sources.trusted)
+        });
     // An address without a name is that of a service that speaks as most do.
     let provider = provider.or_else(|| {
         base_url
@@ -195,7 +212,7 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
         (only(offers(environment), &environment.api), Source::Environment),
         (only(offers(settings), &settings.api), Source::Settings),
     ]);
-    Ok(Decision { provider, api, model, base_url })
+    Ok(Decision { provider, api, model, base_url, withholds_key })
 }
 
 /// The first of these values that is given.

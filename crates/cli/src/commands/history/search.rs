@@ -6,7 +6,7 @@ use std::{
 };
 
 use rejoin::{
-    record::EntryId,
+    record::{EntryId, limits},
     store::{Excerpt, Hit, Item, Search, Store},
 };
 
@@ -24,6 +24,15 @@ use crate::{
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let words = arguments.words.join(" ");
+    let search = Search { words: words.clone(), limit: arguments.limit, within: None };
+    if search.is_too_long() {
+        return Err(Failure::Usage {
+            what: format!("a search takes at most {} words", limits::QUERY_WORDS),
+            hint: Some(String::from(
+                "search for a few words that stand out: rejoin history search \"a phrase\"",
+            )),
+        });
+    }
     let store = match &arguments.session {
         Some(given) => Some(desk.find(given).map(|(store, id)| (store, Some(id)))?),
         None => desk.read_store()?.map(|store| (store, None)),
@@ -31,7 +40,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let hits = match &store {
         None => Vec::new(),
         Some((store, within)) => {
-            let search = Search { words: words.clone(), limit: arguments.limit, within: *within };
+            let search = Search { within: *within, ..search };
             store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
         }
     };

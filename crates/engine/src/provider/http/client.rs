@@ -136,11 +136,32 @@ pub fn is_local(url: &str) -> bool {
 #[must_use]
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
+    // The client reads a backslash as a slash: what stands before it is the host, whatever stands behind it.
+    let url = url.replace('\\', "/");
+    let url = url.as_str();
     // One without a scheme is no address, but its password is one.
     let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
+    // It also passes over further slashes.
+    let rest = if scheme.is_empty() { rest } else { rest.trim_start_matches('/') };
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     format!("{scheme}{authority}{path}")
+}
+
+/// An address as settings show it: it can be recognised, and user name, password and values in its query are hidden.
+#[must_use]
+pub fn hidden(url: &str) -> String {
+    let (rest, fragment) = url.split_once('#').map_or((url, ""), |(rest, _)| (rest, "#***"));
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+    let (scheme, rest) = rest.find("://").map_or(("", rest), |at| rest.split_at(at + 3));
+    let (authority, path) = rest.find(['/', '\\']).map_or((rest, ""), |at| rest.split_at(at));
+    let authority =
+        authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
+    let value = |pair: &str| pair.split_once('=').map_or("***".to_owned(), |(name, _)| format!("{name}=***"));
+    let query = query.map_or_else(String::new, |query| {
+        format!("?{}", query.split('&').map(value).collect::<Vec<_>>().join("&"))
+    });
+    format!("{scheme}{authority}{path}{query}{fragment}")
 }
 
 #[cfg(test)]
@@ -178,5 +199,30 @@ mod tests {
         assert_eq!(public("https://a:b@h:1/x?key=s#t"), "https://h:1/x");
         assert_eq!(public("a:b@h/x?key=s"), "h/x");
         assert_eq!(public("https://h/@team/x"), "https://h/@team/x");
+    }
+
+    /// What is shown and compared is where the client goes.
+    #[test]
+    fn what_is_shown_is_where_requests_go() {
+        for url in [
+            "https://evil.example\\@api.openai.com/v1",
+            "https://a:1\\@evil.example@api.openai.com/v1",
+            "https:///evil.example/@api.openai.com/v1",
+            "https://\\evil.example/v1",
+            "https://u:p@h.example:8443/v1?x=https://other",
+            "http://[::1]:8080/v1",
+        ] {
+            let host = |url: &str| reqwest::Url::parse(url).unwrap().host_str().map(str::to_owned);
+            assert_eq!(host(&public(url)), host(url), "{url} is shown as {}", public(url));
+        }
+    }
+
+    #[test]
+    fn hidden_parts_of_an_address_leave_the_rest_readable() {
+        assert_eq!(hidden("https://a:b@h:1/x?key=s&v=2#t"), "https://***@h:1/x?key=***&v=***#***");
+        assert_eq!(hidden("https://h/v1"), "https://h/v1");
+        assert_eq!(hidden("https://h/@team"), "https://h/@team");
+        assert_eq!(hidden("https://h/v1?flag"), "https://h/v1?***");
+        assert_eq!(hidden("https://e\\@h/v1"), "https://e\\@h/v1");
     }
 }
