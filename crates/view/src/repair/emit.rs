@@ -26,6 +26,9 @@ pub(super) struct State {
     next_result: usize,
     /// Ids that we made up, and how many for each original.
     derived: Layers<CallId, u32>,
+    /// How often something was looked at, for the test that this is linear.
+    #[cfg(test)]
+    pub steps: usize,
 }
 
 impl State {
@@ -110,8 +113,18 @@ impl<'h> Emitter<'h> {
         &self.messages[index as usize - self.base]
     }
 
+    /// Counts what was looked at. Every loop here that is not bounded by one block reports its rounds.
+    fn count(&mut self, steps: usize) {
+        #[cfg(test)]
+        {
+            self.state.steps += steps;
+        }
+        let _ = steps;
+    }
+
     fn message(&mut self, index: usize) {
         let slot = self.pairing.messages[index];
+        self.count(1 + slot.blocks as usize);
         if self.as_it_is(index, slot) {
             return;
         }
@@ -254,10 +267,11 @@ impl<'h> Emitter<'h> {
     }
 
     /// The results of a call that is shown.
-    fn answer(&self, call: &CallSlot) -> Answer {
+    fn answer(&mut self, call: &CallSlot) -> Answer {
         let mut gathered = Vec::new();
         let mut next = call.first;
         while next != NONE {
+            self.count(1);
             let slot = &self.pairing.results[next as usize];
             let wanted = match slot.tie {
                 Tie::Answer => true,
@@ -455,6 +469,7 @@ impl<'h> Emitter<'h> {
         let this = (self.state.next_call - 1) as u32;
         let mut count = *self.state.derived.get(id).unwrap_or(&1);
         loop {
+            self.count(1);
             count += 1;
             let candidate = CallId::from(format!("{id}_{count}"));
             // Only what stands before counts: what comes later must not change what was sent.

@@ -59,6 +59,12 @@ pub struct Refused {
 /// Makes a sound view of any history.
 #[must_use]
 pub fn repair(history: &History, policy: Policy) -> Repaired {
+    let (work, open) = repair_all(history, policy);
+    work.finish(open)
+}
+
+/// The work of [`repair`], and the stretch after the last request.
+fn repair_all(history: &History, policy: Policy) -> (Work, Option<Chunk>) {
     let mut work = Work::new(policy);
     work.pairing.reserve(history.messages.len());
     let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
@@ -77,10 +83,10 @@ pub fn repair(history: &History, policy: Policy) -> Repaired {
     }
     if sent.next().is_some() {
         work.seal(&history.messages, start..end, 0);
-        return work.finish(None);
+        return (work, None);
     }
     let open = work.emit(&history.messages, start..end, 0);
-    work.finish(open)
+    (work, open)
 }
 
 /// Makes a sound view, or refuses because the history is not sound as it stands.
