@@ -138,7 +138,16 @@ fn message() -> impl Strategy<Value = Message> {
         let page = Media { media_type: None, source: MediaSource::Url(Text::new(text.clone())), name: None };
         let note =
             Media { media_type: None, source: MediaSource::Plain(Text::new(text.clone())), name: None };
-        let origin = Origin { model: Some(Text::new("m")), incomplete: flag, ..Origin::default() };
+        let some = |name: &str| Some(Text::new(name));
+        let origin = Origin {
+            dialect: some("d"),
+            provider: some("p"),
+            endpoint: some("e"),
+            account: if flag { some("a") } else { None },
+            model: some("m"),
+            prefix: some("x"),
+            incomplete: flag,
+        };
         let reasoning = Reasoning { text: Text::new(text.clone()), sealed: flag, origin };
         Message::new(
             Role::Assistant,
@@ -291,6 +300,10 @@ fn bodies_that_do_not_fit_are_shown_not_refused() {
         (Kind::Message, r#"{"role":"user"}"#),
         (Kind::Message, r#"{"role":"user","form":"text","blocks":[{"text":[0,5]}]}"#),
         (Kind::Message, r#"{"role":"user","form":"text","blocks":[{"text":"x"},{"future":1}]}"#),
+        (
+            Kind::Message,
+            r#"{"role":"tool","form":"parts","blocks":[{"result":{"form":"text","content":[{"result":{"form":"text","content":[]}}]}}]}"#,
+        ),
         (Kind::Closed, r#"{"calls":[{"entry":"?"}]}"#),
         (Kind::Turn, r#"{"state":"dancing"}"#),
     ] {
@@ -340,6 +353,18 @@ fn a_damaged_entry_costs_itself() {
     assert_eq!(broken.len(), 1);
     assert_eq!(broken[0].continued_from, Some(entries[1].id()));
     assert_eq!(tree.get(entries[2].id()), None);
+}
+
+/// Of two entries with one id the first counts, wherever the second one stands.
+#[test]
+fn an_id_stands_for_one_entry() {
+    let mut entries = conversation(2);
+    let mut chain = Chain::after(&entries[2]);
+    entries.push(chain.append(Kind::Meta, &meta("the id of another"), stamp(1)));
+    let tree = Tree::new(entries.iter().rev());
+    assert_eq!(tree.in_order().map(|entry| entry.envelope().seq).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(tree.get(entries[1].id()).unwrap().envelope().seq, 1);
+    assert_eq!(tree.head().unwrap().id(), entries[2].id());
 }
 
 #[test]

@@ -65,6 +65,42 @@ fn what_strict_json_refuses_is_read_and_remembered() {
     }
 }
 
+/// The reader looks at eight bytes at a time: a character that ends a plain stretch is found at every place in them.
+#[test]
+fn control_characters_are_found_everywhere() {
+    for control in 0..0x20u8 {
+        for before in 0..17 {
+            let text =
+                format!("\"{}{}{}\"", "a".repeat(before), char::from(control), "b".repeat(17 - before));
+            let doc = Doc::parse(&text).unwrap();
+            assert_eq!(
+                doc.first_fault(),
+                Some((before + 1, Fault::RawControl)),
+                "{control:#x} behind {before}"
+            );
+        }
+    }
+}
+
+/// Every ASCII character and a few others: what is written is strict JSON, and means what it was.
+#[test]
+fn every_character_is_written_as_json() {
+    for c in (0..0x80u8).map(char::from).chain(['\u{80}', '\u{9f}', '\u{2028}', '\u{ffff}', '\u{10ffff}']) {
+        let mut literal = String::new();
+        write::string(&mut literal, &format!("a{c}b"));
+        assert_eq!(serde_json::from_str::<String>(&literal).unwrap(), format!("a{c}b"), "{literal}");
+    }
+}
+
+#[test]
+fn escaped_pairs_are_one_character() {
+    for c in ['\u{10000}', '\u{1f600}', '\u{10ffff}'] {
+        let [high, low] = *c.encode_utf16(&mut [0; 2]) else { panic!("two halves") };
+        let text = format!("\"<\\u{high:04x}\\u{low:04X}>\"");
+        assert_eq!(Doc::parse(&text).unwrap().root().unwrap().as_str().unwrap(), format!("<{c}>"));
+    }
+}
+
 #[test]
 fn broken_texts_are_errors() {
     for text in
