@@ -27,7 +27,7 @@ const HELP: &str = "cargo xtask COMMAND
   faults --long [N]   10,000 kills over everything that a store is asked to do, half of them at a chosen call
   corrupt [N]         5,000 damaged stores: nothing lost beyond what was struck, nothing different without a word
   kill [RUNS]         at least 500 turns on every provider, killed at random moments and resumed
-  sabotage            breaks the code on purpose, on a copy, and sees each law fail
+  sabotage [PART]     puts small bugs into a copy of the code and sees that the tests notice: all, a room, 10..20, or `left`
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
@@ -50,7 +50,7 @@ fn main() -> Result<()> {
         Some("faults") => faults::faults(rest),
         Some("corrupt") => faults::corrupt(rest),
         Some("kill") => kill::kill(rest.first().map(String::as_str)),
-        Some("sabotage") => sabotage::sabotage(),
+        Some("sabotage") => sabotage::sabotage(rest.first().map(String::as_str)),
         Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
             rows::Listing::Missing
         } else {

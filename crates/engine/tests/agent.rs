@@ -11,7 +11,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Conversation, New, SessionState, SqliteStorage,
+    Agent, Conversation, New, SessionState, SqliteStorage, SystemClock,
     agent::Window,
     provider::{
         Fault, Provider, ProviderError,
@@ -22,7 +22,9 @@ use rejoin_engine::{
     turn::{Ending, Event, OnBroken, TurnError},
 };
 use rejoin_formats::{Dialect, wire::stream::Stop};
-use rejoin_record::{Message, Role, ToolCall, ToolResult};
+use rejoin_record::{
+    Block, BlockKind, Media, MediaSource, Message, Origin, Reasoning, Role, Text, ToolCall, ToolResult,
+};
 use rejoin_store::{Access, Location, Store, memory::Memory};
 use support::{assert_verifies, clock, stored};
 use talk::{assert_paired, call, echo, roles, run};
@@ -433,6 +435,46 @@ fn a_conversation_knows_its_size() {
     assert!((agent.filled() - 0.35).abs() < 1e-9);
     run(agent.execute("go on", &Tools::default())).unwrap();
     assert!(agent.conversation().token_count() > 7);
+}
+
+/// S0-06: everything that a model reads counts: what tools are called with and what they give back as much as what is said.
+#[test]
+fn tokens_are_counted_of_every_kind_of_block() {
+    let texts = |count: usize| "x".repeat(4 * count);
+    let reasoning = Reasoning { text: Text::new(texts(7)), sealed: false, origin: Origin::default() };
+    let mut result = ToolResult::new("a", texts(100));
+    result.content.push(Block::text(texts(20)));
+    let image =
+        Media { media_type: None, source: MediaSource::Url(Text::new("https://example.com")), name: None };
+    let said = [
+        (Message::user(texts(3)), 3),
+        (
+            Message::assistant_with_tools(vec![ToolCall::new(
+                "a",
+                texts(2),
+                format!("{{{}}}", " ".repeat(38)),
+            )]),
+            12,
+        ),
+        (Message::new(Role::Tool, vec![Block::result(result)]), 120),
+        (Message::new(Role::Assistant, vec![Block::new(BlockKind::Reasoning(Box::new(reasoning)))]), 7),
+        (Message::assistant(texts(5)), 5),
+    ];
+    let mut conversation = Conversation::in_memory(Arc::new(SystemClock), &New::default());
+    let mut expected = 0;
+    for (message, tokens) in said {
+        conversation.say(message);
+        expected += tokens;
+        assert_eq!(conversation.token_count(), expected);
+    }
+    conversation.say(Message::new(Role::User, vec![Block::new(BlockKind::Image(Box::new(image)))]));
+    assert!(conversation.token_count() > expected, "a picture takes room as well");
+    // The same, whoever reads it.
+    let provider = Arc::new(MockProvider::new_default());
+    let messages: Vec<Message> =
+        conversation.messages().iter().map(|message| Message::clone(message)).collect();
+    let agent = Agent::with_history("x", "Tokens", messages, provider, 1_000, 2, 0.8);
+    assert_eq!(agent.conversation().token_count(), conversation.token_count());
 }
 
 /// An agent needs a provider and nothing else; everything else can be named, and holds.

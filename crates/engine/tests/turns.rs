@@ -217,6 +217,7 @@ fn states() {
     let at = Some(CallAt { entry: parent, block: 1 });
     conversation.append(&Content::Turn(Turn { state: TurnState::CallAwaitingApproval, call: at }));
     assert_eq!(conversation.state(), SessionState::WaitingForApproval);
+    assert!(!conversation.state().is_safe_point());
     conversation.add_tool_message(parent, "b", "2").unwrap();
     assert_eq!(conversation.state(), SessionState::WaitingForTools);
     conversation.add_tool_message(parent, "a", "1").unwrap();
@@ -232,39 +233,125 @@ fn states() {
     conversation.say(Message::assistant_with_tools(vec![call("z", "{}")]));
     conversation.say(Message::user("never mind"));
     assert_eq!(conversation.state(), SessionState::WaitingForModel);
-    let names: std::collections::BTreeSet<&str> = SessionState::ALL.iter().map(|s| s.as_str()).collect();
-    assert_eq!(names.len(), SessionState::ALL.len());
+    let all: Vec<(&str, bool)> = SessionState::ALL.iter().map(|s| (s.as_str(), s.is_safe_point())).collect();
+    assert_eq!(
+        all,
+        [
+            ("EMPTY", true),
+            ("WAITING_FOR_MODEL", true),
+            ("WAITING_FOR_TOOLS", false),
+            ("WAITING_FOR_APPROVAL", false),
+            ("INTERRUPTED", true),
+            ("COMPLETE", true)
+        ]
+    );
 }
 
-/// S2-47: in a turn, each state is in the store as soon as it is reached: a reader sees tools being waited for while one runs.
+/// S2-47: in a turn, each state is in the store as soon as it is reached: the state of the session, the mark that says where
+/// the turn stands, and the state that a list shows. While tools run, none of them reads as finished.
 #[test]
 fn a_running_turn_is_seen_in_the_store() {
     let store = store();
-    let provider = Arc::new(ScriptedProvider::new([Step::calls(vec![call("a", "{}")]), Step::says("Done.")]));
+    let provider = Arc::new(ScriptedProvider::new([
+        Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
+        Step::says("Done."),
+    ]));
     let mut worker = Worker::new(begin(&store), provider, echo().1, Settings::default());
     let id = worker.conversation().id();
-    let mut states = Vec::new();
+    let mut seen = Vec::new();
     let looking = store.clone();
     run(worker.turn(
         "go".into(),
         &mut |event| {
-            let looked = matches!(
-                event,
-                Event::Asking { .. } | Event::CallStarted { .. } | Event::CallEnded { .. } | Event::Ended(_)
-            );
-            if looked {
-                states.push(
-                    Conversation::open_read_only(looking.clone(), clock(), id).unwrap().state().as_str(),
-                );
-            }
+            let name = match event {
+                Event::Asking { .. } => "asking",
+                Event::Answered { .. } => "answered",
+                Event::CallStarted { .. } => "call started",
+                Event::CallEnded { .. } => "call ended",
+                Event::Ended(_) => "ended",
+                _ => return,
+            };
+            let conversation = Conversation::open_read_only(looking.clone(), clock(), id).unwrap();
+            let marks = stored(&*looking, id).iter().filter_map(mark).collect::<Vec<_>>().join(" ");
+            let listed = looking.summary(id).unwrap().state.name();
+            seen.push(format!("{name}: {}, {listed}, {marks}", conversation.state()));
         },
         &Stop::new(),
     ))
     .unwrap();
     assert_eq!(
-        states,
-        ["WAITING_FOR_MODEL", "WAITING_FOR_TOOLS", "WAITING_FOR_MODEL", "WAITING_FOR_MODEL", "COMPLETE"]
+        seen,
+        [
+            "asking: WAITING_FOR_MODEL, waiting, Started",
+            "answered: WAITING_FOR_TOOLS, interrupted, Started",
+            "call started: WAITING_FOR_TOOLS, interrupted, Started CallRunning CallRunning",
+            "call started: WAITING_FOR_TOOLS, interrupted, Started CallRunning CallRunning",
+            "call ended: WAITING_FOR_TOOLS, interrupted, Started CallRunning CallRunning",
+            "call ended: WAITING_FOR_MODEL, waiting, Started CallRunning CallRunning",
+            "asking: WAITING_FOR_MODEL, waiting, Started CallRunning CallRunning Started",
+            "answered: COMPLETE, ready, Started CallRunning CallRunning Started",
+            "ended: COMPLETE, ready, Started CallRunning CallRunning Started Ended",
+        ]
     );
+}
+
+/// The mark that an entry sets, if it is one.
+fn mark(entry: &Entry) -> Option<String> {
+    match Content::of(entry) {
+        Content::Turn(turn) => Some(format!("{:?}", turn.state)),
+        _ => None,
+    }
+}
+
+/// S3-12: saving is awaited: what an event tells of can be read from the files of the store at that very moment.
+#[test]
+fn what_is_told_is_stored_already() {
+    for kind in ["sqlite", "jsonl"] {
+        let folder = tempfile::tempdir().unwrap();
+        let location: rejoin_store::Location =
+            format!("{kind}:{}/chats", folder.path().display()).parse().unwrap();
+        let open = |access| rejoin_engine::open_store(&location, access).unwrap();
+        let store: Arc<dyn Store> = Arc::from(open(rejoin_store::Access::Write));
+        let conversation = Conversation::create_with_clock(store, clock(), &New::default(), "test");
+        let provider = Arc::new(ScriptedProvider::new([
+            Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
+            Step::says("Done."),
+        ]));
+        let mut worker = Worker::new(conversation, provider, echo().1, Settings::default());
+        let id = worker.conversation().id();
+        let (mut looked, mut calls) = (0, 0);
+        run(worker.turn(
+            "go".into(),
+            &mut |event| {
+                // Somebody else, who knows nothing but the files.
+                let entries = stored(&*open(rejoin_store::Access::Read), id);
+                let last = entries.last().map(Content::of);
+                let last_mark = entries.last().and_then(mark);
+                match &event {
+                    Event::Started { .. } => assert!(matches!(last, Some(Content::Context(_))), "{kind}"),
+                    Event::Asking { .. } => assert_eq!(last_mark.as_deref(), Some("Started"), "{kind}"),
+                    Event::Answered { entry, .. } => {
+                        assert_eq!(entries.last().map(Entry::id), Some(*entry), "{kind}");
+                    }
+                    Event::CallStarted { .. } => {
+                        calls += 1;
+                        let running = entries.iter().filter_map(mark).filter(|mark| mark == "CallRunning");
+                        assert!(running.count() >= calls, "{kind}");
+                    }
+                    Event::CallEnded { id, .. } => {
+                        let Some(Content::Message(message)) = last else { panic!("{kind}: {last:?}") };
+                        assert_eq!(message.tool_call_id().map(|id| id.as_str()), Some(id.as_str()), "{kind}");
+                    }
+                    Event::Ended(_) => assert_eq!(last_mark.as_deref(), Some("Ended"), "{kind}"),
+                    _ => return,
+                }
+                looked += 1;
+            },
+            &Stop::new(),
+        ))
+        .unwrap();
+        assert_eq!(looked, 10, "{kind}: started, 2 requests, 2 answers, 2 calls, 2 results, ended");
+    }
 }
 
 fn entries_of(store: &Memory, worker: &Worker, kind: &Kind) -> Vec<Entry> {
@@ -507,6 +594,43 @@ fn a_batch_that_was_dropped_stays_dropped() {
         assert!(texts.contains("too late") && !texts.contains("result\n"), "{texts}");
         assert!(!texts.contains("first result") && !texts.contains("third result"), "{texts}");
         assert_verifies(&*store, id);
+    }
+}
+
+/// S2-34, S2-08: with `drop`, a batch of which two of three calls came back is left out whole of the request of the turn that
+/// follows. What the model said beside the calls stays, and so does everything in the record.
+#[test]
+fn a_turn_that_drops_leaves_a_broken_batch_out() {
+    for on_broken in [OnBroken::Drop, OnBroken::Keep] {
+        let store = store();
+        let mut conversation = begin(&store);
+        conversation.say(Message::user("go"));
+        let mut asking =
+            Message::assistant_with_tools(["a", "b", "c"].into_iter().map(|id| call(id, "{}")).collect());
+        asking.blocks.insert(0, Block::text("Three things."));
+        let parent = conversation.say(asking).entry.id();
+        conversation.add_tool_message(parent, "c", "3").unwrap();
+        conversation.add_tool_message(parent, "a", "1").unwrap();
+        let id = conversation.id();
+        drop(conversation);
+        let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
+        let provider = Arc::new(ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic));
+        let (tool, tools) = echo();
+        let settings = Settings { on_broken, ..Settings::default() };
+        let mut worker = Worker::new(conversation, provider.clone(), tools, settings);
+        run(worker.turn("on".into(), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 0, "nothing runs again");
+        let sent = provider.last_messages();
+        assert_paired(&sent);
+        let calls: usize = sent.iter().map(|message| message.tool_calls().count()).sum();
+        if on_broken == OnBroken::Drop {
+            assert_eq!(sketch(&sent), ["user", "assistant", "user"]);
+            assert_eq!((calls, sent[1].content().as_deref()), (0, Some("Three things.")));
+        } else {
+            assert_eq!(calls, 3, "without `drop` they stay");
+        }
+        let kept = stored(&*store, id).iter().filter(|entry| entry.envelope().kind == Kind::Message).count();
+        assert_eq!(kept, 6, "go, three calls, two results, on, Fine.");
     }
 }
 

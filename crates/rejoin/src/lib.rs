@@ -136,5 +136,5 @@ pub use rejoin_view::{
 pub use sequence::{
     Sanitized, SequenceError, Validation, find_incomplete_tool_calls, recover_session,
     remove_incomplete_tool_calls, remove_orphaned_tool_results, sanitize_recovered_messages,
-    validate_message_sequence, validate_message_structure,
+    sanitize_recovered_messages_with, validate_message_sequence, validate_message_structure,
 };

@@ -111,9 +111,26 @@ impl Sanitized {
 }
 
 /// Leaves out what a provider would refuse: results without calls, calls without results, batches that are not complete.
-/// Text stays. Never fails.
+/// Text stays. Never fails. What was removed is logged with `tracing`; [`sanitize_recovered_messages_with`] takes a logger.
 #[must_use]
 pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
+    sanitize_recovered_messages_with(messages, &mut |line| tracing::info!("{line}"))
+}
+
+/// The same as [`sanitize_recovered_messages`] with a logger of the caller's. It is called once, with everything that was
+/// removed, or not at all if nothing was.
+///
+/// ```
+/// use rejoin::{Message, sanitize_recovered_messages_with};
+///
+/// let mut log = Vec::new();
+/// let history = [Message::user("Hello."), Message::tool("call_9", "left over")];
+/// let clean = sanitize_recovered_messages_with(&history, &mut |line| log.push(line.to_owned()));
+/// assert_eq!(clean.messages.len(), 1);
+/// assert_eq!(log, ["Message sanitization: Removed orphaned tool_result 1 (id: call_9)"]);
+/// ```
+#[must_use]
+pub fn sanitize_recovered_messages_with(messages: &[Message], logger: &mut dyn FnMut(&str)) -> Sanitized {
     let history: History = messages.iter().cloned().collect();
     let repaired = repair(&history, Policy::Drop);
     let kept = repaired.view.to_messages();
@@ -127,7 +144,7 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     let sanitized = Sanitized { messages: kept, findings };
     let lines = sanitized.log_lines();
     if !lines.is_empty() {
-        tracing::info!("Message sanitization: {}", lines.join("; "));
+        logger(&format!("Message sanitization: {}", lines.join("; ")));
     }
     sanitized
 }

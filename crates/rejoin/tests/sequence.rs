@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use rejoin::{
     Block, BlockKind, CallId, Message, Role, SequenceError, ToolCall, ToolResult, Validation,
-    record::{Origin, Reasoning, Text},
+    record::{Form, Native, Origin, Raw, Reasoning, Text},
     sanitize_recovered_messages, validate_message_sequence, validate_message_structure,
 };
 
@@ -363,6 +363,65 @@ fn the_steps_of_sanitizing() {
     assert_eq!(sketch(&clean), "u a a[c4] rc4");
     assert_eq!(sketch(&clean), sketch(&sanitize_recovered_messages(&list).messages));
     assert!(validate_message_structure(&clean).valid);
+}
+
+/// S2-17, B17: a result without an id and one that stands before its call belong to no call either: the step that removes
+/// orphans removes them, and validation names them.
+#[test]
+fn results_without_an_id_and_early_ones_are_orphans() {
+    let nameless = Message {
+        form: Form::Text,
+        ..Message::new(
+            Role::Tool,
+            vec![Block::result(ToolResult { call_id: None, ..ToolResult::new("", "?") })],
+        )
+    };
+    for (odd, id) in [(nameless, "none"), (Message::tool("c1", "too early"), "c1")] {
+        let list =
+            [Message::user("go"), odd, calls(&["c1"]), Message::tool("c1", "1"), Message::assistant("ok")];
+        let validation = validate_message_structure(&list);
+        assert!(!validation.valid, "{id}");
+        assert!(validation.errors.iter().any(|error| error.starts_with("Message 1: ")), "{validation:?}");
+        let clean = rejoin::remove_orphaned_tool_results(&list);
+        assert_eq!(sketch(&clean), "u a[c1] rc1 a", "{id}");
+        assert!(validate_message_structure(&clean).valid, "{id}");
+        let sanitized = sanitize_recovered_messages(&list);
+        assert_eq!(sketch(&sanitized.messages), sketch(&clean), "{id}");
+        assert_eq!(sanitized.log_lines(), [format!("Removed orphaned tool_result 1 (id: {id})")]);
+    }
+}
+
+/// S2-17: whoever gives a logger gets the line, and it goes nowhere else; without anything to say, nothing is logged.
+#[test]
+fn a_logger_may_be_given() {
+    let list = [Message::user("go"), says_and_calls("looking", &["c1"]), Message::tool("x", "lost")];
+    let mut lines = Vec::new();
+    let elsewhere = logged(|| {
+        let clean = rejoin::sanitize_recovered_messages_with(&list, &mut |line| lines.push(line.to_owned()));
+        assert_eq!(sketch(&clean.messages), "u a");
+    });
+    let line = "Message sanitization: Removed incomplete tool_calls from message 1; \
+                Removed orphaned tool_result 2 (id: x)";
+    assert_eq!(lines, [line]);
+    assert!(!elsewhere.contains("Message sanitization"), "{elsewhere}");
+    let usual = logged(|| drop(sanitize_recovered_messages(&list)));
+    assert!(usual.contains(&format!("INFO {line}")), "{usual}");
+    let _ = rejoin::sanitize_recovered_messages_with(&list[..1], &mut |line| panic!("{line}"));
+}
+
+/// S2-17, B25: a message that loses its calls no longer has the item that it was read from: that item still has the calls.
+#[test]
+fn what_is_left_of_a_message_is_not_its_own_item() {
+    let raw = r#"{"role":"assistant","content":"looking","tool_calls":[{"id":"c1"}]}"#;
+    let native = Native::one("openai-chat", Raw::new(raw), true);
+    let asking = Message { native: Some(native), ..says_and_calls("looking", &["c1"]) };
+    let clean = rejoin::remove_incomplete_tool_calls(&[Message::user("go"), asking.clone()]);
+    assert_eq!((sketch(&clean).as_str(), &clean[1].native), ("u a", &None));
+    let whole = [Message::user("go"), asking, Message::tool("c1", "1")];
+    assert!(
+        rejoin::remove_incomplete_tool_calls(&whole)[1].native.is_some(),
+        "one that loses nothing keeps it"
+    );
 }
 
 /// S2-13, S2-27: the message goes only if nothing else is left in it.

@@ -1,0 +1,5 @@
+//! Breaks in `checkers`.
+
+use super::Break;
+
+pub const BREAKS: &[Break] = &[];

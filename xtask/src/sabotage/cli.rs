@@ -1,0 +1,5 @@
+//! Breaks in `cli`.
+
+use super::Break;
+
+pub const BREAKS: &[Break] = &[];

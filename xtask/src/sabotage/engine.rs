@@ -1,0 +1,5 @@
+//! Breaks in `engine`.
+
+use super::Break;
+
+pub const BREAKS: &[Break] = &[];

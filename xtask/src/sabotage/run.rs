@@ -1,0 +1,174 @@
+//! Building and testing a copy of the sources. One folder and one target directory are used for everything, and only files
+//! that differ are written, so that a break costs its own crate and the tests that look at it.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    fs::{self, File},
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::{Break, Target, Tests};
+use crate::run::{cargo, files};
+
+const COPY: &str = "target/sabotage";
+const OUTPUT: &str = "target/sabotage-output";
+
+/// How long the chosen tests may run. The slowest selection takes a few seconds; a break that makes tests hang is noticed
+/// when this has passed.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a build may take, on a loaded machine and from nothing.
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+
+/// What the tests said.
+pub enum Outcome {
+    /// All of them passed, so many.
+    Passed(usize),
+    /// At least one failed.
+    Failed,
+    /// They did not come to an end.
+    TimedOut,
+}
+
+impl Outcome {
+    pub fn is_noticed(&self) -> bool {
+        !matches!(self, Self::Passed(_))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Passed(_) => "NOT noticed",
+            Self::Failed => "noticed",
+            Self::TimedOut => "hangs",
+        })
+    }
+}
+
+impl Tests {
+    fn command(&self) -> Command {
+        let mut command = cargo(&["test", "--quiet", "--package", self.package]);
+        match self.target {
+            Target::Lib => command.arg("--lib"),
+            Target::Bins => command.arg("--bins"),
+            Target::Test(name) => command.args(["--test", name]),
+        };
+        command
+            .current_dir(COPY)
+            .env("CARGO_TARGET_DIR", "../sabotage-target")
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_INCREMENTAL", "1")
+            .env("REJOIN_LAW_CASES", "6000");
+        command
+    }
+}
+
+impl fmt::Display for Tests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = match self.target {
+            Target::Lib => String::from("--lib"),
+            Target::Bins => String::from("--bins"),
+            Target::Test(name) => format!("--test {name}"),
+        };
+        write!(f, "`cargo test -p {} {target} {}`", self.package, self.filter)
+    }
+}
+
+/// A copy of the sources that may be broken.
+pub struct Copy(());
+
+impl Copy {
+    /// Copies the sources. Files that are the same already are not touched, and what is no longer there is removed.
+    pub fn lay_out() -> Result<Self> {
+        let copy = Path::new(COPY);
+        let mut paths: BTreeSet<PathBuf> =
+            ["Cargo.toml", "Cargo.lock", "clippy.toml"].iter().map(PathBuf::from).collect();
+        for folder in ["crates", "testkit", "xtask", "docs", "examples"] {
+            paths.extend(files(Path::new(folder), "")?);
+            if copy.join(folder).is_dir() {
+                for old in files(&copy.join(folder), "")? {
+                    if !old.strip_prefix(copy).is_ok_and(|path| path.is_file()) {
+                        fs::remove_file(old)?;
+                    }
+                }
+            }
+        }
+        paths.extend(files(Path::new("."), ".md")?.into_iter().filter(|path| path.components().count() == 2));
+        for path in paths {
+            let (bytes, target) = (fs::read(&path)?, copy.join(&path));
+            if fs::read(&target).is_ok_and(|old| old == bytes) {
+                continue;
+            }
+            fs::create_dir_all(target.parent().context("a file has a folder")?)?;
+            fs::write(target, bytes)?;
+        }
+        Ok(Self(()))
+    }
+
+    /// Breaks the copy, runs the tests, and puts it back.
+    pub fn broken(&self, b: &Break) -> Result<Outcome> {
+        let file = Path::new(COPY).join(b.file);
+        let source = fs::read_to_string(&file)?;
+        ensure!(source.matches(b.from).count() == 1, "{}: `{}` is not there once", b.file, b.from);
+        fs::write(&file, source.replacen(b.from, b.to, 1))?;
+        let outcome = self.test(&b.tests).with_context(|| format!("{}: {}", b.file, b.what));
+        // With a new time: cargo must build it again.
+        fs::write(&file, source)?;
+        outcome
+    }
+
+    /// Builds and runs some tests. Only running them is timed: building says nothing about the break.
+    pub fn test(&self, tests: &Tests) -> Result<Outcome> {
+        match finish(tests.command().arg("--no-run"), BUILD_LIMIT)? {
+            Some(status) if status.success() => {}
+            _ => bail!("{tests} does not build:\n{}", fs::read_to_string(OUTPUT)?),
+        }
+        let Some(status) = finish(tests.command().arg(tests.filter), LIMIT)? else {
+            return Ok(Outcome::TimedOut);
+        };
+        let text = fs::read_to_string(OUTPUT)?;
+        if !status.success() {
+            // A failed test, or a process that aborted. Anything else is trouble of ours.
+            let crashed = status.signal().is_some() || text.contains("signal:");
+            ensure!(crashed || text.contains("test result: FAILED"), "{tests} did not run:\n{text}");
+            return Ok(Outcome::Failed);
+        }
+        let passed =
+            text.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next());
+        let passed = passed.filter_map(|count| count.parse::<usize>().ok()).sum();
+        ensure!(passed > 0, "{tests} selects no test");
+        Ok(Outcome::Passed(passed))
+    }
+}
+
+/// Runs a command to its end, or kills it and its children when the time is over. What it prints goes to a file.
+fn finish(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
+    let output = File::create(OUTPUT)?;
+    let mut child = command
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .stdin(std::process::Stdio::null())
+        .process_group(0)
+        .spawn()
+        .context("cannot run cargo")?;
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > limit {
+            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,5 @@
+//! Breaks in `store`.
+
+use super::Break;
+
+pub const BREAKS: &[Break] = &[];
