@@ -22,9 +22,12 @@ use std::{
     time::Duration,
 };
 
-use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, SystemClock, digest, open_store, read};
+use rejoin_engine::{
+    Conversation, EngineError, Mode, New, RolloutRecorder, Saved, SystemClock, digest, open_store, read,
+    rollout::{CompactedTurn, RolloutLine, RolloutTurn},
+};
 use rejoin_formats::{Dialect, convert};
-use rejoin_record::{Content, ConversationId, Entry, Kind as EntryKind, Message};
+use rejoin_record::{Content, ConversationId, Entry, Kind as EntryKind, Message, Raw};
 use rejoin_store::{Access, Location, Options, Store};
 use rejoin_view::OnBroken;
 use tempfile::TempDir;
@@ -100,6 +103,7 @@ fn child() {
     match job.what.as_str() {
         "talk" => talk_on(&job),
         "read-only" => in_a_read_only_folder(&job),
+        "turns" => record_turns(&job),
         what if what.starts_with("deed") => {
             let notes = PathBuf::from(std::env::var_os("REJOIN_NOTES").unwrap());
             deeds::work(&job, &notes);
@@ -316,6 +320,66 @@ fn a_full_disk_ends_nothing() {
         println!("{kind}: {cases} cases, a warning in {warned}");
         assert!(warned * 4 > cases, "{kind}: mostly, nobody noticed");
     }
+}
+
+/// How many turns a recorder is given.
+const TURNS: u64 = 6;
+
+fn recorder(store: &Location) -> RolloutRecorder {
+    let Location::Jsonl(folder) = store else { panic!("turns are kept in a folder") };
+    RolloutRecorder::new(folder.join("turns"))
+}
+
+/// As a child: turns and a compaction are recorded, and said to be when the recorder says so.
+fn record_turns(job: &Job) {
+    let recorder = recorder(&job.store);
+    for number in 0..TURNS {
+        let item = Raw::new(format!(r#"{{"type":"message","role":"user","content":"{number}"}}"#));
+        let turn = RolloutTurn { timestamp: None, items: vec![item], metadata: None };
+        // The second half goes to another file.
+        recorder.append_turn(if number < TURNS / 2 { "one" } else { "two" }, &turn).unwrap();
+        say(format_args!("told {number}"));
+    }
+    let compacted = CompactedTurn { timestamp: None, summary: String::from("numbers"), truncated_count: 0 };
+    recorder.append_compacted("two", &compacted).unwrap();
+    say(format_args!("told {TURNS}"));
+    say(format_args!("done"));
+}
+
+/// S3-09: a turn that was acknowledged outlives a power cut at any moment: the line was synced before, and so was the name of
+/// its file.
+#[test]
+fn a_recorder_syncs_before_it_acknowledges() {
+    let Some(shim) = shim() else { return };
+    let place = Place::new(quick_folder(), "jsonl");
+    let fault = place.fault(Kind::Power, 0);
+    let said = Child::of("child", &place.job("turns", 0, 0)).with(&shim, &fault).run();
+    assert!(said.done, "{said:#?}");
+    let calls = fault.calls().unwrap();
+    assert!(calls >= 2 * (TURNS + 1), "each turn is a write and a sync at least, not {calls} calls in all");
+    let mut kept = 0;
+    for at in 1..=calls {
+        let place = Place::new(quick_folder(), "jsonl");
+        let child = Child::of("child", &place.job("turns", 0, 0));
+        let said = child.with(&shim, &place.fault(Kind::Power, at)).run();
+        assert!(!said.done, "call {at}: the power was not cut");
+        let recorder = recorder(&place.location());
+        let lines = |id| recorder.recover_rollout(id).map(|read| read.lines).unwrap_or_default();
+        let found: Vec<String> = [lines("one"), lines("two")]
+            .concat()
+            .iter()
+            .map(|line| match line {
+                RolloutLine::Turn(turn) => {
+                    turn.items[0].as_str().split('"').rev().nth(1).unwrap_or_default().to_owned()
+                }
+                RolloutLine::Compacted(_) => TURNS.to_string(),
+            })
+            .collect();
+        assert!(found.starts_with(&said.told), "call {at}: {found:?}, though {:?} was said", said.told);
+        assert!(found.len() <= said.told.len() + 1, "call {at}");
+        kept += said.told.len();
+    }
+    assert!(kept > 0);
 }
 
 #[cfg(unix)]
