@@ -286,4 +286,6 @@ impl Repairer {
 }
 
 #[cfg(test)]
+mod linear;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,85 @@
+//! That repairing costs what it should: steps and time grow with the history, not with its square. Histories are sketched as
+//! in `tests.rs`.
+
+use std::time::Duration;
+
+use super::{Policy, tests::history};
+use crate::history::History;
+
+/// What is hard on something, to be repeated. `N` is the number of each repetition; an id must not end in 0 here.
+const HARD: &[(&str, &str)] = &[
+    ("nothing to do", "u a"),
+    ("calls that are answered", "u a[Nn] rNn"),
+    ("the same id again and again, each answered", "a[1] r1"),
+    ("many open calls of one id, then nothing", "a[1]"),
+    ("many early results", "r1"),
+    ("results before and behind the calls of one id", "r1 a[1]"),
+    ("open calls closed by sending", "a[1] |"),
+    ("orphans of many turns", "u r9 |"),
+    ("results that come late", "a[Nn] u rNn"),
+    ("batches of which half is missing", "u a[xNn,yNn] rxNn"),
+    ("malformed arguments, unknown roles, results without ids", "a[Nn*] ? r"),
+    ("ids that look like made-up ones", "a[1] r1 a[1_Nn] r1_Nn"),
+];
+
+/// About so many messages of that kind, and a call and a result at the end, which see everything before.
+fn repeated(unit: &str, messages: usize) -> History {
+    let count = messages / unit.split_whitespace().count();
+    let words = (0..count).map(|number| unit.replace('N', &number.to_string()));
+    history(&(words.collect::<Vec<_>>().join(" ") + " a[1] r1"))
+}
+
+/// One message with so many calls, and one with the results of every `each`-th.
+fn parallel(calls: usize, each: usize) -> History {
+    let list = |prefix: &str, step| {
+        (0..calls).step_by(step).map(|n| format!("{prefix}{n}n")).collect::<Vec<_>>().join(",")
+    };
+    history(&format!("u a[{}] T({}) u", list("", 1), list("r", each)))
+}
+
+/// S2-45, B31: the whole pass, pairing and emitting, takes a number of steps that grows with the history, not with its
+/// square: at 1,000, 10,000 and 100,000 messages.
+///
+/// A loop that does not count its steps cannot hide: time on the processor (a busy machine does not matter) may grow a
+/// little faster than the history, but not by its square.
+#[test]
+fn repair_is_linear() {
+    let mut shapes: Vec<(&str, Box<dyn Fn(usize) -> History>)> = vec![
+        ("many answered calls in one message", Box::new(|size| parallel(size, 1))),
+        ("many calls in one message, every third answered", Box::new(|size| parallel(size, 3))),
+    ];
+    for (name, unit) in HARD {
+        shapes.push((name, Box::new(|size| repeated(unit, size))));
+    }
+    for (name, shape) in shapes {
+        let mut before: Option<[(usize, Duration); 2]> = None;
+        for size in [1_000, 10_000, 100_000] {
+            let history = shape(size);
+            let now = [Policy::Keep, Policy::Drop].map(|policy| cost(&history, policy));
+            for ((few, short), (many, long)) in before.iter().flatten().zip(now) {
+                assert!(*few > 0 && many <= 10 * few + 100, "{name}: {few} steps, and {many} at {size}");
+                assert!(long <= 35 * *short, "{name}: {short:?}, and {long:?} at {size}");
+            }
+            before = Some(now);
+        }
+    }
+}
+
+/// The steps of a repair, and its time.
+fn cost(history: &History, policy: Policy) -> (usize, Duration) {
+    let start = processor_time();
+    let work = super::repair_all(history, policy).0;
+    (work.pairing.steps + work.state.steps, processor_time() - start)
+}
+
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// Where it cannot be asked for, only the steps count.
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    Duration::from_secs(1)
+}
