@@ -324,6 +324,13 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
     if let Some(folder) = claude.filter(|_| matches!(method, "any" | "claude")) {
         keys = keys.claude(folder);
     }
+    #[cfg(feature = "keyring")]
+    if settings.is_on("keyring") && matches!(method, "any" | "claude") {
+        let user = env::var("USER").or_else(|_| env::var("LOGNAME")).or_else(|_| env::var("USERNAME"));
+        if let Ok(user) = user {
+            keys = keys.login(Box::new(rejoin::engine::auth::keyring::ClaudeCode::of(user)));
+        }
+    }
     keys
 }
 

@@ -168,6 +168,81 @@ fn logins_of_other_tools() {
     assert!(!home.out(&["auth", "status"]).contains("login in"), "only keys are asked for");
 }
 
+/// S3-02: each of the four ways to authenticate reaches its own service, in its own header, and with `set-auth` no other way
+/// is used though it is there.
+#[test]
+fn four_ways_to_authenticate() {
+    let server = Loopback::start(Config::default());
+    let home = Home::new("sqlite");
+    home.file(
+        ".codex/auth.json",
+        r#"{"OPENAI_API_KEY":null,"tokens":{"access_token":"secret-chatgpt","account_id":"acc-7"}}"#,
+    );
+    home.file(
+        ".claude/.credentials.json",
+        r#"{"claudeAiOauth":{"accessToken":"secret-claude","expiresAt":4102444800000}}"#,
+    );
+    let (openai, anthropic) = (server.base(Service::OpenAi), server.base(Service::Anthropic) + "/v1");
+    home.out(&["config", "set", "addresses.chatgpt", &server.base(Service::Codex)]);
+    home.out(&["config", "set", "addresses.claude", &anthropic]);
+    let chat = |provider: &str, model: &str, base: Option<&str>, keys: &[(&str, &str)]| {
+        let mut arguments = vec!["chat", "--new", "hello", "--provider", provider, "--model", model];
+        if let Some(base) = base {
+            arguments.extend(["--base-url", base]);
+        }
+        let before = server.requests().len();
+        let ran = Ran::of(home.command(&arguments).envs(keys.iter().copied()).output().unwrap());
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+        let mut heard = server.requests().split_off(before);
+        let heard = heard.pop().expect("it was asked");
+        let header = move |name: &str| {
+            let found = heard.headers.iter().find(|(header, _)| header == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let of_all = ["authorization", "x-api-key", "chatgpt-account-id"].map(header);
+        of_all.map(Option::unwrap_or_default)
+    };
+    let keys = [("OPENAI_API_KEY", "secret-openai-key"), ("ANTHROPIC_API_KEY", "secret-anthropic-key")];
+    // A key for OpenAI, and a key for Anthropic.
+    home.out(&["set-auth", "key"]);
+    assert_eq!(chat("openai", "gpt-5", Some(&openai), &keys), ["Bearer secret-openai-key", "", ""]);
+    assert_eq!(
+        chat("anthropic", "claude-sonnet-4-5", Some(&anthropic), &keys),
+        ["", "secret-anthropic-key", ""]
+    );
+    // A ChatGPT login from Codex' folder, and a Claude login from Claude Code's.
+    home.out(&["set-auth", "chatgpt"]);
+    assert_eq!(chat("openai", "gpt-5", None, &[]), ["Bearer secret-chatgpt", "", "acc-7"]);
+    let instructions = || {
+        let body: serde_json::Value = serde_json::from_slice(&server.requests().pop().unwrap().body).unwrap();
+        body["instructions"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(instructions(), "You are a helpful assistant.", "ChatGPT takes no request without any");
+    let ran = home.run(&[
+        "chat",
+        "--new",
+        "hi",
+        "--provider",
+        "openai",
+        "--model",
+        "gpt-5",
+        "--system",
+        "Be brief.",
+    ]);
+    assert_eq!((ran.code, instructions().as_str()), (0, "Be brief."), "{}", ran.err);
+    home.out(&["set-auth", "claude"]);
+    assert_eq!(chat("anthropic", "claude-sonnet-4-5", None, &[]), ["Bearer secret-claude", "", ""]);
+    // One login does not open the other service.
+    let other = home.run(&["chat", "--new", "hello", "--provider", "openai", "--model", "gpt-5"]);
+    assert_eq!(other.code, 1, "{}", other.err);
+    has(&other.err, &["OPENAI_API_KEY"]);
+    home.out(&["set-auth", "chatgpt"]);
+    let other =
+        home.run(&["chat", "--new", "hello", "--provider", "anthropic", "--model", "claude-sonnet-4-5"]);
+    assert_eq!(other.code, 1, "{}", other.err);
+    assert!(server.violations().is_empty(), "{:?}", server.violations());
+}
+
 /// The models of a provider, and what is known of one.
 #[test]
 fn models_are_listed() {

@@ -313,21 +313,39 @@ fn a_store_that_cannot_be_read_says_why() {
     });
 }
 
-/// S0-29: showing a conversation is told to whoever asks with RUST_LOG, and to nobody else.
+/// S0-29: showing a conversation logs its id and the number of its messages, before and after, in every form; only whoever
+/// asks with RUST_LOG sees it.
 #[test]
 fn showing_is_logged() {
     Home::each(|home| {
         let id = home.import("a.json", SOUND);
-        let ran =
-            Ran::of(home.command(&["history", "show", &id]).env("RUST_LOG", "rejoin=info").output().unwrap());
-        has(
-            &ran.err,
-            &[
-                &format!("Displaying conversation: id={id}, message_count=5"),
-                &format!("Displayed conversation: id={id}, message_count=5"),
-                " INFO ",
-            ],
-        );
+        let show = |more: &[&str]| {
+            let mut command = home.command(&[&["history", "show", &id], more].concat());
+            command.env("RUST_LOG", "rejoin=info");
+            command
+        };
+        for form in
+            [&[][..], &["--raw"], &["--json"], &["--view"], &["--limit", "2"], &["--raw", "--limit", "1"]]
+        {
+            let ran = Ran::of(show(form).output().unwrap());
+            assert_eq!(ran.code, 0, "{form:?}: {}", ran.err);
+            let logged: Vec<&str> = ran.err.lines().filter(|line| line.contains(" INFO ")).collect();
+            let [before, after] = logged[..] else { panic!("{form:?}: {}", ran.err) };
+            assert!(
+                before.ends_with(&format!("Displaying conversation: id={id}, message_count=5")),
+                "{before}"
+            );
+            assert!(after.ends_with(&format!("Displayed conversation: id={id}, message_count=5")), "{after}");
+        }
+        // What could not be shown was not displayed.
+        if let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") {
+            for form in [&[][..], &["--raw"], &["--json"], &["--view"]] {
+                let ran = Ran::of(show(form).stdout(full.try_clone().unwrap()).output().unwrap());
+                assert_eq!(ran.code, 1, "{form:?}: {}", ran.err);
+                has(&ran.err, &["Displaying conversation"]);
+                assert!(!ran.err.contains("Displayed"), "{form:?}: {}", ran.err);
+            }
+        }
         assert_eq!(home.run(&["history", "show", &id]).err, "");
         let ran = Ran::of(home.command(&["history", "show", &id]).env("RUST_LOG", "=[").output().unwrap());
         assert_eq!(ran.code, 0);

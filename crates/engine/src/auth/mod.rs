@@ -146,6 +146,7 @@ pub struct Keys {
     other: Option<Box<dyn KeySource>>,
     codex: Option<PathBuf>,
     claude: Option<PathBuf>,
+    login: Option<Box<dyn KeySource>>,
 }
 
 impl fmt::Debug for Keys {
@@ -209,6 +210,14 @@ impl Keys {
         self.claude = Some(folder.into());
         self
     }
+
+    /// Logins of other tools that are not in files, such as Claude Code's entry in the system's keyring. They are asked for
+    /// last.
+    #[must_use]
+    pub fn login(mut self, source: Box<dyn KeySource>) -> Self {
+        self.login = Some(source);
+        self
+    }
 }
 
 impl KeySource for Keys {
@@ -239,6 +248,7 @@ impl KeySource for Keys {
             Some(Login::Claude) => self.claude.as_deref().and_then(others::claude),
             Some(Login::Copilot) | None => None,
         });
+        out.extend(self.login.iter().flat_map(|login| login.keys(service, name)));
         out
     }
 }

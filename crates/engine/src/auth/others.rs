@@ -1,4 +1,5 @@
-//! Logins that other tools keep in files of their own. They are read and never written: who logged in renews the login.
+//! Logins that other tools keep in files of their own, or in the system's keyring (`keyring.rs`). They are read and never
+//! written: the tool that logged in renews the login.
 
 use std::path::Path;
 
@@ -37,6 +38,11 @@ pub fn codex(folder: &Path) -> Option<Key> {
 pub fn claude(folder: &Path) -> Option<Key> {
     let path = folder.join(".credentials.json");
     let text = read(&path).ok()?;
+    claude_login(&text, Origin::OtherTool(path))
+}
+
+/// A Claude login as Claude Code writes it, to its file or to the system's keyring.
+pub(super) fn claude_login(text: &str, origin: Origin) -> Option<Key> {
     let doc = Doc::parse(text.trim()).ok()?;
     let login = doc.root()?.given("claudeAiOauth")?;
     let token = login.given("accessToken")?.as_str()?;
@@ -44,7 +50,7 @@ pub fn claude(folder: &Path) -> Option<Key> {
     Some(Key {
         secret: secret(&token)?,
         kind: KeyKind::Claude,
-        origin: Origin::OtherTool(path),
+        origin,
         expires: expires.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
     })
 }

@@ -73,6 +73,9 @@ const MAX_TOKENS: u64 = 8_192;
 /// Known models may say more, but not without end: it counts against the window.
 const MOST_TOKENS: u64 = 32_000;
 
+/// The instructions where a service wants some and nobody gave any.
+const INSTRUCTIONS: &str = "You are a helpful assistant.";
+
 /// The provider of a choice. Nothing is sent yet.
 ///
 /// # Errors
@@ -355,6 +358,10 @@ fn fields(
         Dialect::OpenAiResponses => {
             put("store", String::from("false"));
             put("stream", String::from("true"));
+            // ChatGPT's own backend refuses a request without instructions.
+            if matches!(login, Some(KeyKind::ChatGpt { .. })) {
+                put("instructions", quoted(INSTRUCTIONS));
+            }
             // Models that do not think refuse to be asked for what they thought.
             if thinking != Some(Thinking::None) {
                 put("include", String::from(r#"["reasoning.encrypted_content"]"#));

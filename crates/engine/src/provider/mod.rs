@@ -203,9 +203,11 @@ pub fn context_of(
     instructions: Option<&str>,
     offered: Vec<ToolDeclaration>,
 ) -> Context {
+    let given = instructions.is_some_and(|text| !text.trim().is_empty());
     let instructions = instructions.map(Into::into);
     let mut context = Context { dialect, whole_body: true, instructions, offered, ..Context::default() };
-    for (name, value) in fields {
+    // Instructions among the fields are for whoever has none.
+    for (name, value) in fields.into_iter().filter(|(name, _)| *name != "instructions" || !given) {
         context.put(name, &value);
     }
     context.before_messages = context.fields.len();

@@ -53,9 +53,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         for (number, message) in window(&shown, arguments.limit) {
             text.push_str(&message.for_people(number));
         }
-        tracing::info!("Displayed conversation: id={id}, message_count={count}");
         desk.show(&text)?;
-        return Ok(0);
     }
     tracing::info!("Displayed conversation: id={id}, message_count={count}");
     Ok(0)
