@@ -59,12 +59,17 @@ fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> Re
     let behind: Vec<_> = stored[from..].iter().map(|entry| (entry.id(), entry.hash())).collect();
     let Some(known) = scan::already(&behind, entries) else { return Err(moved) };
     for entry in &entries[known..] {
-        if let Some(parent) = entry.envelope().parent
-            // Nearly always it is the last one.
-            && !stored.iter().rev().any(|other| other.id() == parent)
-        {
+        // Nearly always the parent is the last one.
+        let parent = entry.envelope().parent;
+        let hash =
+            parent.map(|parent| stored.iter().rev().find(|other| other.id() == parent).map(Entry::hash));
+        let wrong = match hash {
+            Some(None) => Some("a parent is not there"),
+            hash => (!entry.verifies(hash.flatten())).then_some("an entry is not sealed onto its parent"),
+        };
+        if let Some(why) = wrong {
             stored.truncate(from + known);
-            return Err(StoreError::BrokenBatch("a parent is not there"));
+            return Err(StoreError::BrokenBatch(why));
         }
         stored.push(entry.clone());
     }

@@ -188,6 +188,23 @@ fn entries_that_do_not_follow_are_refused() {
         store.append(talk.id, None, &entries).unwrap();
         let refused = store.append(talk.id, tail(&entries), &[orphan]);
         assert!(matches!(refused, Err(StoreError::BrokenBatch(_))), "{}: {refused:?}", home.name);
+        // One that names a parent that is there, and was sealed onto another; and one whose id is taken.
+        let said = rejoin_record::Content::Message(Message::user("somebody else"));
+        talk.chain = Chain::at(tail(&entries));
+        let (parent, stamp) = (Some((entries[1].id(), entries[2].hash())), talk.stamp());
+        let forged = talk.chain.append_under(parent, Kind::Message, &said, stamp);
+        talk.chain = Chain::at(tail(&entries));
+        let stamp = rejoin_record::chain::Stamp { id: entries[1].id(), ..talk.stamp() };
+        let taken = talk.chain.append(Kind::Message, &said, stamp);
+        let mut wrong = Vec::new();
+        // SQLite takes what it is given here, and finds it damaged when it is read.
+        wrong.extend((home.name != "sqlite").then_some(("sealed onto another", forged)));
+        // Ids are unique by chance; only the file of lines, which knows what it has appended, sees that one is not.
+        wrong.extend((home.name == "jsonl").then_some(("an id that is taken", taken)));
+        for (what, entry) in wrong {
+            let refused = store.append(talk.id, tail(&entries), std::slice::from_ref(&entry));
+            assert!(matches!(refused, Err(StoreError::BrokenBatch(_))), "{}, {what}: {refused:?}", home.name);
+        }
         assert_eq!(read(&*store, talk.id, 0).0, entries);
         assert!(matches!(store.tail(stranger.id), Ok(None)));
     });
