@@ -130,9 +130,55 @@ fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
     (run.len(), shown)
 }
 
-/// S0-52, S2-46: the README and the guides, each in a place where two examples are stored.
+/// S0-52, S0-59: the index leads to every page, and to what people look for: how it works, the commands with examples and error
+/// texts, that nothing has to be migrated, and how to debug tool messages. All code is documented inline: `missing_docs` is
+/// denied.
+#[test]
+fn the_index_leads_to_every_page() {
+    let index = read("docs/README.md");
+    let mut folders = vec![root().join("docs")];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "md") {
+                let name = path.strip_prefix(root().join("docs")).unwrap().display().to_string();
+                assert!(
+                    name == "README.md" || index.contains(&format!("({name})")),
+                    "{name} is not in the index"
+                );
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 20 && index.contains("(../ARCHITECTURE.md)"), "{count}");
+    let commands = read("docs/reference/cli.md");
+    for wanted in ["\nExamples:\n", "\n## What is said when something goes wrong\n", "\nRelated: "] {
+        assert!(commands.contains(wanted), "the page on commands has no {wanted:?}");
+    }
+    let upgrading = read("docs/guides/upgrading.md");
+    for wanted in
+        ["nothing to migrate by hand", "no conversation is rewritten", "rejoin.db.backup", "Breaking changes"]
+    {
+        assert!(upgrading.contains(wanted), "upgrading does not say {wanted:?}");
+    }
+    let debugging = read("docs/guides/debugging-tool-messages.md");
+    for rule in rejoin::Rule::ALL.iter().map(|rule| rule.name()) {
+        let of_pairing = ["call", "result", "batch"].iter().any(|word| rule.contains(word));
+        let named = debugging.contains(&format!("`{rule}`"));
+        assert!(named || !of_pairing, "debugging does not name {rule}");
+    }
+    assert!(read("Cargo.toml").contains("missing_docs = \"deny\""));
+}
+
+/// S0-52, S2-46: the README and the guides, each in a place where two examples are stored. None of them advises to delete
+/// sessions.
 #[test]
 fn pages_are_real() {
+    for (name, page) in pages() {
+        assert!(!page.contains("rm -rf"), "{name} advises to delete something");
+    }
     let mut count = 0;
     for (name, page) in pages().iter().filter(|(name, _)| name != "docs/tutorial.md") {
         let (run, shown) = run(name, page, &Desk::new());

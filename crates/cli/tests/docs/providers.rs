@@ -42,6 +42,52 @@ fn every_guide_answers_the_same_questions() {
     }
 }
 
+/// S0-49: the page says that every provider gets the same validation at the same place, and that none is tested less; and so it
+/// is: providers are not told apart in the turn, in the repair pass, or in the tests that run over all of them.
+#[test]
+fn providers_are_treated_alike() {
+    let page = read(&format!("{GUIDES}/README.md"));
+    let (_, same) = page.split_once("\n## What is the same for all\n").unwrap();
+    for wanted in ["same repair pass", "at the same place", "the same tests run over every provider"] {
+        assert!(same.replace("\n  ", " ").contains(wanted), "{wanted:?} is not said");
+    }
+    let rows = read("crates/engine/src/provider/registry.rs");
+    let names: Vec<&str> = rows
+        .split("\n    Service {")
+        .skip(1)
+        .filter_map(|row| strings(field(row.split("\n    },").next()?, "name")?).first().copied())
+        .collect();
+    assert!(names.len() >= 10, "{names:?}");
+    // Nobody who repairs or composes a request knows who it is for.
+    for folder in ["crates/view/src", "crates/engine/src/turn"] {
+        let mut folders = vec![root().join(folder)];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                if path.extension().is_none_or(|kind| kind != "rs") {
+                    continue;
+                }
+                let source = fs::read_to_string(&path).unwrap();
+                let named = names.iter().find(|name| source.contains(&format!("\"{name}\"")));
+                assert_eq!(named, None, "{}", path.display());
+            }
+        }
+    }
+    // The tests with a loopback provider have one list, and each of them goes over all of it.
+    let listed = read("crates/cli/tests/support/services.rs");
+    for name in
+        ["openai", "anthropic", "gemini", "ollama", "openrouter", "mistral", "deepseek", "groq", "copilot"]
+    {
+        assert!(listed.contains(&format!("\"{name}\"")), "{name} is not tested with the others");
+    }
+    for file in ["providers", "kill"] {
+        assert!(read(&format!("crates/cli/tests/{file}.rs")).contains("PROVIDERS"), "{file}");
+    }
+}
+
 /// The text between quotes behind a field of a row.
 fn field<'r>(row: &'r str, name: &str) -> Option<&'r str> {
     let (_, rest) = row.split_once(&format!("\n        {name}: "))?;
