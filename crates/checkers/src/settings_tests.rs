@@ -179,6 +179,17 @@ fn settings_have_types_and_ranges() {
     }
 }
 
+/// What may be thought counts towards the answer, and must leave room for one.
+#[test]
+fn a_budget_for_thinking_is_smaller_than_the_answer() {
+    for (most, accepted) in [(1024, false), (1025, true)] {
+        let mut body = request(checker("anthropic"));
+        body["max_tokens"] = json!(most);
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+        assert_eq!(checker("anthropic").check(body.to_string().as_bytes()).accepts(), accepted, "{most}");
+    }
+}
+
 #[test]
 fn what_a_model_takes_depends_on_its_version() {
     let body = |model: &str, messages: Value| {
