@@ -9,13 +9,24 @@ use anyhow::{Result, bail, ensure};
 
 use crate::run::{cargo, run};
 
-/// What each part of the source must reach, in percent of its lines.
+/// What each part of the source must reach, in percent of its lines: every room, and the sanitizer on its own. The last
+/// figures are in docs/testing.md; a floor follows its figure upwards, never down.
 const FLOORS: &[(&str, f64)] = &[
     ("crates/view/src/repair/", 100.0),
+    ("crates/rejoin/src/sequence.rs", 100.0),
     ("crates/record/src/", 85.0),
     ("crates/view/src/", 85.0),
+    ("crates/checkers/src/", 85.0),
     ("crates/formats/src/", 85.0),
+    ("crates/store/src/", 85.0),
+    ("crates/engine/src/", 85.0),
+    ("crates/rejoin/src/", 85.0),
+    // What is told of a terminal and of signals is seen by processes that are killed, which write no counts.
+    ("crates/cli/src/", 75.0),
 ];
+
+/// What all of it together must reach.
+const OVERALL: f64 = 80.0;
 
 pub fn coverage() -> Result<()> {
     if !Command::new("cargo").args(["llvm-cov", "--version"]).output()?.status.success() {
@@ -30,12 +41,14 @@ pub fn coverage() -> Result<()> {
     }
     run(&mut command)?;
     let lines = executed(&fs::read_to_string(report)?);
+    for entry in fs::read_dir("crates")? {
+        let room = format!("crates/{}/src/", entry?.file_name().to_string_lossy());
+        ensure!(FLOORS.iter().any(|(part, _)| *part == room), "{room} has no floor");
+    }
     let mut short = Vec::new();
-    for (part, floor) in FLOORS {
+    for (part, floor) in FLOORS.iter().chain([&("crates/", OVERALL)]) {
         let (mut hit, mut all) = (0usize, 0usize);
-        for (file, lines) in
-            lines.iter().filter(|(file, _)| file.contains(part) && !file.ends_with("tests.rs"))
-        {
+        for (file, lines) in lines.iter().filter(|(file, _)| file.contains(part) && !is_of_tests(file)) {
             let missed: Vec<u32> =
                 lines.iter().filter(|(_, hits)| **hits == 0).map(|(line, _)| *line).collect();
             hit += lines.len() - missed.len();
@@ -45,13 +58,19 @@ pub fn coverage() -> Result<()> {
             }
         }
         let percent = 100.0 * hit as f64 / all.max(1) as f64;
-        println!("{part:<28} {percent:6.2} % of {all} lines (floor {floor} %)");
+        println!("{part:<30} {percent:6.2} % of {all} lines (floor {floor} %)");
         if percent < *floor {
             short.push(*part);
         }
     }
     ensure!(short.is_empty(), "below the floor: {short:?}");
     Ok(())
+}
+
+/// Whether a file holds tests and what they need, rather than what is tested.
+fn is_of_tests(file: &str) -> bool {
+    let names = ["/tests.rs", "/linear.rs", "/trial.rs", "/trials.rs", "/settings_tests.rs"];
+    file.contains("/tests/") || file.contains("/benches/") || names.iter().any(|name| file.ends_with(name))
 }
 
 /// Per file, how often each line was executed: the union over all test binaries. Lines of test modules do not count.

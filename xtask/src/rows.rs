@@ -7,9 +7,10 @@ use anyhow::{Result, ensure};
 
 use crate::run::files;
 
-/// Rows that must have a test by now. Grows with the product.
+/// Rows that hold, each with a test that proves it. A row of which only a part holds is not among them: docs/requirements.md
+/// says at its end what is missing.
 const PROMISED: &[&str] = &[
-    "S0-02..S0-06",
+    "S0-02..S0-04",
     "S0-07",
     "S0-09",
     "S0-16..S0-22",
@@ -24,13 +25,15 @@ const PROMISED: &[&str] = &[
     "S0-38..S0-43",
     "S0-49",
     "S0-50",
+    "S0-52",
     "S0-55",
     "S0-57",
+    "S0-59",
     "S1-03",
-    "S1-07..S1-16",
+    "S1-07..S1-11",
+    "S1-13..S1-16",
     "S1-26..S1-30",
     "S1-33",
-    "S2-01",
     "S2-02",
     "S2-03..S2-31",
     "S2-32",
@@ -39,17 +42,17 @@ const PROMISED: &[&str] = &[
     "S2-35..S2-37",
     "S2-38",
     "S2-39",
-    "S2-41..S2-45",
+    "S2-41..S2-43",
+    "S2-45",
     "S2-47",
     "S2-48",
-    "S3-01..S3-04",
+    "S3-02..S3-04",
     "S3-05",
     "S3-07..S3-09",
     "S3-10..S3-12",
     "S3-13..S3-15",
     "S3-16..S3-18",
     "S3-19..S3-21",
-    "S3-38",
     "S3-39",
     "S3-40..S3-47",
     "S3-48..S3-50",
@@ -58,7 +61,6 @@ const PROMISED: &[&str] = &[
     "S3-62",
     "S3-63",
     "S3-66",
-    "S3-67",
     "S4-06",
     "S4-07",
     "S4-12",
@@ -107,13 +109,32 @@ pub fn rows(listing: Listing) -> Result<()> {
         }
     }
     let missing: Vec<&String> = all.iter().filter(|id| !proofs.contains_key(*id)).collect();
-    println!("{} of {} rows have a test", all.len() - missing.len(), all.len());
+    let partial = partial()?;
+    let in_part = partial.iter().filter(|id| proofs.contains_key(*id)).count();
+    println!(
+        "{} of {} rows have a test, {in_part} of them for a part only",
+        all.len() - missing.len(),
+        all.len()
+    );
     if listing != Listing::Count {
         println!("without one: {}", missing.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" "));
     }
     let broken: Vec<String> = promised(&all).into_iter().filter(|id| !proofs.contains_key(id)).collect();
     ensure!(broken.is_empty(), "promised rows without a test: {broken:?}");
+    let both: Vec<String> = promised(&all).into_iter().filter(|id| partial.contains(id)).collect();
+    ensure!(
+        both.is_empty(),
+        "promised, though docs/requirements.md says that something is missing: {both:?}"
+    );
     Ok(())
+}
+
+/// The rows of which the page says that something is missing.
+fn partial() -> Result<Vec<String>> {
+    let page = fs::read_to_string("docs/requirements.md")?;
+    let missing = page.split("\n## What is missing\n").nth(1).unwrap_or_default();
+    let rows = missing.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':'));
+    Ok(rows.map(|(id, _)| id.to_owned()).filter(|id| is_id(id)).collect())
 }
 
 /// The ids in the order of the page.

@@ -1,5 +1,183 @@
-//! Breaks in `checkers`.
+//! Breaks in `checkers`: what each provider refuses, and what it takes.
 
-use super::Break;
+use super::{Break, lib};
 
-pub const BREAKS: &[Break] = &[];
+pub const BREAKS: &[Break] = &[
+    Break {
+        what: "Anthropic: a history may begin with the assistant",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: r#"Some(first) if first.role != "user" => {"#,
+        to: r#"Some(first) if first.role == "system" => {"#,
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "Anthropic: a result without its call passes",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "            if !calls.contains(id) {",
+        to: "            if !calls.contains(id) && false {",
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "Anthropic: calls without results pass",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "        if !missing.is_empty() {",
+        to: "        if missing.len() > 1 {",
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "Anthropic: a thinking budget as large as the answer passes",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "(Some(budget), Some(most)) if budget >= most => {",
+        to: "(Some(budget), Some(most)) if budget > most => {",
+        tests: lib("rejoin-checkers", "settings_tests::"),
+    },
+    Break {
+        what: "Anthropic: two tools may have one name",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "                && !names.insert(name)
+",
+        to: "                && !names.insert(name) && false
+",
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "Anthropic: a fifth cache mark passes",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "if self.cache_marks > MAX_CACHE_MARKS {",
+        to: "if self.cache_marks > MAX_CACHE_MARKS + 1 {",
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "Anthropic: a last message may end in a blank",
+        file: "crates/checkers/src/anthropic/mod.rs",
+        from: "if text.as_str().is_some_and(|text| text.ends_with(is_space)) {",
+        to: "if text.as_str().is_some_and(|text| text.starts_with(is_space)) {",
+        tests: lib("rejoin-checkers", "anthropic::tests::e"),
+    },
+    Break {
+        what: "OpenAI Chat: a call id may have a character more",
+        file: "crates/checkers/src/openai_chat/mod.rs",
+        from: "        } else if length > MAX_CALL_ID {",
+        to: "        } else if length > MAX_CALL_ID + 1 {",
+        tests: lib("rejoin-checkers", "openai_chat::tests::e"),
+    },
+    Break {
+        what: "OpenAI Chat: parallel calls may be set without tools",
+        file: "crates/checkers/src/openai_chat/mod.rs",
+        from: r#"if given("parallel_tool_calls") && !given("tools") {"#,
+        to: r#"if given("parallel_tool_calls") && given("tools") && false {"#,
+        tests: lib("rejoin-checkers", "settings_tests::"),
+    },
+    Break {
+        what: "OpenAI Chat: one call without a result passes",
+        file: "crates/checkers/src/openai_chat/mod.rs",
+        from: "if !missing.is_empty() {",
+        to: "if missing.len() > 1 {",
+        tests: lib("rejoin-checkers", "openai_chat::tests::e"),
+    },
+    Break {
+        what: "OpenAI Responses: reasoning at the end passes",
+        file: "crates/checkers/src/openai_responses/mod.rs",
+        from: "!items.get(i + 1).is_some_and(is_of_the_model) {",
+        to: "!items.get(i + 1).is_none_or(is_of_the_model) {",
+        tests: lib("rejoin-checkers", "openai_responses::tests::e"),
+    },
+    Break {
+        what: "OpenAI Responses: an output before its call answers it",
+        file: "crates/checkers/src/openai_responses/mod.rs",
+        from: ".is_none_or(|&output| output < i) {",
+        to: ".is_none_or(|&output| output > i && false) {",
+        tests: lib("rejoin-checkers", "openai_responses::tests::e"),
+    },
+    Break {
+        what: "OpenAI Responses: an id of an item may be used twice",
+        file: "crates/checkers/src/openai_responses/mod.rs",
+        from: r#"if kind != "local_shell_call_output" && !self.item_ids.insert(id) {"#,
+        to: r#"if kind != "local_shell_call_output" && !self.item_ids.insert(id) && false {"#,
+        tests: lib("rejoin-checkers", "openai_responses::tests::e"),
+    },
+    Break {
+        what: "OpenAI Responses: any id fits any kind of item",
+        file: "crates/checkers/src/openai_responses/mod.rs",
+        from: "    if !id.starts_with(prefix) {",
+        to: "    if !id.starts_with(&prefix[..1]) {",
+        tests: lib("rejoin-checkers", "openai_responses::tests::e"),
+    },
+    Break {
+        what: "Gemini: two responses to three calls pass",
+        file: "crates/checkers/src/gemini/mod.rs",
+        from: "        if calls.len() != responses.len() {",
+        to: "        if calls.len() < responses.len() {",
+        tests: lib("rejoin-checkers", "gemini::tests::e"),
+    },
+    Break {
+        what: "Gemini: calls need no responses behind them",
+        file: "crates/checkers/src/gemini/mod.rs",
+        from: "if turns.get(i + 1).is_none_or(|next| next.kind != Kind::Responses) {",
+        to: "if turns.get(i + 1).is_some_and(|next| next.kind != Kind::Responses) {",
+        tests: lib("rejoin-checkers", "gemini::tests::e"),
+    },
+    Break {
+        what: "Gemini: a part may hold two kinds of data",
+        file: "crates/checkers/src/gemini/mod.rs",
+        from: "if let Some((second, _)) = data.next() {",
+        to: "if let Some((second, _)) = data.nth(1) {",
+        tests: lib("rejoin-checkers", "gemini::tests::e"),
+    },
+    Break {
+        what: "Mistral: a call id of ten characters passes",
+        file: "crates/checkers/src/mistral/mod.rs",
+        from: "if id.len() != CALL_ID_LENGTH ||",
+        to: "if id.len() < CALL_ID_LENGTH ||",
+        tests: lib("rejoin-checkers", "mistral::tests::e"),
+    },
+    Break {
+        what: "Mistral: an assistant that says and calls nothing passes",
+        file: "crates/checkers/src/mistral/mod.rs",
+        from: "if says_nothing && calls_of(message).is_empty() {",
+        to: "if says_nothing && calls_of(message).is_empty() && false {",
+        tests: lib("rejoin-checkers", "mistral::tests::e"),
+    },
+    Break {
+        what: "Bedrock: a result may answer twice",
+        file: "crates/checkers/src/bedrock/mod.rs",
+        from: "if !calls.contains(id) || !answered.insert(id) {",
+        to: "if !calls.contains(id) || !(answered.insert(id) || true) {",
+        tests: lib("rejoin-checkers", "bedrock::tests::e"),
+    },
+    Break {
+        what: "Bedrock: a document may come without a text",
+        file: "crates/checkers/src/bedrock/mod.rs",
+        from: r#"if has("document") && !has("text") {"#,
+        to: r#"if has("document") && !has("text") && has("image") {"#,
+        tests: lib("rejoin-checkers", "bedrock::tests::e"),
+    },
+    Break {
+        what: "Ollama: a result behind the wrong message passes",
+        file: "crates/checkers/src/ollama/mod.rs",
+        from: r#"if message["role"] == "tool" && !answers.contains(&i) {"#,
+        to: r#"if message["role"] == "tool" && !answers.contains(&i) && i == 0 {"#,
+        tests: lib("rejoin-checkers", "ollama::tests::e"),
+    },
+    Break {
+        what: "Ollama: arguments that are text pass",
+        file: "crates/checkers/src/ollama/mod.rs",
+        from: "        if !arguments.is_object() {",
+        to: "        if !arguments.is_object() && !arguments.is_string() {",
+        tests: lib("rejoin-checkers", "ollama::tests::e"),
+    },
+    Break {
+        what: "data that is no base64 passes as a picture",
+        file: "crates/checkers/src/media.rs",
+        from: "    if !is_base64(data) {",
+        to: "    if !is_base64(data) && data.is_empty() {",
+        tests: lib("rejoin-checkers", "media::"),
+    },
+    Break {
+        what: "a body that is nested too deeply is looked at",
+        file: "crates/checkers/src/violation.rs",
+        from: "    if nesting(body) > MAX_NESTING {",
+        to: "    if nesting(body) > MAX_NESTING * 1_000 {",
+        tests: lib("rejoin-checkers", "violation::"),
+    },
+];

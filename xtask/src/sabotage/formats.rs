@@ -1,6 +1,6 @@
 //! Breaks in `formats`: what goes out, what comes in, and what is said about it.
 
-use super::{Break, test};
+use super::{Break, lib, test};
 
 pub const BREAKS: &[Break] = &[
     Break {
@@ -51,5 +51,173 @@ pub const BREAKS: &[Break] = &[
         from: "        self.ledger.note(match extra {",
         to: "        let _ = (match extra {",
         tests: test("rejoin-formats", "laws", "nothing_happens_in_silence"),
+    },
+    Break {
+        what: "a CR and an LF end two lines",
+        file: "crates/formats/src/wire/sse.rs",
+        from: r"self.after_cr = rest[end] == b'\r';",
+        to: "self.after_cr = false;",
+        tests: lib("rejoin-formats", "wire::sse"),
+    },
+    Break {
+        what: "lines of data are joined without a line break",
+        file: "crates/formats/src/wire/sse.rs",
+        from: r"                    self.data.push(b'\n');
+",
+        to: "",
+        tests: lib("rejoin-formats", "wire::sse"),
+    },
+    Break {
+        what: "a piece of a call without a number begins a call of its own",
+        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
+        from: "None if name.is_empty() => self.list.len().checked_sub(1),",
+        to: "None if name.is_empty() => None,",
+        tests: test("rejoin-formats", "streams", ""),
+    },
+    Break {
+        what: "a whim of the server makes two calls of one",
+        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
+        from: "own == id || name.is_empty()",
+        to: "own == id",
+        tests: test("rejoin-formats", "streams", ""),
+    },
+    Break {
+        what: "base64 of another alphabet is refused",
+        file: "crates/formats/src/wire/base64.rs",
+        from: "                b'-' => out.push('+'),
+",
+        to: "",
+        tests: lib("rejoin-formats", "wire::base64"),
+    },
+    Break {
+        what: "base64 with one letter too many passes",
+        file: "crates/formats/src/wire/base64.rs",
+        from: r#"        3 => "=",
+        _ => return None,"#,
+        to: r#"        3 => "=",
+        _ => "===","#,
+        tests: lib("rejoin-formats", "wire::base64"),
+    },
+    Break {
+        what: "Anthropic: a failed result is no error any more",
+        file: "crates/formats/src/wire/anthropic/results.rs",
+        from: r#"        if is_error {
+            out.push_str(",\"is_error\":true");"#,
+        to: r#"        if is_error && false {
+            out.push_str(",\"is_error\":true");"#,
+        tests: test("rejoin-formats", "encode", ""),
+    },
+    Break {
+        what: "Anthropic: a blank result goes out as it is",
+        file: "crates/formats/src/wire/anthropic/results.rs",
+        from: "let refused = blank || empty_list ||",
+        to: "let refused = empty_list ||",
+        tests: test("rejoin-formats", "laws", "sound"),
+    },
+    Break {
+        what: "Bedrock: a failed result is no error any more",
+        file: "crates/formats/src/wire/bedrock/encode.rs",
+        from: "            if failed {
+                json",
+        to: "            if failed && false {
+                json",
+        tests: test("rejoin-formats", "bedrock", ""),
+    },
+    Break {
+        what: "Ollama: a failed result does not say so",
+        file: "crates/formats/src/wire/ollama/encode.rs",
+        from: "        if result.result().is_error {
+            let at",
+        to: "        if result.result().is_error && false {
+            let at",
+        tests: test("rejoin-formats", "ollama", ""),
+    },
+    Break {
+        what: "OpenAI Chat: a tool too many is sent",
+        file: "crates/formats/src/wire/openai_chat/encode.rs",
+        from: "(tools.len() > TOOLS).then_some(too_many)",
+        to: "(tools.len() > TOOLS + 1).then_some(too_many)",
+        tests: test("rejoin-formats", "encode", ""),
+    },
+    Break {
+        what: "OpenAI Responses: a block of another dialect is sent as its own",
+        file: "crates/formats/src/wire/openai_responses/encode.rs",
+        from: "BlockKind::Opaque(opaque) if own && opaque.fits && self.is_free",
+        to: "BlockKind::Opaque(opaque) if own && self.is_free",
+        tests: test("rejoin-formats", "laws", "sound"),
+    },
+    Break {
+        what: "Gemini: a history that ends with the model is not closed",
+        file: "crates/formats/src/wire/gemini/encode.rs",
+        from: "Some(last) if last.speaker == Speaker::Model && self.target.closes => {",
+        to: "Some(last) if last.speaker == Speaker::Model && !self.target.closes => {",
+        tests: test("rejoin-formats", "gemini", ""),
+    },
+    Break {
+        what: "Gemini: a second result of a name answers the first call again",
+        file: "crates/formats/src/gemini/pairing.rs",
+        from: "                open.answered = true;
+                self.last.insert",
+        to: "                self.last.insert",
+        tests: test("rejoin-formats", "gemini", ""),
+    },
+    Break {
+        what: "refuse converts a session in which damage was found",
+        file: "crates/formats/src/convert.rs",
+        from: "if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {",
+        to: "if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) && false {",
+        tests: test("rejoin-formats", "readers", ""),
+    },
+    Break {
+        what: "a picture under a wrong name is sent",
+        file: "crates/formats/src/media.rs",
+        from: "(Some(named), found) if found.is_some() || is_sniffed(&named) => {",
+        to: "(Some(named), found) if found.is_some() && is_sniffed(&named) && false => {",
+        tests: test("rejoin-formats", "media", ""),
+    },
+    Break {
+        what: "a torn line in the middle of a file is called torn",
+        file: "crates/formats/src/sessions/lines.rs",
+        from: "let rule = if next.is_none() && !ended {",
+        to: "let rule = if next.is_none() {",
+        tests: test("rejoin-formats", "rollouts", ""),
+    },
+    Break {
+        what: "a mark at the beginning of a file makes its first line damage",
+        file: "crates/formats/src/sessions/lines.rs",
+        from: "                line = rest;
+                place.offset += 3;",
+        to: "                place.offset += 3;
+                let _ = rest;",
+        tests: test("rejoin-formats", "rollouts", ""),
+    },
+    Break {
+        what: "milliseconds are read as seconds",
+        file: "crates/formats/src/session.rs",
+        from: "n if n < 1e14 => n / 1e3,",
+        to: "n if n < 1e14 => n,",
+        tests: test("rejoin-formats", "readers", ""),
+    },
+    Break {
+        what: "two lines of one id that differ are not noticed",
+        file: "crates/formats/src/sessions/claude_code/tree.rs",
+        from: "if first != index && !says_the_same(&lines[first], line) {",
+        to: "if first != index && !says_the_same(&lines[first], line) && false {",
+        tests: test("rejoin-formats", "claude_code_cases", ""),
+    },
+    Break {
+        what: "a call that is written twice is two calls",
+        file: "crates/formats/src/chat/message.rs",
+        from: "            all.retain(|block| !twice(block));
+",
+        to: "",
+        tests: test("rejoin-formats", "regressions", ""),
+    },
+    Break {
+        what: "an answer of several items becomes several messages",
+        file: "crates/formats/src/responses/assemble.rs",
+        from: "let open = self.open.as_ref().filter(|_| is_answer(item));",
+        to: "let open = self.open.as_ref().filter(|_| is_answer(item) && false);",
+        tests: test("rejoin-formats", "rollouts", ""),
     },
 ];
