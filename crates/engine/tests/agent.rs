@@ -21,7 +21,10 @@ use rejoin_engine::{
     tools::{FunctionTool, Tools},
     turn::{Ending, Event, OnBroken, TurnError},
 };
-use rejoin_formats::{Dialect, wire::stream::Stop};
+use rejoin_formats::{
+    Dialect,
+    wire::stream::{Stop, Usage},
+};
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Origin, Reasoning, Role, Text, ToolCall, ToolResult,
 };
@@ -435,6 +438,48 @@ fn a_conversation_knows_its_size() {
     assert!((agent.filled() - 0.35).abs() < 1e-9);
     run(agent.execute("go on", &Tools::default())).unwrap();
     assert!(agent.conversation().token_count() > 7);
+}
+
+/// A tool is handed objects only: whatever else the model writes is answered with what is wrong, and the tool does not run.
+#[test]
+fn arguments_that_are_no_object_reach_no_tool() {
+    for arguments in ["[1]", "7", "\"{}\"", "{\"a\":", "{} {}"] {
+        let provider = Arc::new(ScriptedProvider::new([
+            Step::calls(vec![ToolCall::new("a", "echo", arguments), call("b", "{}")]),
+            Step::says("Sorry."),
+        ]));
+        let (tool, tools) = echo();
+        let turned = run(agent(&provider).execute("go", &tools)).unwrap();
+        assert_eq!(tool.runs.load(Ordering::SeqCst), 1, "{arguments}: only the other one runs");
+        let results: Vec<&ToolResult> =
+            turned.messages.iter().flat_map(|message| message.tool_results()).collect();
+        let refused = results.iter().find(|result| result.call_id.as_ref().unwrap().as_str() == "a").unwrap();
+        let said = refused.content[0].as_text().unwrap();
+        assert!(refused.is_error && said.contains("not a JSON object"), "{arguments}: {said}");
+    }
+}
+
+/// The tokens of a turn are those of all its requests, each kind by itself.
+#[test]
+fn tokens_of_all_requests_are_added_up() {
+    let usage = |factor: u64| Usage {
+        input: factor,
+        output: 10 * factor,
+        cached: 100 * factor,
+        reasoning: 1_000 * factor,
+    };
+    let step = |mut step: Step, factor| {
+        if let Step::Answer(answer) = &mut step {
+            answer.usage = Some(usage(factor));
+        }
+        step
+    };
+    let provider = Arc::new(ScriptedProvider::new([
+        step(Step::calls(vec![call("a", "{}")]), 1),
+        step(Step::says("Done."), 2),
+    ]));
+    let turned = run(agent(&provider).execute("go", &echo().1)).unwrap();
+    assert_eq!(turned.usage, usage(3));
 }
 
 /// S0-06: everything that a model reads counts: what tools are called with and what they give back as much as what is said.

@@ -165,6 +165,37 @@ fn two_writers_make_a_branch() {
     assert_verifies(&store.inner, id);
 }
 
+/// B29: what is damaged is copied aside as soon as a conversation is opened to go on with, before anything is written; whoever
+/// only reads copies nothing.
+#[test]
+fn damage_is_set_aside_on_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn Store> {
+        let location = rejoin_store::Location::Jsonl(folder.path().to_owned());
+        Arc::from(rejoin_engine::open_store(&location, rejoin_store::Access::Write).unwrap())
+    };
+    let mut conversation = Conversation::create_with_clock(open(), clock(), &New::default(), "test");
+    for text in ["one", "two", "three"] {
+        conversation.say(Message::user(text));
+    }
+    let id = conversation.id();
+    drop(conversation);
+    let path = folder.path().join(format!("{id}.jsonl"));
+    let damaged = std::fs::read_to_string(&path).unwrap().replace("\"two\"", "\"too\"");
+    std::fs::write(&path, &damaged).unwrap();
+    let aside = || {
+        let files = std::fs::read_dir(folder.path().join("aside")).into_iter().flatten();
+        files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect::<Vec<_>>()
+    };
+    drop(Conversation::open_read_only(open(), clock(), id).unwrap());
+    assert_eq!(aside(), [""; 0]);
+    let conversation = Conversation::open_with_clock(open(), clock(), id, "test").unwrap();
+    let kept = aside();
+    assert!(kept.len() == 1 && kept[0].contains("\"too\""), "{kept:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged, "nothing was written yet");
+    drop(conversation);
+}
+
 /// S0-50, S2-36: a stored orphan stays stored, and is not in the request.
 #[test]
 fn an_orphan_is_stored_and_not_sent() {

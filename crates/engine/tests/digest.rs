@@ -65,6 +65,11 @@ fn times_are_when_it_was_said() {
     for source in ["2026-01-01T00:00:00Z", "1767225600", "1767225600000"] {
         assert_eq!(time(derived, Some(source)), Some(second));
     }
+    // A new title and an erased text make a conversation no younger.
+    let meta = content::Meta { title: Some("t".into()), tags: None, scope: None };
+    assert_eq!(digest(&own(Kind::Meta, &Content::Meta(meta))).time, None);
+    let erased = content::Erased { entry: derived, reason: None };
+    assert_eq!(digest(&own(Kind::Erased, &Content::Erased(erased))).time, None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 
 use rejoin_engine::{Conversation, EngineError, Mode, New, read};
 use rejoin_record::{Content, ConversationId, Entry, Kind, Message, content::Meta};
-use rejoin_store::{Holder, Query, Search, State, Store, memory::Memory};
+use rejoin_store::{Access, Holder, Location, Query, Search, State, Store, memory::Memory};
 use std::sync::Arc;
 use support::{Counting, Fragile, assert_verifies, clock, lines, stored, writer};
 
@@ -215,6 +215,7 @@ fn our_own_files_are_taken_in_as_they_are() {
     let entries = stored(&*there, id);
     let file = |count: usize| entries[..count].iter().map(|entry| entry.to_line() + "\n").collect::<String>();
     let take = |text: &str| writer(&*here, &clock).import_record(&mut text.as_bytes());
+    let time_of = |entry: &Entry| format!("{:.6}", entry.envelope().timestamp);
     let first = take(&file(2)).unwrap();
     assert_eq!((first.id, first.new, first.added, first.messages), (id, true, 2, 1));
     assert_eq!(take(&file(2)).unwrap().added, 0);
@@ -227,6 +228,8 @@ fn our_own_files_are_taken_in_as_they_are() {
         (String::from("{}\n"), 1),
         (file(4)[file(1).len()..].to_owned(), 1),
         (file(4).replace("two", "six"), 3),
+        // What is outside of the body counts as well: when it was said, and by which kind of entry.
+        (file(4).replace(&time_of(&entries[2]), "2031-01-01T00:00:00.000000Z"), 3),
         (file(2) + "what\n" + &file(4)[file(2).len()..], 3),
     ] {
         match take(&text).unwrap_err() {
@@ -249,6 +252,33 @@ fn damage_is_not_copied() {
     let here = memory();
     let refused = writer(&*here, &clock).copy_from(&*there, id).unwrap_err();
     assert!(matches!(refused, EngineError::Corrupted { .. }), "{refused}");
+}
+
+/// A store from which an entry is missing is not copied as if it were whole.
+#[test]
+fn a_gap_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let open =
+        || rejoin_engine::open_store(&Location::Jsonl(folder.path().to_owned()), Access::Write).unwrap();
+    let there: Arc<dyn Store> = Arc::from(open());
+    let mut conversation = Conversation::create_with_clock(there, support::clock(), &New::default(), "test");
+    let first = conversation.say(Message::user("one")).entry.id();
+    conversation.say(Message::user("two"));
+    let id = conversation.id();
+    drop(conversation);
+    let path = folder.path().join(format!("{id}.jsonl"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without: String = text
+        .lines()
+        .filter(|line| !line.contains(&format!("\"id\":\"{first}\"")))
+        .map(|line| line.to_owned() + "\n")
+        .collect();
+    assert_eq!(without.lines().count(), 2);
+    std::fs::write(&path, without).unwrap();
+    let (here, clock) = (memory(), Counting);
+    let refused = writer(&*here, &clock).copy_from(&*open(), id).unwrap_err();
+    assert!(matches!(refused, EngineError::Corrupted { .. }), "{refused}");
+    assert!(here.tail(id).unwrap().is_none_or(|tail| tail.seq == 0), "nothing behind the gap is copied");
 }
 
 /// B43: every one of these takes the conversation's lock, and says who holds it.

@@ -56,8 +56,10 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "damage is not set aside before a conversation goes on",
         file: "crates/engine/src/conversation.rs",
-        from: "                if let Err(why) = store.set_aside(id, damage) {",
-        to: "                if let (Err(why), true) = (store.set_aside(id, damage), false) {",
+        from: "            for damage in &recorded.damage {
+                if",
+        to: "            for damage in recorded.damage.iter().skip(recorded.damage.len()) {
+                if",
         tests: test("rejoin-engine", "conversation", ""),
     },
     Break {
@@ -158,7 +160,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/engine/src/turn/request.rs",
         from: "let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));",
         to: "let whole = matches!(&answer, Some(Ok(_)));",
-        tests: test("rejoin-engine", "agent", ""),
+        tests: test("rejoin-engine", "loopback", "stopped_while"),
     },
     Break {
         what: "tokens of reasoning are counted as cached ones",
@@ -172,7 +174,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/engine/src/turn/compose.rs",
         from: ".all(|(entry, before)| entry.envelope().parent == Some(before.id()));",
         to: ".all(|(_, _)| true);",
-        tests: test("rejoin-engine", "turns", ""),
+        tests: test("rejoin-engine", "manager", "process_look"),
     },
     Break {
         what: "importing twice adds everything again",
