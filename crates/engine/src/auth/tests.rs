@@ -22,9 +22,16 @@ fn keys_come_in_this_order() {
     let own = folder.path().join("keys.json");
     KeyFile::new(&own).set("openai", &KEY.into()).unwrap();
     fs::write(folder.path().join("auth.json"), r#"{"OPENAI_API_KEY":"sk-codex"}"#).unwrap();
+    // Each tool has its own folder, and what lies in the other's is not its login.
+    let claude = folder.path().join("claude");
+    fs::create_dir(&claude).unwrap();
+    fs::write(claude.join("auth.json"), r#"{"OPENAI_API_KEY":"sk-not-codex"}"#).unwrap();
+    fs::write(claude.join(".credentials.json"), r#"{"claudeAiOauth":{"accessToken":"t-claude"}}"#).unwrap();
+    fs::write(folder.path().join(".credentials.json"), r#"{"claudeAiOauth":{"accessToken":"t-no"}}"#)
+        .unwrap();
     let keys = Keys::none()
         .codex(folder.path())
-        .claude(folder.path())
+        .claude(&claude)
         .stored(KeyFile::new(&own))
         .settings(|name| (name == "openai").then(|| String::from("sk-setting")))
         .variables(|name| (name == "OPENAI_API_KEY").then(|| String::from("sk-variable")))
@@ -37,6 +44,8 @@ fn keys_come_in_this_order() {
         folder.path().join("auth.json").display().to_string(),
     ];
     assert_eq!(origins(&keys, "openai"), expected);
+    let login = claude.join(".credentials.json").display().to_string();
+    assert_eq!(origins(&keys, "anthropic"), [String::from("given for this run"), login]);
     assert_eq!(origins(&keys, "gemini"), ["given for this run"]);
 }
 
