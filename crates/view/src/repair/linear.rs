@@ -44,7 +44,8 @@ fn parallel(calls: usize, each: usize) -> History {
 /// little faster than the history, but not by its square.
 #[test]
 fn repair_is_linear() {
-    let mut shapes: Vec<(&str, Box<dyn Fn(usize) -> History>)> = vec![
+    type Shape = Box<dyn Fn(usize) -> History>;
+    let mut shapes: Vec<(&str, Shape)> = vec![
         ("many answered calls in one message", Box::new(|size| parallel(size, 1))),
         ("many calls in one message, every third answered", Box::new(|size| parallel(size, 3))),
     ];
