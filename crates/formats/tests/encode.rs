@@ -52,6 +52,22 @@ fn images_go_where_the_dialect_takes_them() {
     assert_eq!(content[2]["text"], "[image, file file_1]");
 }
 
+/// A field that Anthropic refuses is left out, and that is said, on every message that has one.
+#[test]
+fn fields_that_are_left_out_are_named() {
+    let body = json!([
+        {"role": "user", "content": "go", "ts": 1},
+        {"role": "assistant", "content": [{"type": "text", "text": "gone"}], "id": "m1"},
+        {"role": "user", "content": "on"}]);
+    let out = converted(&body, "anthropic", Dialect::Anthropic, None);
+    let found: Vec<(Option<usize>, &str, Option<&str>)> = out
+        .findings
+        .iter()
+        .map(|finding| (finding.at.message, finding.rule.name(), finding.subject.as_deref()))
+        .collect();
+    assert_eq!(found, [(Some(0), "unknown-field", Some("ts")), (Some(1), "unknown-field", Some("id"))]);
+}
+
 #[test]
 fn an_image_without_a_type_is_told_by_its_bytes() {
     for (data, media_type) in [

@@ -81,8 +81,9 @@ fn pages_are_the_list() {
                 < (std::cmp::Reverse(pair[1].updated), pair[1].id)
         }));
         for size in [1, 2, 5, 11, 20] {
-            let (mut paged, mut after) = (Vec::new(), None);
+            let (mut paged, mut after, mut pages) = (Vec::new(), None, 0);
             loop {
+                pages += 1;
                 let page = store.list(&Query { limit: Some(size), after }).unwrap();
                 assert_eq!(page.total, 11, "{}", home.name);
                 assert!(page.conversations.len() <= size);
@@ -93,6 +94,7 @@ fn pages_are_the_list() {
                 }
             }
             assert_eq!(paged, all, "{}, {size} a page", home.name);
+            assert_eq!(pages, 11_usize.div_ceil(size), "{}, {size} a page: the last one says so", home.name);
         }
     });
 }

@@ -210,6 +210,25 @@ fn entries_that_do_not_follow_are_refused() {
     });
 }
 
+/// What a source said of its time comes back as it was, whatever it says.
+#[test]
+fn the_time_of_a_source_is_kept() {
+    in_every_home(|home| {
+        let store = home.open();
+        let mut talk = Talk::new(1);
+        let mut entries = vec![talk.header()];
+        for time in [None, Some("2025-01-01T00:00:00Z"), Some("yesterday \"at\" five"), Some("")] {
+            let stamp = rejoin_record::chain::Stamp { source_time: time.map(Into::into), ..talk.stamp() };
+            let message = rejoin_record::Content::Message(Message::user("then"));
+            entries.push(talk.chain.append(Kind::Message, &message, stamp));
+        }
+        store.append(talk.id, None, &entries).unwrap();
+        let store = home.reopen(store);
+        assert_eq!(read(&*store, talk.id, 0).0, entries, "{}", home.name);
+        assert!(problems(&*store, None).is_empty());
+    });
+}
+
 /// B50: entries of the same moment, or of one that lies before, are in the order of appending.
 #[test]
 fn order_is_that_of_appending() {

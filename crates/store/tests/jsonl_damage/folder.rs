@@ -89,6 +89,39 @@ fn erasing_reaches_every_copy() {
     assert_eq!(found[2], entries[2]);
 }
 
+/// What a process that was killed while it erased left behind neither stops an erasure nor stays.
+#[test]
+fn a_draft_of_an_erasure_is_swept() {
+    let mut damaged = Damaged::new(2);
+    let draft = damaged.folder.path().join(format!(".{}.erasing", damaged.id()));
+    fs::write(&draft, "half of a file that was never put in place").unwrap();
+    let store = jsonl(damaged.folder.path());
+    let (after, entry) = (tail(&damaged.entries).unwrap(), damaged.entries[1].id());
+    let note = damaged.talk.erased(entry);
+    store.erase(damaged.id(), after, entry, &note).unwrap();
+    assert!(!draft.exists());
+    fs::write(&draft, "again").unwrap();
+    store.delete(damaged.id()).unwrap();
+    assert!(!draft.exists());
+}
+
+/// A conversation that is deleted leaves nothing aside.
+#[test]
+fn deleting_reaches_what_was_set_aside() {
+    let damaged = Damaged::new(3);
+    let text = String::from_utf8(damaged.bytes.clone()).unwrap().replace("message 2", "massage 2");
+    let store = damaged.with(text.as_bytes());
+    let (_, found) = read(&*store, damaged.id(), 0);
+    assert!(!found.is_empty());
+    for damage in &found {
+        store.set_aside(damaged.id(), damage).unwrap();
+    }
+    let aside = || fs::read_dir(damaged.folder.path().join("aside")).unwrap().count();
+    assert!(aside() > 0);
+    store.delete(damaged.id()).unwrap();
+    assert_eq!(aside(), 0);
+}
+
 /// Whoever reads while another writes sees whole entries or none: no torn line that is just being written.
 #[test]
 fn reading_while_somebody_writes_finds_nothing_wrong() {
