@@ -52,6 +52,38 @@ fn images_go_where_the_dialect_takes_them() {
     assert_eq!(content[2]["text"], "[image, file file_1]");
 }
 
+/// A result that is an error stays one, also where it cannot go out as it was written: here its id is used a second time.
+#[test]
+fn errors_stay_errors() {
+    let turn = |output: &str, failed: bool| {
+        [
+            json!({"role": "user", "content": "go"}),
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {}}]}),
+            json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": output, "is_error": failed}]}),
+        ]
+    };
+    let body = json!([turn("fine", false), turn("it failed", true)].concat());
+    let (out, rules) = mended(&body, Dialect::Anthropic);
+    assert!(rules.contains(&String::from("reused-call-id")), "{rules:?}");
+    let text = out.to_string();
+    let results: Vec<&Value> = out["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["content"].as_array())
+        .flatten()
+        .filter(|block| block["type"] == "tool_result")
+        .collect();
+    assert_eq!(results.len(), 2, "{text}");
+    assert_eq!(
+        (&results[1]["content"], &results[1]["is_error"]),
+        (&json!("it failed"), &json!(true)),
+        "{text}"
+    );
+    assert_ne!(results[0]["is_error"], true, "{text}");
+}
+
 /// A field that Anthropic refuses is left out, and that is said, on every message that has one.
 #[test]
 fn fields_that_are_left_out_are_named() {

@@ -105,7 +105,7 @@ pub const BREAKS: &[Break] = &[
             out.push_str(",\"is_error\":true");"#,
         to: r#"        if is_error && false {
             out.push_str(",\"is_error\":true");"#,
-        tests: test("rejoin-formats", "encode", ""),
+        tests: test("rejoin-formats", "encode", "errors_stay"),
     },
     Break {
         what: "Anthropic: a blank result goes out as it is",
@@ -137,7 +137,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/formats/src/wire/openai_chat/encode.rs",
         from: "(tools.len() > TOOLS).then_some(too_many)",
         to: "(tools.len() > TOOLS + 1).then_some(too_many)",
-        tests: test("rejoin-formats", "encode", ""),
+        tests: test("rejoin-formats", "regressions", "many_tools"),
     },
     Break {
         what: "OpenAI Responses: a block of another dialect is sent as its own",
