@@ -96,8 +96,8 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "`-o` writes over a file without `--force`",
         file: "crates/cli/src/outfile.rs",
-        from: "if is_file && !stream && !output.force { Err(exists(path)) }",
-        to: "if is_file && stream && !output.force { Err(exists(path)) }",
+        from: "if is_file && !is_stream(path) && !output.force {",
+        to: "if is_file && is_stream(path) && !output.force {",
         tests: test("rejoin-cli", "upkeep", "results_are_written"),
     },
     Break {
