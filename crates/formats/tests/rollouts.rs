@@ -66,6 +66,21 @@ fn meta() -> String {
     )
 }
 
+/// With repairing turned off, damage in the file is a reason to send nothing, however sound the messages around it are.
+#[test]
+fn refuse_looks_at_damage_too() {
+    let (hi, hello, on) = (said("user", "hi"), said("assistant", "hello"), said("user", "on"));
+    for (damage, refused) in [("", false), ("{\"timestamp\":\n", true)] {
+        let text = format!("{}{hi}{damage}{hello}{on}", meta());
+        let session = read_as(&text, "codex").unwrap().remove(0);
+        assert_eq!(texts(&session), ["hi", "hello", "on"]);
+        assert_eq!(rules(&session).contains(&Rule::DamagedEntry), refused);
+        let out = convert(&session, Dialect::OpenAiResponses, None, OnBroken::Refuse);
+        assert_eq!(out.is_err(), refused, "{out:?}");
+        assert!(convert(&session, Dialect::OpenAiResponses, None, OnBroken::Keep).is_ok());
+    }
+}
+
 /// S3-05, B36: messages with typed content, calls and outputs, reasoning and ghost snapshots each have their place.
 #[test]
 fn every_kind_of_item_has_its_place() {

@@ -166,7 +166,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/formats/src/convert.rs",
         from: "if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {",
         to: "if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) && false {",
-        tests: test("rejoin-formats", "readers", ""),
+        tests: test("rejoin-formats", "rollouts", "refuse_looks"),
     },
     Break {
         what: "a picture under a wrong name is sent",
@@ -189,14 +189,14 @@ pub const BREAKS: &[Break] = &[
                 place.offset += 3;",
         to: "                place.offset += 3;
                 let _ = rest;",
-        tests: test("rejoin-formats", "rollouts", ""),
+        tests: test("rejoin-formats", "claude_code_cases", "reading"),
     },
     Break {
         what: "milliseconds are read as seconds",
         file: "crates/formats/src/session.rs",
         from: "n if n < 1e14 => n / 1e3,",
         to: "n if n < 1e14 => n,",
-        tests: test("rejoin-formats", "readers", ""),
+        tests: test("rejoin-engine", "digest", "times_are"),
     },
     Break {
         what: "two lines of one id that differ are not noticed",
