@@ -94,6 +94,11 @@ fn a_broken_history_goes_on() {
     Home::each(|home| {
         let id = home.import("broken.json", BROKEN);
         let before = home.out(&["history", "export", &id, "--to", "jsonl"]);
+        // Without a message nothing would be sent, and it is refused all the same.
+        let refused = home.run(&["resume", &id, "--on-broken", "refuse", "--provider", "offline"]);
+        assert_eq!(refused.code, 1, "{}", refused.err);
+        let no_id = home.run(&["resume", "please go on"]);
+        assert!(no_id.code == 1 && no_id.err.contains("rejoin chat 'please go on'"), "{}", no_id.err);
         let refused = home.run(&["resume", &id, "--on-broken", "refuse", "--provider", "offline", "go on"]);
         assert_eq!(refused.code, 1);
         assert!(

@@ -155,7 +155,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/cli/src/commands/resume.rs",
         from: "    if given.trim().contains(char::is_whitespace) {",
         to: "    if given.trim().contains(char::is_control) {",
-        tests: test("rejoin-cli", "help", "several_words"),
+        tests: test("rejoin-cli", "chat", "a_broken_history"),
     },
     Break {
         what: "a share of nothing is taken for a share",
@@ -176,6 +176,6 @@ pub const BREAKS: &[Break] = &[
         file: "crates/cli/src/answering.rs",
         from: r#"codex.filter(|_| matches!(method, "any" | "chatgpt"))"#,
         to: r#"codex.filter(|_| matches!(method, "any" | "chatgpt" | "claude"))"#,
-        tests: test("rejoin-cli", "keys", "login"),
+        tests: test("rejoin-cli", "keys", "four_ways"),
     },
 ];
