@@ -1,8 +1,8 @@
 //! Small bugs put into the code on purpose, to see that the tests notice them: a test that cannot fail proves nothing.
 //!
 //! Each room has its table in a file of its own. `run.rs` breaks a copy of the sources under `target/`, never the tree
-//! itself, and `results.rs` keeps what came of it, so that the list can be run in parts. A part is a room, a range of
-//! numbers, or `left`: the breaks that nothing has noticed yet.
+//! itself, and `results.rs` keeps what came of it, so that the list can be run in parts. A part is a room, a number, a
+//! range of numbers, or `left`: the breaks that nothing has noticed yet. Several are joined by commas.
 
 mod checkers;
 mod cli;
@@ -137,20 +137,23 @@ pub fn sabotage(part: Option<&str>) -> Result<()> {
 }
 
 fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static str, &'static Break)>> {
-    let chosen: Vec<_> = match part {
-        None => all().collect(),
-        Some("left") => all().filter(|(_, _, b)| results.of(b) != Some(true)).collect(),
-        Some(part) => {
-            let (first, last) = part.split_once("..").unwrap_or((part, part));
-            match (first.parse::<usize>(), last.parse::<usize>()) {
-                (Ok(first), Ok(last)) => all().filter(|(n, _, _)| (first..=last).contains(n)).collect(),
-                _ => all().filter(|(_, room, _)| *room == part).collect(),
-            }
+    let Some(part) = part else { return Ok(all().collect()) };
+    let is_chosen = |number: usize, room: &str, b: &Break, part: &str| {
+        let (first, last) = part.split_once("..").unwrap_or((part, part));
+        match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&number),
+            _ => part == room || (part == "left" && results.of(b) != Some(true)),
         }
     };
-    if chosen.is_empty() && part != Some("left") {
+    let chosen: Vec<_> = all()
+        .filter(|(number, room, b)| part.split(',').any(|part| is_chosen(*number, room, b, part)))
+        .collect();
+    if chosen.is_empty() && part != "left" {
         let rooms: Vec<&str> = ROOMS.iter().map(|(room, _)| *room).collect();
-        bail!("no such part: name a room ({}), a range such as 10..20, or `left`", rooms.join(", "));
+        bail!(
+            "no such part: name a room ({}), a number, a range such as 10..20, or `left`",
+            rooms.join(", ")
+        );
     }
     Ok(chosen)
 }
