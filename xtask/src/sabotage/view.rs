@@ -68,15 +68,6 @@ pub const BREAKS: &[Break] = &[
         tests: lib("rejoin-view", "repair::tests"),
     },
     Break {
-        what: "a call that was closed waits for a result",
-        file: "crates/view/src/repair/pairing.rs",
-        from: "        if fate.is_closed() {
-            self.calls.push(slot);",
-        to: "        if fate.is_closed() && false {
-            self.calls.push(slot);",
-        tests: lib("rejoin-view", "repair::tests"),
-    },
-    Break {
         what: "of two open calls in one message the second is answered first",
         file: "crates/view/src/repair/pairing.rs",
         from: "            self.calls[state.newest as usize].next_in_group = this;
