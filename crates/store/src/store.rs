@@ -140,10 +140,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     -> Result<Option<PathBuf>, StoreError>;
 
     /// The files beside the record that go when entries of a conversation are erased, or with all of it if none are named:
-    /// drafts, and what was set aside. Nothing is changed.
+    /// drafts, and what was set aside. Entries that are not recorded have none. Nothing is changed.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NoSuchEntry`], or if the store cannot be read.
+    /// [`StoreError::NotFound`], or if the store cannot be read.
     fn files_that_go(
         &self,
         conversation: ConversationId,

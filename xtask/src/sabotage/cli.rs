@@ -109,13 +109,6 @@ pub const BREAKS: &[Break] = &[
         tests: bins("rejoin-cli", "home"),
     },
     Break {
-        what: "a file that is written once is written again",
-        file: "crates/cli/src/home.rs",
-        from: "Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),",
-        to: "Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace(path, bytes),",
-        tests: bins("rejoin-cli", "home"),
-    },
-    Break {
         what: "one pointer is kept for all stores of a folder",
         file: "crates/cli/src/active.rs",
         from: r#"format!("{folder}\0{store}").as_bytes()"#,

@@ -13,8 +13,9 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "the folder of a new file of turns is not synced",
         file: "crates/engine/src/rollout.rs",
-        from: "File::open(&self.base).and_then(|folder| folder.sync_all());",
-        to: "File::open(&self.base).map(drop);",
+        from: r#"            folder.sync().map_err(io_error("writing", &self.base))?;
+"#,
+        to: "",
         tests: test("rejoin-engine", "faults", "a_recorder"),
     },
     Break {
@@ -226,10 +227,10 @@ pub const BREAKS: &[Break] = &[
         file: "crates/engine/src/writer.rs",
         from: "            forked.add(context);
         }
-        append_in_batches",
+        // In one step",
         to: "            let _ = context;
         }
-        append_in_batches",
+        // In one step",
         tests: test("rejoin-engine", "writing", ""),
     },
     Break {

@@ -7,14 +7,14 @@ pub const BREAKS: &[Break] = &[
         what: "a file of lines is acknowledged before it is synced",
         file: "crates/store/src/jsonl/append/mod.rs",
         from: "    locked.file.sync_data()?;
-    if locked.first_look {",
-        to: "    if locked.first_look {",
+    if locked.birth == Birth::Unnamed {",
+        to: "    if locked.birth == Birth::Unnamed {",
         tests: test("rejoin-store", "faults", "an_end_at_any_call"),
     },
     Break {
         what: "the folder of a new file is not synced",
         file: "crates/store/src/jsonl/append/mod.rs",
-        from: "        files::sync_folder(&store.folder)?;
+        from: "        store.folder.sync()?;
         locked.first_look = false;",
         to: "        locked.first_look = false;",
         tests: test("rejoin-store", "faults", "an_end_at_any_call"),
@@ -22,9 +22,9 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a failed append is left half written",
         file: "crates/store/src/jsonl/append/mod.rs",
-        from: "        cut_back(locked);
-        return Err(failure);",
-        to: "        return Err(failure);",
+        from: "            cut_back(locked);
+            return Err(failure);",
+        to: "            return Err(failure);",
         tests: test("rejoin-store", "jsonl_faults", ""),
     },
     Break {
@@ -44,7 +44,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "the next line is glued onto a torn one",
         file: "crates/store/src/jsonl/append/mod.rs",
-        from: "    bytes.insert_str(0, &locked.end.before_next);
+        from: "        lines.insert_str(0, before);
 ",
         to: "",
         tests: test("rejoin-store", "jsonl_damage", "torn::"),
@@ -116,12 +116,12 @@ pub const BREAKS: &[Break] = &[
         tests: test("rejoin-store", "jsonl_damage", ""),
     },
     Break {
-        what: "what a killed erasure left stops the next one",
+        what: "an erasure that fails leaves its draft behind",
         file: "crates/store/src/jsonl/erase.rs",
-        from: "    // One may be left of a process that was killed.
-    match fs::remove_file(path) {",
-        to: "    match fs::metadata(path).map(drop) {",
-        tests: test("rejoin-store", "jsonl_damage", "a_draft_of_an_erasure"),
+        from: "        let _ = store.folder.remove(&draft);
+        return Err(about",
+        to: "        return Err(about",
+        tests: test("rejoin-store", "jsonl_faults", ""),
     },
     Break {
         what: "an erased file takes its place before it is synced",

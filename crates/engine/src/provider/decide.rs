@@ -137,7 +137,7 @@ impl Decision {
 /// * Address: flag, environment, settings (unless they name another provider), conversation (only for the same provider, and only
 ///   if trusted). An address in the environment is like the flag and applies to any provider: text meant for a local server must
 ///   not go elsewhere.
-/// * Key: goes to that address if the user named the two together: by flags, by one source that names both, or earlier on this
+/// * Key: goes to that address if the user named both: by flags, in the environment or the settings, or earlier on this
 ///   machine. A conversation alone must not choose whose key an address gets.
 /// * API: flag, conversation (same provider at the same address), environment, settings. Otherwise the address decides: at an
 ///   address other than its own, `openai` is asked in Chat.
@@ -179,11 +179,12 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
     let withholds_key = from_conversation
         && base_url.as_ref().is_some_and(|url| {
             let named_for = match url.source {
-                Source::Environment => &environment.provider,
-                Source::Settings => &settings.provider,
+                // Where the one does not say whose address it is, it is that of the provider that the user set.
+                Source::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
+                Source::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
                 Source::Flag | Source::Conversation | Source::Default => return false,
             };
-            named_for.as_deref() != Some(name) && !is_trusted(name, &url.value, &sources.trusted)
+            named_for.map(String::as_str) != Some(name) && !is_trusted(name, &url.value, &sources.trusted)
         });
     // An address without a name is that of a service that speaks as most do.
     let provider = provider.or_else(|| {

@@ -138,7 +138,6 @@ fn is_half_a_fork(wrong: &str) -> bool {
 
 /// A fork whose process was killed, at any call, is there as a whole or not at all.
 #[test]
-#[ignore = "JSONL: a fork that is cut in its one write leaves its first entries"]
 fn a_killed_fork_is_there_as_a_whole_or_not_at_all() {
     let Some(shim) = shim() else { return };
     let mut wrong = Vec::new();

@@ -160,7 +160,6 @@ fn a_power_cut_loses_nothing() {
 
 /// The same for a store that is just being made, in folders that are new too.
 #[test]
-#[ignore = "both: the folders that are made for a new store are not synced"]
 fn a_power_cut_after_the_first_append_loses_nothing() {
     let Some(shim) = shim() else { return };
     let mut wrong = power_cuts(&shim, &[FIRST]);

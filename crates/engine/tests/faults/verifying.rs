@@ -64,7 +64,6 @@ fn verifies_while_others_write(kind: &'static str) {
 }
 
 #[test]
-#[ignore = "SQLite: a conversation that is deleted meanwhile is a problem to `verify`"]
 fn verify_raises_no_false_alarm_while_others_write_to_a_database() {
     verifies_while_others_write("sqlite");
 }

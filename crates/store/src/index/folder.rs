@@ -15,7 +15,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::{
     FORM, SCHEMA, connect, failed, get, is_plain, list,
     lost::{self, Lost},
-    note_damage, put, remove, scrub, take, words,
+    note_damage, put, remove, take, words,
 };
 use crate::{
     digest::Digester,
@@ -156,14 +156,9 @@ impl Folder {
         if changed.is_empty() && known.is_empty() {
             return Ok(());
         }
+        let mut removed = !known.is_empty();
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
             .map_err(failed("writing the index"))?;
-        for gone in known.keys() {
-            drop_file(&transaction, gone)
-                .and_then(|()| transaction.execute("DELETE FROM lost WHERE id = ?1", [gone]).map(drop))
-                .map_err(failed("writing the index"))?;
-        }
-        let mut removed = !known.is_empty();
         for (id, mark) in changed {
             match self.take_file(&transaction, store, id, &mark) {
                 // It was deleted a moment ago.
@@ -173,15 +168,10 @@ impl Folder {
                 taken => removed |= taken?,
             }
         }
-        if removed {
-            // What was deleted or erased is not to be found in what the index has not tidied up yet.
-            let tidy = transaction.execute("INSERT INTO words (words) VALUES ('optimize')", []);
-            tidy.map_err(failed("writing the index"))?;
-        }
         transaction.commit().map_err(failed("writing the index"))?;
-        if removed && !scrub(connection) {
-            // Somebody reads it just now, and keeps what was removed. A file without a name is found by nobody.
-            return Err(StoreError::ReadOnly(String::from("another process is reading the index")));
+        if removed {
+            // Deleted rows leave words behind. A file that is made anew has none of them, and still misses what is missing.
+            return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
         }
         Ok(())
     }

@@ -151,6 +151,15 @@ impl Index {
         connection.query_row(query, [], |row| row.get(0)).ok()?
     }
 
+    /// Notes how the record was left, if there is an index to note it in.
+    pub(crate) fn put_seal_in(path: &Path, seal: &str) {
+        if path.is_file()
+            && let Ok(connection) = connect(path)
+        {
+            let _ = put_seal(&connection, seal);
+        }
+    }
+
     /// Notes how the record was left.
     pub(crate) fn put_seal(&self, seal: &str) {
         let put = put_seal(&self.connection, seal);
@@ -365,58 +374,6 @@ impl Index {
         words::search(source, search)
     }
 
-    /// Forgets a conversation that was removed.
-    pub(crate) fn forget(
-        source: &dyn Source,
-        conversation: ConversationId,
-        keys: &[i64],
-    ) -> Result<(), StoreError> {
-        Self::removed(source, |connection| {
-            connection.execute("DELETE FROM summary WHERE id = ?1", [conversation.to_string()])?;
-            connection.execute("DELETE FROM lost WHERE id = ?1", [conversation.to_string()])?;
-            for key in keys {
-                connection.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([key])?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Takes out what was removed, if the index is otherwise up to date; if not, it is made anew when it is next used.
-    fn removed(
-        source: &dyn Source,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
-        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            *open = Some(Self::open(source)?);
-        }
-        let connection = &open.as_ref().expect("BUG: just opened").connection;
-        let removed = source.removed()?;
-        let done = || -> rusqlite::Result<()> {
-            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            let known: i64 =
-                transaction
-                    .query_row("SELECT value FROM state WHERE name = 'removed'", [], |row| row.get(0))?;
-            // If something else was removed as well, it is made anew when it is next used.
-            if known + 1 == removed {
-                work(&transaction)?;
-                transaction.execute("UPDATE state SET value = ?1 WHERE name = 'removed'", [removed])?;
-                let seen: i64 =
-                    transaction
-                        .query_row("SELECT value FROM state WHERE name = 'seen'", [], |row| row.get(0))?;
-                put_mark(&transaction, source.hash_at(seen).unwrap_or_default())?;
-                transaction.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
-            }
-            transaction.commit()
-        };
-        done().map_err(failed("writing the index"))?;
-        if !scrub(connection) {
-            // Somebody reads it just now, and keeps what was removed. A file without a name is found by nobody.
-            Self::anew(source, &mut open)?;
-        }
-        Ok(())
-    }
-
     /// Says where the index differs from the record.
     pub(crate) fn verify(source: &dyn Source, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
         let open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
@@ -554,13 +511,6 @@ fn put_mark(connection: &Connection, hash: Option<Hash>) -> rusqlite::Result<()>
 
 fn put_seal(connection: &Connection, seal: &str) -> rusqlite::Result<()> {
     connection.execute("UPDATE state SET value = ?1 WHERE name = 'seal'", [seal]).map(drop)
-}
-
-/// Takes what was removed out of the file and its log, not just out of sight. Says whether that was possible: somebody may
-/// be reading.
-fn scrub(connection: &Connection) -> bool {
-    let emptied = || connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-    connection.execute_batch("VACUUM").is_ok() && emptied().is_ok_and(|busy| busy == 0)
 }
 
 /// Removes the files of an index.

@@ -7,11 +7,10 @@ use super::{
     Inner, erase,
     scrub::{self, Removal},
 };
-use crate::{error::StoreError, index::Source as _};
+use crate::error::StoreError;
 
 /// Removes a conversation with its entries, and the large strings that nobody else uses.
 pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), StoreError> {
-    let keys = inner.keys_of(conversation)?;
     let files = scrub::files_of(inner, conversation)?;
     let removal = [Removal::Conversation(conversation)];
     inner.write(|connection, _| {
@@ -19,7 +18,7 @@ pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), 
         erase::remove(connection, &removal[0])?;
         scrub::note(connection, &removal, &files)
     })?;
-    scrub::finish(inner, Some((conversation, &keys)))
+    scrub::finish(inner)
 }
 
 /// Removes the rows of a conversation.

@@ -18,7 +18,10 @@ pub(super) fn erase(
     erasures: &[(EntryId, Entry)],
 ) -> Result<Tail, StoreError> {
     let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
-    let contents = scrub::contents(inner, conversation, &entries)?;
+    let (contents, missing) = scrub::contents(inner, conversation, &entries)?;
+    if let Some(missing) = missing.first() {
+        return Err(StoreError::NoSuchEntry(*missing));
+    }
     let removals: Vec<Removal> = contents.iter().map(|content| content.removal(conversation)).collect();
     let files = scrub::files_holding(inner, conversation, &contents)?;
     let tail = inner.write(|connection, packer| {
@@ -33,7 +36,7 @@ pub(super) fn erase(
         Ok(tail)
     })?;
     if !removals.is_empty() {
-        scrub::finish(inner, None)?;
+        scrub::finish(inner)?;
     }
     Ok(tail)
 }

@@ -360,6 +360,9 @@ impl Inner {
                     place.ok_or(StoreError::BrokenBatch("a parent is not there"))?
                 }
             };
+            if !entry.verifies(parent.hash) {
+                return Err(StoreError::BrokenBatch("an entry is not sealed onto its parent"));
+            }
             rows::insert(connection, packer, (key, conversation_key), entry, parent)
                 .map_err(unwritable("writing the entry"))?;
         }
@@ -485,9 +488,8 @@ impl Source for Inner {
         let mut reader = self.reader()?;
         let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
         let query = format!(
-            "SELECT {}, entry.conversation, conversation.id FROM entry JOIN conversation ON conversation.key = \
-             entry.conversation WHERE entry.key > ?1 ORDER BY entry.key",
-            columns.replace("seq, id,", "seq, entry.id,").replace(", key", ", entry.key")
+            "SELECT {columns}, conversation.id FROM entry JOIN conversation ON conversation.key = entry.conversation \
+             WHERE entry.key > ?1 ORDER BY entry.key"
         );
         let what = "reading new entries";
         let mut statement = connection.prepare_cached(&query).map_err(failed(what))?;
@@ -709,7 +711,7 @@ impl Store for Sqlite {
             files.extend(self.inner.drafts.file_of(conversation));
             return Ok(files);
         };
-        let contents = scrub::contents(&self.inner, conversation, entries)?;
+        let (contents, _) = scrub::contents(&self.inner, conversation, entries)?;
         scrub::files_holding(&self.inner, conversation, &contents)
     }
 

@@ -69,8 +69,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
 
 fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
     // A new store gets its name when it is whole, so an empty file is what is left of one.
-    let emptied = fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
-    if emptied {
+    if is_empty(path) {
         let why = String::from(
             "the file is empty, and whatever was in it is gone; put a copy in its place, or remove it to begin a new store",
         );
@@ -85,16 +84,25 @@ fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// Looks a file over that is about to be written, if it is not as it was left.
+/// Whether a file is there and has nothing in it.
+pub(super) fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
+}
+
+/// Looks a file over that is not as it was left. Pages that do not fit together any more can hide entries without an error, and
+/// whoever writes to them makes it worse.
 fn looked_over(path: &Path, opened: Opened) -> Result<Opened, StoreError> {
-    if let Opened::Writable(connection) = &opened
-        && Index::seal_of(&index_of(path)) != Some(seal(path))
-        && !salvage::is_sound(connection)?
-    {
+    let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
+    let (index, seal) = (index_of(path), seal(path));
+    if Index::seal_of(&index).as_ref() == Some(&seal) {
+        return Ok(opened);
+    }
+    if !salvage::is_sound(connection)? {
         let why =
             String::from("it was changed by something else, and its pages do not fit together any more");
         return Err(StoreError::Damaged { place: Place::Store, why });
     }
+    Index::put_seal_in(&index, &seal);
     Ok(opened)
 }
 

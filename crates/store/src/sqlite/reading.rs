@@ -124,15 +124,18 @@ pub(super) fn rows_from(
     hand: &mut dyn FnMut(Read) -> ControlFlow<()>,
 ) -> rusqlite::Result<usize> {
     let mut parents = Parents::default();
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {columns} FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq"
-    ))?;
+    let query = format!("{} AND place.seq >= ?2 ORDER BY place.seq", rows::in_order(columns));
+    let mut statement = connection.prepare_cached(&query)?;
     let mut rows = statement.query((key, from as i64))?;
     let mut handed = 0;
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?.unsigned_abs();
         handed += 1;
-        let loose = rows::loosen(row, key, connection, unpacker, &mut parents);
+        let loose = if rows::is_in_place(row, key)? {
+            rows::loosen(row, key, connection, unpacker, &mut parents)
+        } else {
+            Err(rows::Broken::misplaced(seq))
+        };
         if hand((seq, loose)).is_break() {
             return Ok(0);
         }
@@ -196,8 +199,8 @@ fn key_without_index(
 pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(ConversationId, i64)>> {
     let Reader { connection, unpacker, columns } = reader;
     let mut found = Vec::new();
-    let mut statement = connection
-        .prepare(&format!("SELECT {columns}, conversation FROM entry NOT INDEXED WHERE seq = 0"))?;
+    let mut statement =
+        connection.prepare(&format!("SELECT {columns} FROM entry NOT INDEXED WHERE seq = 0"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(13)?;
@@ -289,14 +292,18 @@ fn straight(
     // One descending scan serves a stretch of entries that follow each other; a branch begins a new one.
     'stretch: loop {
         let mut scan = || -> rusqlite::Result<Vec<Step>> {
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT {columns} FROM entry WHERE conversation = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 64"
-            ))?;
+            let query =
+                format!("{} AND place.seq <= ?2 ORDER BY place.seq DESC LIMIT 64", rows::in_order(columns));
+            let mut statement = connection.prepare_cached(&query)?;
             let mut rows = statement.query((key, wanted as i64))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let seq = row.get::<_, i64>(0)?.unsigned_abs();
                 let parent = row.get::<_, Option<i64>>(2).ok().flatten().map(i64::unsigned_abs);
+                if !rows::is_in_place(row, key)? {
+                    found.push((seq, None, parent));
+                    continue;
+                }
                 let loose = rows::loosen(row, key, connection, unpacker, &mut parents);
                 let entry = loose.ok().and_then(|loose| loose.fasten().ok()).filter(|fast| fast.proven);
                 found.push((seq, entry.map(|fast| fast.entry), parent));

@@ -16,12 +16,44 @@ use crate::{
 };
 
 /// The columns that make an entry, in the order in which [`decode`] takes them.
-pub(super) const COLUMNS: &str =
-    "seq, id, parent, at, kind, source_time, inner, hash, salt, body, envelope, key, before";
+const COLUMNS: [&str; 14] = [
+    "seq",
+    "id",
+    "parent",
+    "at",
+    "kind",
+    "source_time",
+    "inner",
+    "hash",
+    "salt",
+    "body",
+    "envelope",
+    "key",
+    "before",
+    "conversation",
+];
 
 /// The columns as a file of some version of the schema has them.
 pub(super) fn columns_of(schema: i64) -> String {
-    if schema >= BEFORE { String::from(COLUMNS) } else { COLUMNS.replace(", before", ", NULL AS before") }
+    let column = |name: &&str| match *name {
+        "before" if schema < BEFORE => String::from("NULL AS before"),
+        name => format!("entry.{name}"),
+    };
+    COLUMNS.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+/// The rows of a conversation, found by the index and taken from the table: what the index says of a row and what the row says
+/// of itself can be compared. Behind the columns stands the place that the index has for it.
+pub(super) fn in_order(columns: &str) -> String {
+    format!(
+        "SELECT {columns}, place.seq FROM entry AS place INDEXED BY entry_place CROSS JOIN entry ON entry.key = place.key \
+         WHERE place.conversation = ?1"
+    )
+}
+
+/// Whether a row is the one that the index promised.
+pub(super) fn is_in_place(row: &Row<'_>, conversation: i64) -> rusqlite::Result<bool> {
+    Ok(row.get::<_, i64>(13)? == conversation && row.get::<_, i64>(0)? == row.get::<_, i64>(14)?)
 }
 
 /// The schema that brought the column `before`.
@@ -144,6 +176,14 @@ pub(super) struct Broken {
     pub(super) damage: Damage,
     /// Whether a page that belongs to it cannot be read. Without that page, the entry may be found whole.
     pub(super) page: bool,
+}
+
+impl Broken {
+    /// A row that the index found and that belongs somewhere else.
+    pub(super) fn misplaced(seq: u64) -> Self {
+        let why = String::from("the index of entries leads to another entry");
+        Self { damage: damaged(seq, why, Vec::new()), page: true }
+    }
 }
 
 /// Reads the columns of a row.
@@ -334,7 +374,7 @@ fn respelled(
 /// What can be read of a row that is no entry: its columns, one a line.
 fn raw_row(row: &Row<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    for (number, name) in COLUMNS.split(", ").enumerate() {
+    for (number, name) in COLUMNS.iter().enumerate() {
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
         match row.get_ref(number) {

@@ -140,7 +140,11 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
     let failed = || StoreError::io(format!("mending {}", path.display()));
     let one = files::open_to_append(&beside(path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
-    if let Ok(connection) = schema::reconnect(path)
+    // The database forgets the log of an empty file as soon as it opens it. What can be found is found before that.
+    let emptied = opening::is_empty(path);
+    let early = if emptied { Some((Salvage::of(path, why)?, set_aside(path, asides)?)) } else { None };
+    if !emptied
+        && let Ok(connection) = schema::reconnect(path)
         && opening::has_tables(&connection).is_ok()
         && is_sound(&connection).unwrap_or(false)
     {
@@ -159,11 +163,10 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
         .map_err(unwritable("mending the store"))?;
     let copying = Backup::new(&from, &mut to).map_err(unwritable("mending the store"))?;
     step(&copying, 0)?;
-    let salvage = Salvage::of(path, why)?;
-    let kept = asides.keep_file("store", path)?;
-    if log_of(path).exists() {
-        asides.keep_file("log", &log_of(path))?;
-    }
+    let (salvage, kept) = match early {
+        Some(early) => early,
+        None => (Salvage::of(path, why)?, set_aside(path, asides)?),
+    };
     rebuild::rebuild(&salvage.file, &mended)?;
     step(&copying, -1)?;
     drop(copying);
@@ -179,6 +182,14 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
     );
     drop(folder);
     Ok(Some(damage(what)))
+}
+
+/// Keeps copies of a damaged file and of its log, and says where.
+fn set_aside(path: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
+    let log = log_of(path);
+    let kept_log = if log.exists() { Some(asides.keep_file("log", &log)?) } else { None };
+    let kept = asides.keep_file("store", path)?;
+    Ok(if opening::is_empty(path) { kept_log.unwrap_or(kept) } else { kept })
 }
 
 /// Copies pages, or only locks what they are copied to.

@@ -79,12 +79,12 @@ impl Saying {
     }
 }
 
-/// What the entries say that are to be erased. What was erased before says nothing.
+/// What the entries say that are to be erased, and which of them are not there. What was erased before says nothing.
 pub(super) fn contents(
     inner: &Inner,
     conversation: ConversationId,
     entries: &[EntryId],
-) -> Result<Vec<Saying>, StoreError> {
+) -> Result<(Vec<Saying>, Vec<EntryId>), StoreError> {
     let mut missing = entries.to_vec();
     let mut found = Vec::new();
     reading::read(inner, conversation, 0, &mut |item| {
@@ -99,7 +99,7 @@ pub(super) fn contents(
         }
         if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    missing.first().map_or(Ok(found), |entry| Err(StoreError::NoSuchEntry(*entry)))
+    Ok((found, missing))
 }
 
 /// The files beside the store that hold some of what is to be erased.
@@ -186,20 +186,20 @@ pub(super) fn finish_if_left(inner: &Inner) {
         return;
     }
     tracing::info!("finishing an erasure that was interrupted");
-    if let Err(why) = work_off(inner, None) {
+    if let Err(why) = work_off(inner) {
         tracing::warn!("what was erased is not yet out of every file: {why}");
     }
 }
 
-/// Does what was written down. Whoever deleted a conversation knows the keys of its entries, and the index need not be made anew.
-pub(super) fn finish(inner: &Inner, deleted: Option<(ConversationId, &[i64])>) -> Result<(), StoreError> {
+/// Does what was written down.
+pub(super) fn finish(inner: &Inner) -> Result<(), StoreError> {
     let failed = || StoreError::io(format!("removing what was said from {}", inner.path.display()));
     let one = files::open_to_append(&salvage::beside(&inner.path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
-    work_off(inner, deleted)
+    work_off(inner)
 }
 
-fn work_off(inner: &Inner, deleted: Option<(ConversationId, &[i64])>) -> Result<(), StoreError> {
+fn work_off(inner: &Inner) -> Result<(), StoreError> {
     let mut writer = lock(&inner.writer);
     let plan = planned(&inner.take_up(&mut writer)?.connection)?;
     drop(writer);
@@ -222,14 +222,8 @@ fn work_off(inner: &Inner, deleted: Option<(ConversationId, &[i64])>) -> Result<
     for backup in schema::backups(&inner.path)? {
         scrub_backup(&backup, &removals)?;
     }
-    // Its words, and perhaps a title, came from what is gone.
-    let followed = match deleted {
-        Some((conversation, keys)) if removals == [Removal::Conversation(conversation)] => {
-            Index::forget(inner, conversation, keys)
-        }
-        _ => Index::remake(inner),
-    };
-    if let Err(why) = followed {
+    // Its words, and perhaps a title, came from what is gone. Deleting rows would leave some of them behind.
+    if let Err(why) = Index::remake(inner) {
         tracing::debug!("the index does not follow: {why}");
         Index::discard(inner);
     }

@@ -51,6 +51,8 @@ pub(super) fn verify(
                 all.conversations += 1;
                 all.entries += one.entries;
             }
+            // It was deleted a moment ago.
+            Err(StoreError::NotFound(_)) => {}
             Err(why) => each(Problem { conversation: Some(id), ..problem(why.to_string()) }),
         }
     }

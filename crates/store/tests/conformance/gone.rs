@@ -354,7 +354,6 @@ impl<'h> World<'h> {
 /// Erasing and deleting: after each, no byte of what nobody holds any more is in any file, while the store is open and
 /// after it was closed; what others hold is still there.
 #[test]
-#[ignore = "JSONL: words of a deleted conversation stay in .index (seed 2); both: a short copy set aside stays (seed 15)"]
 fn what_was_removed_is_in_no_file() {
     let failures = std::cell::RefCell::new(Vec::new());
     in_every_home(|home| {

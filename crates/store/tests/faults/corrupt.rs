@@ -511,7 +511,6 @@ fn bounded(base: Arc<Base>, seed: u64) -> Vec<String> {
 /// B29, S2-37: whatever is done to the files of a store, what was not struck is read, what is lost is reported, nothing is
 /// different, and going on makes nothing worse.
 #[test]
-#[ignore = "SQLite: see the seeds 201 (emptied, with a log), 403 (roots swapped), 1731 and 4722 (one bit in an index)"]
 fn a_damaged_store_loses_only_what_was_struck() {
     corruptions(number_from("REJOIN_CORRUPTIONS").unwrap_or(150));
 }
