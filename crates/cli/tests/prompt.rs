@@ -52,7 +52,11 @@ fn lines_are_turns() {
 /// S2-48: on a terminal, `resume` shows the last exchange, names the calls without a result, and asks what to do about them.
 #[test]
 fn resume_asks_about_calls_without_a_result() {
-    for (answer, noted) in [("k", "shown to the model as interrupted"), ("l", "left out")] {
+    // What is left out is decided at once, also for later; what is shown as interrupted is said when it is sent.
+    for (answer, at_once, noted) in [
+        ("k", false, "shown to the model as interrupted"),
+        ("l", true, "left out from now on; the history keeps them"),
+    ] {
         let home = Home::new("sqlite");
         let id = home.import("broken.json", BROKEN);
         let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
@@ -61,9 +65,14 @@ fn resume_asks_about_calls_without_a_result() {
         session.expect("  stat {}").unwrap();
         session.expect("[k]eep as interrupted, [l]eave out? [k]").unwrap();
         session.send_line(answer).unwrap();
+        if at_once {
+            session.expect(noted).unwrap();
+        }
         session.expect("›").unwrap();
         session.send_line("go on").unwrap();
-        session.expect(noted).unwrap();
+        if !at_once {
+            session.expect(noted).unwrap();
+        }
         session.expect("›").unwrap();
         session.send_line("/exit").unwrap();
         session.expect(Eof).unwrap();

@@ -245,7 +245,8 @@ impl Talking {
         if count > 0 {
             let calls = output::plural(count as u64, "call");
             let are = if count == 1 { "is" } else { "are" };
-            output::talk(&format!("  {calls} {are} left out from now on; the history keeps them."));
+            let them = if count == 1 { "it" } else { "them" };
+            output::talk(&format!("  {calls} {are} left out from now on; the history keeps {them}."));
             self.settle()?;
         }
         Ok(())
