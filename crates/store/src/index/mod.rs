@@ -151,6 +151,22 @@ impl Index {
         connection.query_row(query, [], |row| row.get(0)).ok()?
     }
 
+    /// Whether an index has seen nothing that is not in a record. One that is not there knows nothing, and proves nothing.
+    pub(crate) fn knows_no_more(path: &Path, record: &Connection) -> bool {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let known = || -> rusqlite::Result<bool> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            let query = "SELECT (SELECT value FROM state WHERE name = 'seen'), (SELECT value FROM state WHERE name = 'mark')";
+            let (seen, mark): (i64, Option<String>) =
+                connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let there: Option<[u8; 32]> = record
+                .query_row("SELECT hash FROM entry WHERE key = ?1", [seen], |row| row.get(0))
+                .optional()?;
+            Ok(mark == there.map(|hash| Hash::from_bytes(hash).to_string()))
+        };
+        known().unwrap_or(false)
+    }
+
     /// Notes how the record was left, if there is an index to note it in.
     pub(crate) fn put_seal_in(path: &Path, seal: &str) {
         if path.is_file()

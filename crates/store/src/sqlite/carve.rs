@@ -32,9 +32,18 @@ pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
     let mut found = Found::default();
     let mut work = || -> rusqlite::Result<()> {
         let transaction = copy.unchecked_transaction()?;
+        let mut doubtful = Vec::new();
         for page in 1..=pages.count {
+            if let Some(bytes) = pages.get(page)
+                && !rows_of(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?
+            {
+                doubtful.push(page);
+            }
+        }
+        // What is found where nothing points to it comes second: it may be an old copy, or look like a row by chance.
+        for page in doubtful {
             if let Some(bytes) = pages.get(page) {
-                rows_of(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?;
+                rows_anywhere(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?;
             }
         }
         transaction.commit()
@@ -97,49 +106,51 @@ enum Row {
 /// Kinds of pages.
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
-const INNER: [u8; 2] = [0x05, 0x02];
 
-/// Hands out the rows of a page.
+/// Where the content of a page begins.
+fn head_of(number: u32) -> usize {
+    if number == 1 { 100 } else { 0 }
+}
+
+/// Hands out the rows that a page points to. Says whether it is a page of rows, and all of them can be read.
 fn rows_of(
     page: &[u8],
     number: u32,
     pages: &Pages,
     each: &mut dyn FnMut(Row) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    let head = if number == 1 { 100 } else { 0 };
+) -> rusqlite::Result<bool> {
+    let head = head_of(number);
     let kind = page.get(head).copied().unwrap_or(0);
     let cells = usize::from(u16::from_be_bytes([page[head + 3], page[head + 4]]));
-    let pointers = || page[head + 8..].chunks_exact(2).take(cells);
-    let at = |pointer: &[u8]| usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
-    if kind == INDEX_LEAF {
-        for pointer in pointers() {
-            let values = varint(page.get(at(pointer)..).unwrap_or_default()).and_then(|(length, used)| {
-                let from = at(pointer) + used;
-                record(page.get(from..from.checked_add(usize::try_from(length).ok()?)?)?)
-            });
-            if let Some(values) = values {
-                each(Row::Bare(values))?;
-            }
-        }
-        return Ok(());
-    }
-    let mut whole = kind == TABLE_LEAF;
-    if whole {
-        for pointer in pointers() {
-            let values = cell(page, at(pointer), pages)
-                .and_then(|(key, payload)| record(&payload).map(|values| (key, values)));
-            match values {
-                Some((key, values)) => each(Row::Keyed(key, values))?,
-                None => whole = false,
-            }
+    let mut whole = matches!(kind, TABLE_LEAF | INDEX_LEAF);
+    for pointer in page[head + 8..].chunks_exact(2).take(if whole { cells } else { 0 }) {
+        let at = usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
+        let row = match kind {
+            TABLE_LEAF => cell(page, at, pages)
+                .and_then(|(key, payload)| record(&payload).map(|values| Row::Keyed(key, values))),
+            _ => varint(page.get(at..).unwrap_or_default()).and_then(|(length, used)| {
+                let from = at + used;
+                let to = from.checked_add(usize::try_from(length).ok()?)?;
+                record(page.get(from..to)?).map(Row::Bare)
+            }),
+        };
+        match row {
+            Some(row) => each(row)?,
+            None => whole = false,
         }
     }
-    if whole || INNER.contains(&kind) {
-        return Ok(());
-    }
-    // The page does not say where its rows are, or not of all of them. Each begins somewhere, and entries are told by their
-    // hashes, so every place can be tried.
-    for at in head + 8..page.len() {
+    Ok(whole)
+}
+
+/// Hands out whatever looks like a row, wherever it begins: the page does not say where its rows are, or not of all of them.
+/// Entries are told by their hashes, so every place can be tried.
+fn rows_anywhere(
+    page: &[u8],
+    number: u32,
+    pages: &Pages,
+    each: &mut dyn FnMut(Row) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    for at in head_of(number)..page.len() {
         let plausible = page.get(at..).and_then(varint).is_some_and(|(length, _)| length >= LEAST);
         if plausible
             && let Some((key, payload)) = cell(page, at, pages)

@@ -30,10 +30,17 @@ pub(super) struct Found {
 /// Opens a file.
 pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found, StoreError> {
     let mut found = Vec::new();
-    if path.exists() {
-        found.extend(look_at_log(path, asides));
+    let log = if path.exists() { look_at_log(path, asides) } else { None };
+    let opened = open_as_it_is(path, access).and_then(|opened| looked_over(path, opened));
+    if let Some((lost, kept)) = log {
+        let torn = lost.commits == 1
+            && opened.as_ref().is_ok_and(|opened| {
+                let (Opened::Writable(connection) | Opened::Readable(connection, _)) = opened;
+                Index::knows_no_more(&index_of(path), connection)
+            });
+        found.push(in_the_log(lost, &kept, torn));
     }
-    let why = match open_as_it_is(path, access).and_then(|opened| looked_over(path, opened)) {
+    let why = match opened {
         Ok(opened) => return Ok(Found { opened, salvage: None, damage: found }),
         Err(why) => why,
     };
@@ -150,7 +157,7 @@ pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// Looks at the log that a killed process left, and sets it aside if the database would forget something of it.
-fn look_at_log(path: &Path, asides: &Asides) -> Option<Damage> {
+fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     let log = log_of(path);
     let lost = wal::lost(&log).ok().flatten()?;
     // Somebody may be writing to it just now; then it looks different a moment later.
@@ -159,9 +166,21 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<Damage> {
         return None;
     }
     let kept = asides.keep_file("log", &log);
-    let kept = kept.map_or_else(|why| why.to_string(), |kept| kept.display().to_string());
-    Some(damage(format!(
-        "the log is damaged from frame {} on, and {} appends in it are lost; the log as it was is in {kept}",
-        lost.frame, lost.commits
-    )))
+    Some((lost, kept.map_or_else(|why| why.to_string(), |kept| kept.display().to_string())))
+}
+
+/// What is said of a log that is not whole. An append is synced before the next one begins, so a power failure leaves at most one
+/// that is not whole: the last one, which nobody was promised.
+fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
+    let (frame, commits) = (lost.frame, lost.commits);
+    let why = if torn {
+        format!(
+            "the last append in the log is not whole, as a power failure leaves it; the log as it was is in {kept}"
+        )
+    } else {
+        format!(
+            "the log is damaged from frame {frame} on, and {commits} appends in it are lost; the log as it was is in {kept}"
+        )
+    };
+    Damage { torn, ..damage(why) }
 }
