@@ -370,6 +370,7 @@ impl Conversation {
     }
 
     /// The messages that were read from their entries, if somebody has asked for them: nobody needs to read them again.
+    #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
         let read = session.messages.len().saturating_sub(self.said);

@@ -106,6 +106,7 @@ impl OpenCalls {
     }
 
     /// The ids with something between them, in a fixed order.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn join(&self, between: &str) -> String {
         let mut out = String::new();
         for id in &self.0 {
