@@ -169,7 +169,7 @@ fn a_power_cut_after_the_first_append_loses_nothing() {
 
 /// After a power cut nothing is wrong but what was never acknowledged, and `verify` says so.
 #[test]
-#[ignore = "both: an append that was torn by a power cut is taken for damage"]
+#[ignore = "SQLite: in two states of an erasure, whose index is not there yet, an append that was torn counts as damage"]
 fn a_power_cut_is_no_damage() {
     let Some(shim) = shim() else { return };
     let mut wrong = power_cuts(&shim, &DEEDS);

@@ -13,7 +13,7 @@ use super::{
     known::Known,
     lines::{self, Backwards, LineAt, Lines},
     pieces,
-    read::{self, Broken, Read, Remainder, Sink, Span, misspelled},
+    read::{self, Around, Broken, Read, Remainder, Sink, Span, misspelled},
     resolve::{self, Found, Resolved},
 };
 use crate::store::{Damage, Item};
@@ -157,7 +157,7 @@ fn walk(file: &File, of: Option<EntryId>, locked: bool, sink: Sink<'_>) -> io::R
 
 fn hand_out(file: &File, passed: &mut Vec<Broken>, sink: Sink<'_>) -> io::Result<ControlFlow<()>> {
     for broken in passed.drain(..) {
-        if sink(broken.read(file, true)?).is_break() {
+        if sink(broken.read(file, Around::Gapless)?).is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -210,7 +210,7 @@ fn around(
                 places.insert(found.id, all.len());
                 Passed::Entry(found)
             }
-            Resolved::Broken(broken, gapless) => Passed::Broken(broken, gapless),
+            Resolved::Broken(broken, around) => Passed::Broken(broken, around),
             Resolved::Misspelled(line) => Passed::Misspelled(line),
         });
         Ok(ControlFlow::Continue(()))
@@ -242,7 +242,7 @@ fn around(
         for passed in all[until.min(at)..at].iter().rev() {
             let read = match passed {
                 Passed::Entry(_) => continue,
-                Passed::Broken(broken, gapless) => broken.read(file, *gapless)?,
+                Passed::Broken(broken, around) => broken.read(file, *around)?,
                 Passed::Misspelled(line) => misspelled(*line),
             };
             if sink(read).is_break() {
@@ -265,6 +265,6 @@ fn around(
 /// What a walk around damage passes.
 enum Passed {
     Entry(Found),
-    Broken(Broken, bool),
+    Broken(Broken, Around),
     Misspelled(u64),
 }

@@ -68,8 +68,22 @@ pub(super) enum Remainder {
     Surely,
     /// It is one if nothing is missing around it.
     IfGapless,
+    /// It has a hole where the disk never got what was written, as after a power failure. It is one if nothing is missing around
+    /// it, and also at the end of the file: what was acknowledged was synced, and has no holes.
+    Hole,
     /// It is none.
     No,
+}
+
+/// What stands around something that is no entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Around {
+    /// Entries whose numbers go on without a gap.
+    Gapless,
+    /// Entries between which some are missing.
+    Gap,
+    /// Nothing stands behind it.
+    End,
 }
 
 /// What is written before a newline to end a line that was cut off. No line of ours ends like that, so the line says of
@@ -85,6 +99,7 @@ impl Broken {
             // An append ends with a newline, so only zeros can stand behind a whole entry, and only behind one.
             Shape::Zeros if isolated && entries < 2 => Remainder::Surely,
             _ if entries > 0 => Remainder::No,
+            _ if !isolated && has_hole(bytes) => Remainder::Hole,
             Shape::Zeros => Remainder::IfGapless,
             _ if isolated => Remainder::Surely,
             // A whole entry in which a quote was damaged looks cut as well, but it still has its end.
@@ -127,10 +142,11 @@ impl Broken {
     }
 
     /// What is handed out.
-    pub(super) fn read(&self, file: &File, gapless: bool) -> io::Result<Read> {
+    pub(super) fn read(&self, file: &File, around: Around) -> io::Result<Read> {
         let torn = match self.remainder {
             Remainder::Surely => true,
-            Remainder::IfGapless => gapless,
+            Remainder::IfGapless => around == Around::Gapless,
+            Remainder::Hole => around != Around::Gap,
             Remainder::No => false,
         };
         let mut bytes = Vec::new();
@@ -141,6 +157,12 @@ impl Broken {
         let item = Item::Damage(Damage { place: Place::Line(self.line), why, bytes, torn });
         Ok(Read { line: self.line, item, newer: self.newer })
     }
+}
+
+/// Whether there is a stretch of zeros in a line. No line of ours has one: JSON has no such bytes.
+fn has_hole(bytes: &[u8]) -> bool {
+    const STRETCH: usize = 16;
+    bytes.windows(STRETCH).any(|window| window.iter().all(|byte| *byte == 0))
 }
 
 /// What is handed out for an entry that is as it was, on a line that is not written as we write lines.
@@ -174,7 +196,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
             let wanted = known.expected() >= span.from;
             known.add(&piece.entry, true);
             for broken in pending.drain(..) {
-                if wanted && sink(broken.read(file, true)?).is_break() {
+                if wanted && sink(broken.read(file, Around::Gapless)?).is_break() {
                     return Ok(());
                 }
             }
@@ -191,7 +213,7 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
         }
     }
     for broken in pending {
-        if known.expected() >= span.from && sink(broken.read(file, false)?).is_break() {
+        if known.expected() >= span.from && sink(broken.read(file, Around::End)?).is_break() {
             break;
         }
     }

@@ -16,7 +16,7 @@ use super::{
     known::{Known, Verdict},
     lines::{LineAt, Lines},
     pieces,
-    read::{Broken, Read, Remainder, Sink, Span, entry_at, misspelled},
+    read::{Around, Broken, Read, Remainder, Sink, Span, entry_at, misspelled},
 };
 use crate::{scan, store::Item};
 
@@ -42,7 +42,7 @@ pub(super) enum Resolved {
     /// An entry.
     Entry(Found, Box<Entry>),
     /// Something that is none, and whether nothing is missing around it.
-    Broken(Broken, bool),
+    Broken(Broken, Around),
     /// The line of an entry that is not written as we write lines.
     Misspelled(u64),
 }
@@ -67,7 +67,7 @@ pub(super) fn resolve(
                 next = found.seq + 1;
                 (found.seq, Read { line: found.line, item: Item::Entry(*entry), newer: false })
             }
-            Resolved::Broken(broken, gapless) => (next, broken.read(file, gapless)?),
+            Resolved::Broken(broken, around) => (next, broken.read(file, around)?),
             Resolved::Misspelled(line) => (next.saturating_sub(1), misspelled(line)),
         };
         Ok(if number < span.from { ControlFlow::Continue(()) } else { sink(read) })
@@ -85,9 +85,13 @@ pub(super) fn each(
     let Index { found, mut broken } = index(lines, pending)?;
     let first = known.expected();
     // Whether the numbers before and behind something go on without a gap.
-    let gapless = |after: usize| {
+    let around = |after: usize| {
         let before = after.checked_sub(1).map_or(first, |place| found[place].seq + 1);
-        found.get(after).is_some_and(|next| next.seq == before)
+        match found.get(after) {
+            None => Around::End,
+            Some(next) if next.seq == before => Around::Gapless,
+            Some(_) => Around::Gap,
+        }
     };
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|place| found[*place].seq);
@@ -108,7 +112,7 @@ pub(super) fn each(
                 said = true;
                 let why = format!("the lines are out of order: {} stands before {}", one.seq, before.seq);
                 let notice = Broken { ranges: Vec::new(), ..wrong(one, why) };
-                if sink(Resolved::Broken(notice, false))?.is_break() {
+                if sink(Resolved::Broken(notice, Around::Gap))?.is_break() {
                     return Ok(());
                 }
             }
@@ -118,7 +122,7 @@ pub(super) fn each(
         }
         let after = place.map_or(0, |place| place + 1);
         for one in broken.remove(&after).unwrap_or_default() {
-            if sink(Resolved::Broken(one.settle(known), gapless(after)))?.is_break() {
+            if sink(Resolved::Broken(one.settle(known), around(after)))?.is_break() {
                 return Ok(());
             }
         }
@@ -166,7 +170,7 @@ fn index(mut lines: Lines<'_>, pending: Vec<Broken>) -> io::Result<Index> {
 
 /// Judges one entry by those before it.
 fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Resolved>> {
-    let broken = |why| vec![Resolved::Broken(wrong(one, why), false)];
+    let broken = |why| vec![Resolved::Broken(wrong(one, why), Around::Gap)];
     let Some((entry, exact)) = entry_at(file, one.range.clone())? else {
         return Ok(broken(String::from("it changed while it was read")));
     };
@@ -184,7 +188,7 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Resolved
     let doubt = Broken { ranges: Vec::new(), ..wrong(one, scan::unproven(entry.id())) };
     let mut resolved = vec![Resolved::Entry(one.clone(), Box::new(entry))];
     if !sure {
-        resolved.push(Resolved::Broken(doubt, false));
+        resolved.push(Resolved::Broken(doubt, Around::Gap));
     }
     if !exact {
         resolved.push(Resolved::Misspelled(one.line));

@@ -8,7 +8,7 @@ use super::{
     failed,
     salvage::{self, Salvage, damage, found_in, log_of},
     schema::{self, Opened},
-    wal,
+    scrub, wal,
 };
 use crate::{
     aside::Asides,
@@ -36,7 +36,8 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
         let torn = lost.commits == 1
             && opened.as_ref().is_ok_and(|opened| {
                 let (Opened::Writable(connection) | Opened::Readable(connection, _)) = opened;
-                Index::knows_no_more(&index_of(path), connection)
+                // While something is taken out of the files, there is no index for a moment.
+                Index::knows_no_more(&index_of(path), connection) || scrub::is_under_way(connection)
             });
         found.push(in_the_log(lost, &kept, torn));
     }

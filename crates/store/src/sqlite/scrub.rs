@@ -171,6 +171,11 @@ fn planned(connection: &Connection) -> Result<String, StoreError> {
     Ok(plan.map_err(failed("reading what is left to do"))?.flatten().unwrap_or_default())
 }
 
+/// Whether a process was stopped while it took something out of the files.
+pub(super) fn is_under_way(connection: &Connection) -> bool {
+    planned(connection).is_ok_and(|plan| !plan.is_empty())
+}
+
 /// Finishes what a killed process left.
 pub(super) fn finish_if_left(inner: &Inner) {
     if inner.access == Access::Read || inner.is_not_salvaged().is_err() {
