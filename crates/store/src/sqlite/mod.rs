@@ -189,7 +189,7 @@ impl Sqlite {
         if options.access == Access::Read && !files::is_there(path)? {
             return Err(StoreError::Missing(path.to_owned()));
         }
-        let beside = |end: &str| salvage::beside(path, end);
+        let beside = |end: &str| files::with_end(path, end);
         let asides = Asides::new(beside(".aside"));
         let opening::Found { opened, salvage, damage } = opening::open(path, options.access, &asides)?;
         let (writer, readers, read_only) = match opened {
@@ -745,7 +745,7 @@ impl Store for Sqlite {
     fn size(&self) -> Result<Size, StoreError> {
         let of = |path: &Path| {
             let log = |end: &str| {
-                std::fs::metadata(salvage::beside(path, end)).map_or(0, |metadata| metadata.len())
+                std::fs::metadata(files::with_end(path, end)).map_or(0, |metadata| metadata.len())
             };
             log("") + log("-wal")
         };

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     aside::Asides,
     error::StoreError,
+    files,
     index::Index,
     open::Access,
     store::{Damage, Place},
@@ -122,14 +123,14 @@ pub(super) fn seal(path: &Path) -> String {
             let since = metadata.modified().ok();
             let since = since.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
             let nanos = since.map_or(0, |since| since.as_nanos());
-            format!("{} {nanos} {:?}", metadata.len(), crate::files::identity(&metadata))
+            format!("{} {nanos} {:?}", metadata.len(), files::identity(&metadata))
         },
     )
 }
 
 /// The index of a file.
 pub(super) fn index_of(path: &Path) -> PathBuf {
-    salvage::beside(path, "-index")
+    files::with_end(path, "-index")
 }
 
 /// Whether the tables are where they should be, and nothing else is.

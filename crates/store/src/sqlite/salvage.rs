@@ -138,7 +138,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Makes a damaged file sound again, and says what was wrong; nothing if another process was quicker.
 pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Option<Damage>, StoreError> {
     let failed = || StoreError::io(format!("mending {}", path.display()));
-    let one = files::open_to_append(&beside(path, ".mending"), true).map_err(failed())?;
+    let one = files::open_to_append(&files::with_end(path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
     // The database forgets the log of an empty file as soon as it opens it. What can be found is found before that.
     let emptied = opening::is_empty(path);
@@ -267,14 +267,7 @@ fn unguessable() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-/// The name of a file beside another.
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
-}
-
 /// The log of a file.
 pub(super) fn log_of(path: &Path) -> PathBuf {
-    beside(path, "-wal")
+    files::with_end(path, "-wal")
 }

@@ -8,7 +8,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{failed, salvage::beside, unwritable};
+use super::{failed, unwritable};
 use crate::{error::StoreError, files};
 
 /// What each version of the schema adds. Each may be run again where it was run before.
@@ -68,7 +68,7 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
 
 /// Makes a new store. It gets its name when it is whole, so what goes by that name is never half made.
 fn make(path: &Path) -> Result<(), StoreError> {
-    let part = beside(path, ".making");
+    let part = files::with_end(path, ".making");
     let failed = || StoreError::io(format!("making {}", path.display()));
     // Whoever makes one holds the file. A second process waits for the first, and one that was killed holds nothing.
     let held = loop {
@@ -85,7 +85,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
         }
     };
     held.set_len(0).map_err(failed())?;
-    let remove_logs = || ["-wal", "-shm"].map(|end| fs::remove_file(beside(&part, end)));
+    let remove_logs = || ["-wal", "-shm"].map(|end| fs::remove_file(files::with_end(&part, end)));
     let _ = remove_logs();
     let made = connect(&part, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .and_then(|connection| {
@@ -252,7 +252,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 /// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
 /// take the place of the store. The caller keeps others from writing.
 fn back_up(path: &Path) -> Result<(), StoreError> {
-    let name = |end: &str| beside(path, &format!(".backup{end}"));
+    let name = |end: &str| files::with_end(path, &format!(".backup{end}"));
     // One may be left of a process that was killed.
     let part = name(".part");
     if part.exists() {

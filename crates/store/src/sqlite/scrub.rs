@@ -186,7 +186,7 @@ pub(super) fn finish_if_left(inner: &Inner) {
         return;
     }
     // The one who removes something may just be at it.
-    let Ok(one) = files::open_to_append(&salvage::beside(&inner.path, ".mending"), true) else { return };
+    let Ok(one) = files::open_to_append(&files::with_end(&inner.path, ".mending"), true) else { return };
     if one.try_lock().is_err() {
         return;
     }
@@ -199,7 +199,7 @@ pub(super) fn finish_if_left(inner: &Inner) {
 /// Does what was written down.
 pub(super) fn finish(inner: &Inner) -> Result<(), StoreError> {
     let failed = || StoreError::io(format!("removing what was said from {}", inner.path.display()));
-    let one = files::open_to_append(&salvage::beside(&inner.path, ".mending"), true).map_err(failed())?;
+    let one = files::open_to_append(&files::with_end(&inner.path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
     work_off(inner)
 }
@@ -266,7 +266,7 @@ fn scrub_backup(path: &Path, removals: &[Removal]) -> Result<(), StoreError> {
     let Err(why) = work() else { return Ok(()) };
     tracing::warn!("{} is removed, since what was erased cannot be taken out of it: {why}", path.display());
     for end in ["", "-wal", "-shm", "-journal"] {
-        match fs::remove_file(salvage::beside(path, end)) {
+        match fs::remove_file(files::with_end(path, end)) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 return Err(StoreError::Io { what: format!("removing {}", path.display()), why });
             }
