@@ -145,17 +145,15 @@ impl Index {
 
     /// How the record was left, as far as an index knows.
     pub(crate) fn seal_of(path: &Path) -> Option<String> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).ok()?;
+        let connection = glance(path).ok()?;
         let query = "SELECT value FROM state WHERE name = 'seal'";
         connection.query_row(query, [], |row| row.get(0)).ok()?
     }
 
     /// Whether an index has seen nothing that is not in a record. One that is not there knows nothing, and proves nothing.
     pub(crate) fn knows_no_more(path: &Path, record: &Connection) -> bool {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let known = || -> rusqlite::Result<bool> {
-            let connection = Connection::open_with_flags(path, flags)?;
+            let connection = glance(path)?;
             let query = "SELECT (SELECT value FROM state WHERE name = 'seen'), (SELECT value FROM state WHERE name = 'mark')";
             let (seen, mark): (i64, Option<String>) =
                 connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -186,8 +184,7 @@ impl Index {
 
     /// What is missing in a record that an index has seen, wherever that index is.
     pub(crate) fn missing(path: &Path, source: &dyn Source) -> Vec<lost::Lost> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let found = Connection::open_with_flags(path, flags)
+        let found = glance(path)
             .map_err(failed("opening the index"))
             .and_then(|connection| lost::find(&connection, source, false));
         found.unwrap_or_default()
@@ -511,6 +508,13 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;")
         .map_err(failed("opening the index"))?;
     Ok(connection)
+}
+
+/// Opens an index to look something up. It is opened to be written, since only such a connection removes the files beside it that
+/// it made.
+fn glance(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
 }
 
 /// Whether a file holds nothing that would act by itself when something is written to it.
