@@ -4,7 +4,7 @@ use std::{io, process::ExitCode};
 
 use rejoin::{
     engine::{EngineError, NamedConversation, provider::ProviderError, turn::TurnError},
-    store::{Location, StoreError},
+    store::{Location, Place, StoreError},
 };
 
 use crate::output;
@@ -343,6 +343,9 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::Refused(_) => String::from(
             "if you trust where the file is from, look at it with `sqlite3` and drop what does not belong there",
         ),
+        StoreError::Damaged { place: Place::Store, .. } => String::from(
+            "it cannot be read as it is: put a copy in its place, or move it away to begin a new store",
+        ),
         StoreError::Damaged { .. } => {
             String::from("`rejoin verify` lists what is damaged; everything else can be read")
         }
@@ -360,7 +363,7 @@ fn store_hint(error: &StoreError) -> Option<String> {
             "check that there is room on the disk and who may write there; nothing that was saved is lost",
         ),
         StoreError::Database { .. } => String::from(
-            "is it a store of rejoin's? a copy, such as the `.backup` beside it, can be put in its place",
+            "is it one of rejoin's stores? if it is, put a copy in its place; if not, name another: `--store`",
         ),
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })

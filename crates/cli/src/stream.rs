@@ -67,7 +67,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
         }
         if began.elapsed() >= PATIENCE && !std::mem::replace(&mut has_told, true) {
             output::talk(&format!(
-                "{} waiting until somebody reads from {}; Ctrl-C gives up",
+                "{} waiting for another program to read from {}; Ctrl-C gives up",
                 output::paint("note:", output::NOTE),
                 output::harmless(&path.display().to_string())
             ));

@@ -158,7 +158,7 @@ fn a_pipe_to_write_to_is_waited_for() {
     ] {
         let mut child =
             home.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        has(&first_line(&mut child), &["note: waiting until somebody reads from "]);
+        has(&first_line(&mut child), &["note: waiting for another program to read from "]);
         let written = fs::read_to_string(&path).unwrap();
         assert!(written.starts_with(['{', '[']), "{arguments:?}: {written}");
         assert_eq!(ended(child).code, 0, "{arguments:?}");

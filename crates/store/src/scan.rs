@@ -46,7 +46,7 @@ pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<u
 
 /// What is said of an entry that is whole and that nothing proves: its hash covers that of its parent.
 pub(crate) fn unproven(entry: EntryId) -> String {
-    format!("the entry before {entry} is lost, so nothing proves that its time is the one it was saved with")
+    format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
 }
 
 /// The summary of a conversation, from its entries.

@@ -142,14 +142,14 @@ fn lines_that_are_gone_are_missed() {
         let found = problems();
         assert!(found.iter().any(|(what, torn)| what.contains(wanted) && !torn), "{found:?}");
     };
-    missed("entries 3 to 4 were seen here before");
+    missed("entries 3 to 4 were here before");
     // Whoever lists what is left does not forget what was there.
     at(&location, Access::Write).list(&Default::default()).unwrap();
-    missed("entries 3 to 4 were seen here before");
+    missed("entries 3 to 4 were here before");
     fs::write(&file, "").unwrap();
-    missed("entries 3 to 4 were seen here before");
+    missed("entries 3 to 4 were here before");
     at(&location, Access::Write).list(&Default::default()).unwrap();
-    missed("3 of its entries were seen here before, and all of them are missing");
+    missed("3 of its entries were here before, and all of them are missing");
     // It is there again.
     fs::write(&file, &text).unwrap();
     assert_eq!(problems(), []);

@@ -320,7 +320,7 @@ fn what_was_cut_off_is_missed() {
     let missed = |when: &str| {
         let store = try_open(&killed, Access::Read).unwrap();
         let found = problems(&*store);
-        assert!(found.iter().any(|what| what.contains("to 39 were seen here before")), "{when}: {found:?}");
+        assert!(found.iter().any(|what| what.contains("to 39 were here before")), "{when}: {found:?}");
         read_all(&*store, &[id(1)])[&id(1).to_string()].len()
     };
     let left = missed("at first");
@@ -345,7 +345,7 @@ fn what_was_cut_off_is_missed() {
     for access in [Access::Read, Access::Write, Access::Write] {
         let store = try_open(&cut, access).unwrap();
         let found = problems(&*store);
-        assert!(found.iter().any(|what| what.contains("seen here before")), "{access:?}: {found:?}");
+        assert!(found.iter().any(|what| what.contains("here before")), "{access:?}: {found:?}");
     }
 }
 

@@ -35,14 +35,14 @@ impl Lost {
     pub(crate) fn problem(&self) -> Problem {
         let Self { seq, .. } = self;
         let what = match self.rest {
-            None => format!("{} of its entries were seen here before, and all of them are missing", seq + 1),
+            None => format!("{} of its entries were here before, and all of them are missing", seq + 1),
             Some(rest) if rest + 1 == *seq => {
-                format!("entry {seq} was seen here before, and it is missing")
+                format!("entry {seq} was here before and is missing")
             }
             Some(rest) if rest < *seq => {
-                format!("entries {} to {seq} were seen here before, and they are missing", rest + 1)
+                format!("entries {} to {seq} were here before and are missing", rest + 1)
             }
-            Some(_) => format!("entry {seq} is not the one that was seen here before"),
+            Some(_) => format!("entry {seq} is not the one that was here before"),
         };
         let place = self.rest.map_or(Place::Store, |rest| Place::Row((rest + 1).min(*seq)));
         Problem { conversation: Some(self.conversation), place, what, torn: false }
@@ -52,8 +52,8 @@ impl Lost {
 /// What is said once, if anything is missed.
 pub(crate) fn advice(index: &Path) -> Problem {
     let what = format!(
-        "what was seen here before is missing: the end of the file was cut off, or an older copy was put in its place. If that \
-         was on purpose, remove {}, and nothing is missed any more",
+        "entries are missing that were here before: the end of the file was cut off, or an older copy was put in its place. If you \
+         did that on purpose, delete {} and this message goes away",
         index.display()
     );
     Problem { conversation: None, place: Place::Store, what, torn: false }

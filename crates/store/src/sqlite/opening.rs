@@ -79,9 +79,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
 fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
     // A new store gets its name when it is whole, so an empty file is what is left of one.
     if is_empty(path) {
-        let why = String::from(
-            "the file is empty, and whatever was in it is gone; put a copy in its place, or remove it to begin a new store",
-        );
+        let why = String::from("the file is empty, and whatever was in it is gone");
         return Err(StoreError::Damaged { place: Place::Store, why });
     }
     let opened = match access {
@@ -107,8 +105,7 @@ fn looked_over(path: &Path, opened: Opened) -> Result<Opened, StoreError> {
         return Ok(opened);
     }
     if !salvage::is_sound(connection)? {
-        let why =
-            String::from("it was changed by something else, and its pages do not fit together any more");
+        let why = String::from("another program changed it, and its pages no longer fit together");
         return Err(StoreError::Damaged { place: Place::Store, why });
     }
     Index::put_seal_in(&index, &seal);

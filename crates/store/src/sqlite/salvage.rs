@@ -107,7 +107,7 @@ impl Inner {
 /// What is said of a damaged file that is only read.
 pub(super) fn found_in(why: &StoreError) -> Damage {
     let why = cause(why);
-    damage(format!("the file is damaged ({why}); what can be found in it is read"))
+    damage(format!("the file is damaged ({why}); showing what can still be read"))
 }
 
 /// What is wrong with a file, without where.
@@ -177,7 +177,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
         .map_err(log)?;
     let why = cause(why);
     let what = format!(
-        "the file was damaged ({why}); what could be read was saved into a new one. As it was, it is in {}",
+        "the file was damaged ({why}); everything readable was saved, and the damaged file is kept as {}",
         kept.display()
     );
     drop(folder);

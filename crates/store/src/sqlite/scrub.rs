@@ -290,7 +290,7 @@ fn rewrite(inner: &Inner) -> Result<(), StoreError> {
     let place = if total <= IN_MEMORY { "MEMORY" } else { "FILE" };
     pen.connection
         .execute_batch(&format!("PRAGMA temp_store = {place}"))
-        .map_err(unwritable("writing the file anew"))?;
+        .map_err(unwritable("rewriting the file"))?;
     // If it fails, frames are left in the log that belong to nothing.
     pen.failed = true;
     let hook = lock(&inner.progress).clone();
@@ -309,7 +309,7 @@ fn rewrite(inner: &Inner) -> Result<(), StoreError> {
                 hook(Progress { done: total, total });
             });
         }
-        let written = pen.connection.execute_batch("VACUUM").map_err(unwritable("writing the file anew"));
+        let written = pen.connection.execute_batch("VACUUM").map_err(unwritable("rewriting the file"));
         let written = written.and_then(|()| pen.empty_log_for_good());
         done.store(true, Ordering::Release);
         pen.failed = written.is_err();
