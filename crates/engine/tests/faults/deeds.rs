@@ -91,7 +91,9 @@ impl Doer {
     fn must<T>(&self, done: Result<T, impl Into<EngineError>>) -> Option<T> {
         match done.map_err(Into::into) {
             Ok(done) => Some(done),
-            Err(EngineError::Store(StoreError::Locked(_) | StoreError::NotFound(_))) if self.crowded => None,
+            Err(EngineError::Store(
+                StoreError::Locked(_) | StoreError::NotFound(_) | StoreError::TailMoved { found: None, .. },
+            )) if self.crowded => None,
             Err(why) => panic!("{why}"),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::UNIX_EPOCH,
 };
 
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     digest::Digester,
     error::StoreError,
-    files,
+    files::{self, Identity},
     jsonl::Mark,
     scan,
     store::{Hit, Item, Page, Query, Search, Store},
@@ -31,13 +31,37 @@ const FILES: &str = "
     CREATE TABLE file (id TEXT PRIMARY KEY, mark TEXT NOT NULL) STRICT;
     CREATE TABLE place (key INTEGER PRIMARY KEY, id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;
     CREATE INDEX place_of ON place (id);
+    CREATE TABLE going (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
 ";
+
+/// How often something is tried again because another process made the index anew meanwhile.
+const TRIES: usize = 20;
 
 /// The index of a folder.
 pub(crate) struct Folder {
     path: PathBuf,
     digester: Digester,
-    connection: Mutex<Option<Connection>>,
+    open: Mutex<Option<Opened>>,
+}
+
+/// An open index, and which file that is.
+struct Opened {
+    connection: Connection,
+    identity: Option<Identity>,
+}
+
+/// Which file goes by a name.
+fn named(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
+}
+
+/// What an index finds when it turns to the files again.
+enum Followed {
+    UpToDate,
+    /// Words that it holds are gone from the files.
+    Removed,
+    /// Another process made the index anew.
+    Replaced,
 }
 
 impl std::fmt::Debug for Folder {
@@ -55,7 +79,7 @@ fn spelled(mark: &Mark) -> String {
 
 impl Folder {
     pub(crate) fn new(folder: &Path, digester: Digester) -> Self {
-        Self { path: folder.join(".index"), digester, connection: Mutex::new(None) }
+        Self { path: folder.join(".index"), digester, open: Mutex::new(None) }
     }
 
     /// How many bytes it takes.
@@ -63,30 +87,56 @@ impl Folder {
         std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
+    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Throws it away, with all that it knows. It is made anew when it is next used.
     pub(crate) fn forget(&self) {
-        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = None;
         remove(&self.path);
     }
 
     /// Throws away every word that it holds. It still misses what it missed.
     pub(crate) fn wipe(&self) -> Result<(), StoreError> {
-        let mut open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.lock();
         if open.is_none() && !self.path.exists() {
             return Ok(());
         }
         self.anew(&mut open)
     }
 
-    fn anew(&self, open: &mut Option<Connection>) -> Result<(), StoreError> {
-        let old = open.take().map_or_else(|| connect(&self.path), Ok);
-        let missed = old.ok().and_then(|old| lost::missed(&old).ok()).unwrap_or_default();
+    fn anew(&self, open: &mut Option<Opened>) -> Result<(), StoreError> {
+        let old = open.take().map_or_else(|| connect(&self.path), |open| Ok(open.connection));
+        let (missed, going) = match &old {
+            Ok(old) => (lost::missed(old).unwrap_or_default(), going(old).unwrap_or_default()),
+            Err(_) => Default::default(),
+        };
+        drop(old);
         remove(&self.path);
-        let new = open.insert(self.open()?);
+        let new = self.opened(open)?;
         for lost in &missed {
             lost::put(new, lost).map_err(failed("writing the index"))?;
         }
+        for (id, seq) in &going {
+            put_going(new, id, *seq).map_err(failed("writing the index"))?;
+        }
         Ok(())
+    }
+
+    /// The index that goes by its name. The one that was open may have been replaced by another process.
+    fn opened<'o>(&self, open: &'o mut Option<Opened>) -> Result<&'o Connection, StoreError> {
+        if open.as_ref().is_some_and(|open| open.identity != named(&self.path)) {
+            *open = None;
+        }
+        let open = match open {
+            Some(open) => open,
+            None => {
+                let connection = self.open()?;
+                open.insert(Opened { connection, identity: named(&self.path) })
+            }
+        };
+        Ok(&open.connection)
     }
 
     /// Does something with an index that knows these files as they are.
@@ -96,17 +146,44 @@ impl Folder {
         marks: &[(ConversationId, Mark)],
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            *open = Some(self.open()?);
+        let mut open = self.lock();
+        for _ in 0..TRIES {
+            let connection = self.opened(&mut open)?;
+            match self.update(connection, store, marks) {
+                Ok(Followed::UpToDate) => return work(connection),
+                Ok(Followed::Replaced) => *open = None,
+                Ok(Followed::Removed) => self.anew(&mut open)?,
+                Err(why) => {
+                    tracing::debug!("the index is made anew: {why}");
+                    self.anew(&mut open)?;
+                }
+            }
         }
-        let connection = open.as_ref().expect("BUG: just opened");
-        if let Err(why) = self.update(connection, store, marks) {
-            tracing::debug!("the index is made anew: {why}");
-            self.anew(&mut open)?;
-            self.update(open.as_ref().expect("BUG: just opened"), store, marks)?;
+        Err(StoreError::ReadOnly(String::from("other processes keep making the index anew")))
+    }
+
+    /// Keeps in mind that a conversation is about to be deleted, so that nobody misses it should it come back shorter.
+    pub(crate) fn let_go(&self, id: ConversationId, newest: u64) -> Result<(), StoreError> {
+        self.in_its_place(|connection| put_going(connection, &id.to_string(), newest))
+    }
+
+    /// It is deleted, and the index has followed.
+    pub(crate) fn is_gone(&self, id: ConversationId) -> Result<(), StoreError> {
+        self.in_its_place(|connection| {
+            connection.execute("DELETE FROM going WHERE id = ?1", [id.to_string()]).map(drop)
+        })
+    }
+
+    /// Writes to the index that goes by its name, also when another process makes it anew just now.
+    fn in_its_place(&self, work: impl Fn(&Connection) -> rusqlite::Result<()>) -> Result<(), StoreError> {
+        let mut open = self.lock();
+        for _ in 0..TRIES {
+            work(self.opened(&mut open)?).map_err(failed("writing the index"))?;
+            if open.as_ref().is_some_and(|open| open.identity == named(&self.path)) {
+                break;
+            }
         }
-        work(open.as_ref().expect("BUG: it was open"))
+        Ok(())
     }
 
     fn open(&self) -> Result<Connection, StoreError> {
@@ -142,7 +219,7 @@ impl Folder {
         connection: &Connection,
         store: &dyn Store,
         marks: &[(ConversationId, Mark)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Followed, StoreError> {
         let known = || -> rusqlite::Result<HashMap<String, String>> {
             let mut statement = connection.prepare_cached("SELECT id, mark FROM file")?;
             statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
@@ -154,8 +231,9 @@ impl Folder {
             .filter(|(id, mark)| known.remove(&id.to_string()).as_ref() != Some(mark))
             .collect();
         if changed.is_empty() && known.is_empty() {
-            return Ok(());
+            return Ok(Followed::UpToDate);
         }
+        let identity = named(&self.path);
         let mut removed = !known.is_empty();
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
             .map_err(failed("writing the index"))?;
@@ -168,12 +246,13 @@ impl Folder {
                 taken => removed |= taken?,
             }
         }
-        transaction.commit().map_err(failed("writing the index"))?;
-        if removed {
-            // Deleted rows leave words behind. A file that is made anew has none of them, and still misses what is missing.
-            return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
+        // What is missed by an index that nobody uses any more may have been deleted, and only the new index knows that.
+        if identity != named(&self.path) {
+            return Ok(Followed::Replaced);
         }
-        Ok(())
+        transaction.commit().map_err(failed("writing the index"))?;
+        // Deleted rows leave words behind. A file that is made anew has none of them, and still misses what is missing.
+        Ok(if removed { Followed::Removed } else { Followed::UpToDate })
     }
 
     /// Takes in a file. Says whether something that was taken in before had to go.
@@ -201,7 +280,7 @@ impl Folder {
                 if let Some(tail) = tail {
                     (entries, damaged) = read_from(store, id, 0)?;
                     let there = |entry: &Entry| entry.envelope().seq == tail.seq && entry.hash() == tail.hash;
-                    if !entries.iter().any(there) {
+                    if !entries.iter().any(there) && !is_going(connection, id, tail.seq) {
                         let rest = entries.last().map(|entry| entry.envelope().seq);
                         let lost = Lost { conversation: id, seq: tail.seq, hash: tail.hash, rest };
                         lost::put(connection, &lost).map_err(failed("writing the index"))?;
@@ -241,9 +320,9 @@ impl Folder {
 
     /// Keeps in mind that a part of a conversation cannot be read, if the index is there.
     pub(crate) fn note_damage(&self, id: ConversationId) {
-        let open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.lock();
         let noted = match open.as_ref() {
-            Some(connection) => note_damage(connection, id),
+            Some(open) => note_damage(&open.connection, id),
             None if self.path.is_file() => match connect(&self.path) {
                 Ok(connection) => note_damage(&connection, id),
                 Err(_) => return,
@@ -258,21 +337,13 @@ impl Folder {
     /// What was seen of a conversation: its newest entry when its file was last read, and what was missed even then. Nothing
     /// is read anew.
     pub(crate) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
-        let open = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let own;
-        let connection = match open.as_ref() {
-            Some(connection) => connection,
-            None if self.path.is_file() => match connect(&self.path) {
-                Ok(connection) => {
-                    own = connection;
-                    &own
-                }
-                Err(_) => return Vec::new(),
-            },
-            None => return Vec::new(),
-        };
+        let mut open = self.lock();
+        if open.is_none() && !self.path.is_file() {
+            return Vec::new();
+        }
+        let Ok(connection) = self.opened(&mut open) else { return Vec::new() };
         let seen = lost::seen(connection).into_iter().chain(lost::missed(connection)).flatten();
-        seen.filter(|lost| lost.conversation == id).collect()
+        seen.filter(|lost| lost.conversation == id && !is_going(connection, id, lost.seq)).collect()
     }
 
     /// Where it is.
@@ -373,6 +444,24 @@ fn has_grown(before: &str, now: &str) -> bool {
     let size = |mark: &str| mark.split(' ').next().and_then(|size| size.parse::<u64>().ok());
     let identity = |mark: &str| mark.rsplit(' ').next().map(str::to_owned);
     identity(before) == identity(now) && size(before) < size(now)
+}
+
+/// Conversations that somebody deletes just now, with the places of their newest entries.
+fn going(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare("SELECT id, seq FROM going")?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn put_going(connection: &Connection, id: &str, newest: impl TryInto<i64>) -> rusqlite::Result<()> {
+    let newest = newest.try_into().unwrap_or(i64::MAX);
+    connection.execute("INSERT OR REPLACE INTO going (id, seq) VALUES (?1, ?2)", (id, newest)).map(drop)
+}
+
+/// Whether an entry was, or is, being deleted with its conversation.
+fn is_going(connection: &Connection, id: ConversationId, seq: u64) -> bool {
+    let query = "SELECT count(*) FROM going WHERE id = ?1 AND seq >= ?2";
+    let count = connection.query_row(query, (id.to_string(), seq as i64), |row| row.get(0));
+    count.is_ok_and(|count: i64| count > 0)
 }
 
 /// Forgets a file.

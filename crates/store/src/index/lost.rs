@@ -108,28 +108,43 @@ pub(crate) fn forget(connection: &Connection, lost: &Lost) -> rusqlite::Result<(
         .map(drop)
 }
 
-/// Of what an index has seen, what a record does not have. Conversations that are gone as a whole may have been deleted;
-/// whoever knows that none was says so with `none_deleted`.
-pub(super) fn find(
-    connection: &Connection,
-    source: &dyn Source,
-    none_deleted: bool,
-) -> Result<Vec<Lost>, StoreError> {
+/// Of what an index has seen, what a record does not have and nobody removed.
+pub(super) fn find(connection: &Connection, source: &dyn Source) -> Result<Vec<Lost>, StoreError> {
     let mut lost = Vec::new();
-    for mut seen in seen(connection).map_err(failed("reading the index"))? {
-        if source.hash_of(seen.conversation, seen.seq)? == Some(seen.hash) {
-            continue;
-        }
-        seen.rest = source.newest_of(seen.conversation)?;
-        if seen.rest.is_some() || none_deleted {
-            lost.push(seen);
+    let reading = || failed("reading the index");
+    for seen in seen(connection).map_err(reading())? {
+        if source.hash_of(seen.conversation, seen.seq)? != Some(seen.hash) {
+            let ends = source.ends_of(seen.conversation)?;
+            lost.push((Lost { rest: ends.map(|(_, newest)| newest), ..seen }, ends));
         }
     }
-    for missed in missed(connection).map_err(failed("reading the index"))? {
+    for missed in missed(connection).map_err(reading())? {
         let there = source.hash_of(missed.conversation, missed.seq)? == Some(missed.hash);
-        if !there && !lost.contains(&missed) {
-            lost.push(missed);
+        if !there && !lost.iter().any(|(lost, _)| *lost == missed) {
+            let ends = source.ends_of(missed.conversation)?;
+            lost.push((missed, ends));
         }
     }
-    Ok(lost)
+    // This is asked last. Somebody may have removed something while the record was searched.
+    let state = |name: &str| {
+        connection.query_row("SELECT value FROM state WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
+    };
+    let (removed, read) = (state("removed").map_err(reading())?, state("seen").map_err(reading())?);
+    if removed != source.removed()? {
+        // What is gone as a whole was probably deleted; what nobody deleted was missed before. What begins behind everything
+        // that was read came after the removal: the conversation was deleted and imported again.
+        lost.retain(|(lost, ends)| match ends {
+            None => known_to_be_gone(connection, lost),
+            Some((first, _)) => *first <= read,
+        });
+    }
+    Ok(lost.into_iter().map(|(lost, _)| lost).collect())
+}
+
+/// Whether a conversation was missed as a whole before.
+fn known_to_be_gone(connection: &Connection, lost: &Lost) -> bool {
+    let query = "SELECT count(*) FROM lost WHERE id = ?1 AND seq = ?2 AND rest IS NULL";
+    let count =
+        connection.query_row(query, (lost.conversation.to_string(), lost.seq as i64), |row| row.get(0));
+    count.is_ok_and(|count: i64| count > 0)
 }

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made anew.
-const FORM: i64 = 5;
+const FORM: i64 = 6;
 
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
@@ -50,6 +50,9 @@ const AT_ONCE: usize = 2000;
 /// How often record and index are compared while others remove something.
 const COMPARISONS: usize = 4;
 
+/// How often an index is made anew because something was removed while it was made.
+const REMAKES: usize = 8;
+
 /// What an index follows.
 pub(crate) trait Source: Send + Sync {
     /// Where the index is.
@@ -68,8 +71,8 @@ pub(crate) trait Source: Send + Sync {
     ) -> Result<(), StoreError>;
     /// The hash of the entry at a place of a conversation, if there is one.
     fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError>;
-    /// The newest place of a conversation; none if there is no such conversation.
-    fn newest_of(&self, conversation: ConversationId) -> Result<Option<u64>, StoreError>;
+    /// The key of a conversation's first entry and the place of its newest one; none if there is no such conversation.
+    fn ends_of(&self, conversation: ConversationId) -> Result<Option<(i64, u64)>, StoreError>;
     /// What tells whether anybody else touched the record since; none if that cannot be said just now.
     fn seal(&self) -> Option<String>;
     /// The entry with a key.
@@ -82,6 +85,15 @@ pub(crate) trait Source: Send + Sync {
     fn digester(&self) -> Digester;
     /// The index, once it is open.
     fn index(&self) -> &Mutex<Option<Index>>;
+}
+
+/// What an index finds when it turns to the record again.
+#[derive(PartialEq, Eq)]
+enum Followed {
+    /// It has read everything there is.
+    UpToDate,
+    /// Something that it read was removed from the record, or the record is another one.
+    Outdated(&'static str),
 }
 
 /// An open index.
@@ -104,14 +116,19 @@ impl Index {
             *open = Some(Self::open(source)?);
         }
         let index = open.as_ref().expect("BUG: just opened");
-        if let Err(why) = index.update(source) {
-            // What is wrong with the record is not mended here.
-            if why.is_damage() {
-                return Err(why);
+        match index.update(source) {
+            Ok(Followed::UpToDate) => {}
+            Ok(Followed::Outdated(why)) => {
+                tracing::debug!("the index is made anew: {why}");
+                Self::anew(source, &mut open)?;
             }
+            // What is wrong with the record is not mended here.
+            Err(why) if why.is_damage() => return Err(why),
             // The index may be damaged: made anew it is not.
-            tracing::debug!("the index is made anew: {why}");
-            Self::anew(source, &mut open)?;
+            Err(why) => {
+                tracing::debug!("the index is made anew: {why}");
+                Self::anew(source, &mut open)?;
+            }
         }
         let index = open.as_ref().expect("BUG: it was open");
         work(&index.connection)
@@ -119,12 +136,19 @@ impl Index {
 
     /// Makes an index anew. What it missed, and what turns out to be missing just now, the new one misses too.
     fn anew(source: &dyn Source, open: &mut Option<Self>) -> Result<(), StoreError> {
+        for _ in 0..REMAKES {
+            if Self::anew_at_once(source, open)? == Followed::UpToDate {
+                break;
+            }
+        }
+        // If others remove something all the time, it lags a little behind.
+        Ok(())
+    }
+
+    fn anew_at_once(source: &dyn Source, open: &mut Option<Self>) -> Result<Followed, StoreError> {
         let old = open.take().map_or_else(|| Self::open_as_it_is(&source.path(), &source.name()?), Ok);
         let lost = match old {
-            Ok(old) => {
-                let none_deleted = old.state("removed").ok() == source.removed().ok();
-                lost::find(&old.connection, source, none_deleted).unwrap_or_default()
-            }
+            Ok(old) => lost::find(&old.connection, source).unwrap_or_default(),
             Err(_) => Vec::new(),
         };
         remove(&source.path());
@@ -186,7 +210,7 @@ impl Index {
     pub(crate) fn missing(path: &Path, source: &dyn Source) -> Vec<lost::Lost> {
         let found = glance(path)
             .map_err(failed("opening the index"))
-            .and_then(|connection| lost::find(&connection, source, false));
+            .and_then(|connection| lost::find(&connection, source));
         found.unwrap_or_default()
     }
 
@@ -239,10 +263,12 @@ impl Index {
     }
 
     /// Reads what is new.
-    fn update(&self, source: &dyn Source) -> Result<(), StoreError> {
+    fn update(&self, source: &dyn Source) -> Result<Followed, StoreError> {
         let state = |name: &str| self.state(name);
-        if state("removed")? != source.removed()? {
-            return Err(StoreError::ReadOnly(String::from("something was removed from the record")));
+        let removed = || Ok::<_, StoreError>(state("removed")? != source.removed()?);
+        let outdated = Followed::Outdated("something was removed from the record");
+        if removed()? {
+            return Ok(outdated);
         }
         // The record may have been put back from a copy; then what was seen last is not there, or is something else.
         let mark: Option<String> = self
@@ -251,7 +277,8 @@ impl Index {
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
             .map_err(failed("reading the index"))?;
         if mark != source.hash_at(state("seen")?)?.map(|hash| hash.to_string()) {
-            return Err(StoreError::ReadOnly(String::from("the record is another one")));
+            // What was removed may be what was seen last.
+            return Ok(if removed()? { outdated } else { Followed::Outdated("the record is another one") });
         }
         let newest = source.newest()?;
         while state("seen")? < newest {
@@ -283,6 +310,11 @@ impl Index {
             if let Some(why) = trouble {
                 return Err(failed("writing the index")(why));
             }
+            // A conversation that was deleted may have come back meanwhile, from an import; what was read of the two would be
+            // taken for one.
+            if removed()? {
+                return Ok(outdated);
+            }
             for summary in summaries.values() {
                 put(&transaction, summary).map_err(failed("writing the index"))?;
             }
@@ -298,7 +330,7 @@ impl Index {
                 break;
             }
         }
-        Ok(())
+        Ok(Followed::UpToDate)
     }
 
     /// Brings the index up to date.

@@ -3,7 +3,7 @@
 use rejoin_record::ConversationId;
 
 use super::{Jsonl, append, erase, name};
-use crate::error::StoreError;
+use crate::{error::StoreError, store::Store as _};
 
 /// Removes a conversation. Whoever waits to append to it finds that it is gone.
 pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), StoreError> {
@@ -15,6 +15,13 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), 
     store.drafts.remove(conversation)?;
     store.forget_asides(conversation, None).map_err(failed())?;
     append::sweep(store).map_err(failed())?;
+    #[cfg(feature = "sqlite")]
+    if store.index.path().exists() {
+        let newest = store.tail(conversation).ok().flatten().map_or(u64::MAX, |tail| tail.seq);
+        if let Err(why) = store.index.let_go(conversation, newest) {
+            tracing::debug!("the index does not follow: {why}");
+        }
+    }
     store.folder.remove(name(conversation)).map_err(failed())?;
     store.forget(conversation);
     store.folder.sync().map_err(failed())?;

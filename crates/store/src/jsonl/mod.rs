@@ -334,6 +334,10 @@ impl Store for Jsonl {
             tracing::debug!("the index does not follow: {why}");
             self.index.wipe()?;
         }
+        #[cfg(feature = "sqlite")]
+        if self.index.path().exists() {
+            self.index.is_gone(conversation)?;
+        }
         Ok(())
     }
 
@@ -474,6 +478,11 @@ impl Jsonl {
         // A file that was cut off between two lines, or emptied, looks whole. Whoever listed it before knows better.
         #[cfg(feature = "sqlite")]
         {
+            // Somebody may have deleted it meanwhile, and imported it again.
+            if !seen.is_empty() {
+                let still = self.index.seen_of(conversation);
+                seen.retain(|seen| still.contains(seen));
+            }
             for mut lost in seen.iter().cloned() {
                 lost.rest = lost.rest.or(newest);
                 each(lost.problem());

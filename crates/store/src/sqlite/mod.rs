@@ -117,6 +117,7 @@ struct Borrowed<'i> {
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
         if let Some(reader) = self.reader.take()
+            && (reader.connection.is_autocommit() || reader.connection.execute_batch("ROLLBACK").is_ok())
             && self.opening == self.inner.opening.load(Ordering::Acquire)
         {
             lock(&self.inner.readers).push(reader);
@@ -249,6 +250,13 @@ impl Inner {
         };
         reader.unpacker.unlimit();
         Ok(Borrowed { reader: Some(reader), inner: self, opening })
+    }
+
+    /// A reader to which the store stands still, whatever others do, until it is dropped.
+    fn moment(&self) -> Result<Borrowed<'_>, StoreError> {
+        let reader = self.reader()?;
+        reader.connection.execute_batch("BEGIN").map_err(failed("reading the store"))?;
+        Ok(reader)
     }
 
     /// The file that is read: the store's own, or what was found in it when it turned out to be damaged.
@@ -539,7 +547,7 @@ impl Source for Inner {
     }
 
     fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError> {
-        let reader = self.reader()?;
+        let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
         let found: Option<[u8; 32]> = reader
             .connection
@@ -549,14 +557,20 @@ impl Source for Inner {
         Ok(found.map(Hash::from_bytes))
     }
 
-    fn newest_of(&self, conversation: ConversationId) -> Result<Option<u64>, StoreError> {
-        let reader = self.reader()?;
+    fn ends_of(&self, conversation: ConversationId) -> Result<Option<(i64, u64)>, StoreError> {
+        let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
-        Ok(Self::tail_of(&reader.connection, key)?.map(|tail| tail.seq))
+        let first: Option<i64> = reader
+            .connection
+            .prepare_cached("SELECT key FROM entry WHERE conversation = ?1 ORDER BY seq LIMIT 1")
+            .and_then(|mut statement| statement.query_row([key], |row| row.get(0)).optional())
+            .map_err(failed("reading an entry"))?;
+        let newest = Self::tail_of(&reader.connection, key)?.map(|tail| tail.seq);
+        Ok(first.zip(newest))
     }
 
     fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError> {
-        let reader = self.reader()?;
+        let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(Vec::new()) };
         let read = || -> rusqlite::Result<Vec<i64>> {
             let mut statement =
@@ -590,7 +604,7 @@ impl Store for Sqlite {
 
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
         self.attempt(|| {
-            let reader = self.inner.reader()?;
+            let reader = self.inner.moment()?;
             let Some(key) = Inner::key_of(&reader.connection, conversation)? else { return Ok(None) };
             Inner::tail_of(&reader.connection, key)
         })
@@ -645,25 +659,9 @@ impl Store for Sqlite {
     }
 
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
-        let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
-        let read = |reader: &Reader| -> rusqlite::Result<Vec<ConversationId>> {
-            let mut statement = reader.connection.prepare_cached(
-                "SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
-            )?;
-            // A tilde comes behind every letter of an id.
-            let from = format!("{}{bare}", ConversationId::PREFIX);
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows =
-                statement.query_map((&from, format!("{from}~"), limit), |row| row.get::<_, String>(0))?;
-            Ok(rows
-                .collect::<rusqlite::Result<Vec<_>>>()?
-                .into_iter()
-                .filter_map(|id| id.parse().ok())
-                .collect())
-        };
         self.attempt(|| {
             let reader = self.inner.reader()?;
-            read(&reader).map_err(failed("looking for conversations"))
+            reading::ids(&reader.connection, prefix, limit).map_err(failed("looking for conversations"))
         })
     }
 

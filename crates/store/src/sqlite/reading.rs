@@ -46,7 +46,7 @@ fn walk(
     next: &mut u64,
     each: Each<'_>,
 ) -> Result<(), StoreError> {
-    let mut reader = inner.reader()?;
+    let mut reader = inner.moment()?;
     let reader = reader.reader.as_mut().expect("BUG: just borrowed");
     reader.unpacker.limit(inner.bytes());
     let key = match Inner::key_of(&reader.connection, conversation)? {
@@ -195,6 +195,29 @@ fn key_without_index(
     found.map_err(failed("looking for the conversation"))
 }
 
+/// The conversations whose ids begin in some way, in order.
+pub(super) fn ids(
+    connection: &Connection,
+    prefix: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<ConversationId>> {
+    let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
+    let mut statement = connection
+        .prepare_cached("SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
+    // A tilde comes behind every letter of an id.
+    let from = format!("{}{bare}", ConversationId::PREFIX);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map((&from, format!("{from}~"), limit), |row| row.get::<_, String>(0))?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|id| id.parse().ok()).collect())
+}
+
+/// The conversations whose headers can be read and that the list of conversations lacks.
+pub(super) fn unlisted(reader: &mut Reader) -> rusqlite::Result<Vec<ConversationId>> {
+    let listed: std::collections::HashSet<_> =
+        ids(&reader.connection, "", usize::MAX).unwrap_or_default().into_iter().collect();
+    Ok(headers(reader)?.into_iter().map(|(id, _)| id).filter(|id| !listed.contains(id)).collect())
+}
+
 /// The conversations whose headers can be read, with their keys.
 pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(ConversationId, i64)>> {
     let Reader { connection, unpacker, columns } = reader;
@@ -270,7 +293,7 @@ fn straight(
     of: Option<EntryId>,
     each: Each<'_>,
 ) -> Result<Walked, StoreError> {
-    let mut reader = inner.reader()?;
+    let mut reader = inner.moment()?;
     let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
     unpacker.limit(inner.bytes());
     // Whoever reads all of it finds out why it is not found, and does something about it.

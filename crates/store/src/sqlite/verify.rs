@@ -33,17 +33,15 @@ pub(super) fn verify(
             Vec::new()
         }
     };
-    let headers = store.attempt(|| {
-        let mut reader = store.inner.reader()?;
+    let unlisted = store.attempt(|| {
+        let mut reader = store.inner.moment()?;
         let reader = reader.reader.as_mut().expect("BUG: just borrowed");
-        reading::headers(reader).map_err(failed("looking for the beginnings of conversations"))
+        reading::unlisted(reader).map_err(failed("looking for the beginnings of conversations"))
     });
-    for (id, _) in headers.unwrap_or_default() {
-        if !ids.contains(&id) {
-            let what = format!("{id} has entries but is not in the list of conversations");
-            each(Problem { conversation: Some(id), ..problem(what) });
-            ids.push(id);
-        }
+    for id in unlisted.unwrap_or_default() {
+        let what = format!("{id} has entries but is not in the list of conversations");
+        each(Problem { conversation: Some(id), ..problem(what) });
+        ids.push(id);
     }
     for id in ids {
         match scan::verify_one(store, id, each) {

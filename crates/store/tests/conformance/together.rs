@@ -61,6 +61,31 @@ fn what_another_did_is_seen() {
     });
 }
 
+/// A conversation that was deleted and comes back shorter, from an import or a copy, is not missed by whoever saw it before.
+#[test]
+fn what_was_deleted_and_comes_back_shorter_is_not_missed() {
+    in_every_home(|home| {
+        if !home.is_on_disk() {
+            return;
+        }
+        let (here, there) = (home.open(), home.open());
+        let (talk, entries) = Talk::of(1, 9);
+        here.append(talk.id, None, &entries).unwrap();
+        // Each of them has seen all of it.
+        for store in [&here, &there] {
+            assert_eq!(store.list(&Query::default()).unwrap().total, 1, "{}", home.name);
+        }
+        there.delete(talk.id).unwrap();
+        there.append(talk.id, None, &entries[..4]).unwrap();
+        for (who, store) in [("another", here), ("the one who deleted it", there), ("a new one", home.open())]
+        {
+            assert_eq!(store.list(&Query::default()).unwrap().total, 1, "{}, {who}", home.name);
+            let found = problems(&*store, None);
+            assert!(found.is_empty(), "{}, {who}: {found:?}", home.name);
+        }
+    });
+}
+
 /// B43, B50: threads and stores that append to one conversation at the same time lose nothing and mix nothing up.
 #[test]
 fn many_writers_to_one_conversation() {
