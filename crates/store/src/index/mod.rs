@@ -240,7 +240,15 @@ impl Index {
             transaction.pragma_update(None, "user_version", FORM)?;
             transaction.commit()
         };
-        make().map_err(failed("making the index"))?;
+        // That there is an index survives a power cut: it tells an append that was torn from one that was lost.
+        let durably = |level: &str| connection.pragma_update(None, "synchronous", level);
+        durably("FULL")
+            .and_then(|()| make())
+            .and_then(|()| durably("NORMAL"))
+            .map_err(failed("making the index"))?;
+        if let Some(folder) = path.parent() {
+            files::sync_folder(folder).map_err(StoreError::io("making the index"))?;
+        }
         Ok(Self { connection })
     }
 
@@ -331,6 +339,15 @@ impl Index {
             }
         }
         Ok(Followed::UpToDate)
+    }
+
+    /// Sees to it that there is an index before anything is appended. Nothing is read yet.
+    pub(crate) fn prepare(source: &dyn Source) {
+        if !source.path().exists()
+            && let Err(why) = Self::open(source)
+        {
+            tracing::debug!("there is no index: {why}");
+        }
     }
 
     /// Brings the index up to date.

@@ -217,6 +217,9 @@ impl Sqlite {
         });
         let follower = Follower::new(Arc::clone(&inner) as _);
         scrub::finish_if_left(&inner);
+        if inner.read_only.is_none() && options.access == Access::Write {
+            Index::prepare(&*inner);
+        }
         Ok(Self { inner, follower })
     }
 

@@ -174,11 +174,12 @@ fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
     let (frame, commits) = (lost.frame, lost.commits);
     let why = if torn {
         format!(
-            "the last append in the log is not whole, as a power failure leaves it; the log as it was is in {kept}"
+            "the last append in the log is not whole, as a power failure leaves it; a copy of the log is kept in {kept}"
         )
     } else {
+        let appends = if commits == 1 { String::from("one append") } else { format!("{commits} appends") };
         format!(
-            "the log is damaged from frame {frame} on, and {commits} appends in it are lost; the log as it was is in {kept}"
+            "the log is damaged from frame {frame} on ({appends} lost); a copy of the log is kept in {kept}"
         )
     };
     Damage { torn, ..damage(why) }
