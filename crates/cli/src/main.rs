@@ -27,7 +27,10 @@ mod subject;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{
+    CommandFactory as _, FromArgMatches as _,
+    error::{ContextKind, ContextValue},
+};
 
 fn main() -> ExitCode {
     completing::if_asked();
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
     let parsed = command.try_get_matches_from_mut(&given);
     let arguments = match parsed.and_then(|matches| args::Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error, &given),
+        Err(error) => return usage(without_passwords(error), &given),
     };
     output::set_colour(colour(&arguments));
     logging::start();
@@ -76,9 +79,9 @@ fn colour(arguments: &args::Arguments) -> args::Colour {
 }
 
 /// Help and version are no errors; anything else is wrong usage.
-fn usage(error: &clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
+fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     let code = u8::from(error.use_stderr()) * failure::UNREADABLE;
-    if meaning::suggest(error, given) {
+    if meaning::suggest(&error, given) {
         return ExitCode::from(code);
     }
     match with_visible_escapes(given) {
@@ -89,11 +92,21 @@ fn usage(error: &clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// An error about wrong usage quotes the value that is wrong. If that is an address, its password is left out.
+fn without_passwords(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let value = ContextValue::String(rejoin::store::hidden(value));
+        error.insert(ContextKind::InvalidValue, value);
+    }
+    error
+}
+
 /// The message about wrong usage, if it quotes something that steers a terminal: clap prints arguments and variables as they
 /// are. Asked again without styles, every control character in its message was quoted, and becomes visible.
 fn with_visible_escapes(given: &[std::ffi::OsString]) -> Option<String> {
     let plain = args::Arguments::command().styles(clap::builder::Styles::plain());
     let error = plain.try_get_matches_from(given).err().filter(clap::Error::use_stderr)?;
+    let error = without_passwords(error);
     let message = error.render().ansi().to_string();
     let visible = output::harmless_message(&message);
     (visible != message).then_some(visible)

@@ -404,6 +404,8 @@ fn settings_show_no_password() {
         &["doctor", "--self"],
         &["doctor", "--self", "--json"],
         &["config", "set", "store", "postgres://me:hunter2@h/db"],
+        &["list", "--store", "postgres://me:hunter2@h/db"],
+        &["list", "--store", "postgres://me:hunter2/x@h/\u{1b}[1mdb"],
         &["config", "set", "base_url", "ftp://me:hunter2@h/v1"],
     ] {
         let mut command = home.command(arguments);

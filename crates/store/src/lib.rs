@@ -29,7 +29,7 @@ pub mod summary;
 pub use digest::{Digest, Digester, Speaker, Step, Title, Words};
 pub use drafts::{DraftFile, Drafts};
 pub use error::StoreError;
-pub use location::{Location, LocationError};
+pub use location::{Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;

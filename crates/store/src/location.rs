@@ -27,7 +27,7 @@ impl FromStr for Location {
     type Err = LocationError;
 
     fn from_str(given: &str) -> Result<Self, LocationError> {
-        let wrong = |why| LocationError { given: without_password(given), why };
+        let wrong = |why| LocationError { given: hidden(given), why };
         let (kind, rest) =
             given.split_once(':').ok_or_else(|| wrong("write `sqlite:PATH` or `jsonl:FOLDER`"))?;
         match kind {
@@ -42,12 +42,29 @@ impl FromStr for Location {
     }
 }
 
-/// An address of a database without the user and the password in it, for an error that people pass on.
-fn without_password(given: &str) -> String {
-    match (given.find("://"), given.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => format!("{}***{}", &given[..scheme + 3], &given[at..]),
-        _ => given.to_owned(),
+/// An address as it may be shown and passed on: it can be recognised, and user name, password and the values in its query are
+/// hidden.
+#[must_use]
+pub fn hidden(address: &str) -> String {
+    let (rest, fragment) = address.split_once('#').map_or((address, ""), |(rest, _)| (rest, "#***"));
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+    let (scheme, rest) = rest.find("://").map_or(("", rest), |at| rest.split_at(at + 3));
+    let (authority, path) = rest.find(['/', '\\']).map_or((rest, ""), |at| rest.split_at(at));
+    let value = |pair: &str| pair.split_once('=').map_or("***".to_owned(), |(name, _)| format!("{name}=***"));
+    let query = query.map_or_else(String::new, |query| {
+        format!("?{}", query.split('&').map(value).collect::<Vec<_>>().join("&"))
+    });
+    // A slash, a question mark or a hash sign in a password should have been written as %2F, %3F or %23. Where it was not, the
+    // password seems to end there: what stands behind the colon is no port.
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_cut =
+        !authority.contains('@') && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
+    if let Some((_, host)) = address.rsplit_once('@').filter(|_| is_cut) {
+        return format!("{scheme}***@{}", hidden(host));
     }
+    let authority =
+        authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
+    format!("{scheme}{authority}{path}{query}{fragment}")
 }
 
 impl fmt::Display for Location {
@@ -74,5 +91,17 @@ mod tests {
         }
         let error = "postgres://me:secret@h/db".parse::<Location>().unwrap_err().to_string();
         assert!(error.contains("postgres://***@h/db") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn hidden_parts_of_an_address_leave_the_rest_readable() {
+        assert_eq!(hidden("https://a:b@h:1/x?key=s&v=2#t"), "https://***@h:1/x?key=***&v=***#***");
+        assert_eq!(hidden("https://h/v1"), "https://h/v1");
+        assert_eq!(hidden("https://h/@team"), "https://h/@team");
+        assert_eq!(hidden("https://h/v1?flag"), "https://h/v1?***");
+        for password in ["p", "p/w", "p?w", "p#w", "p/w@x"] {
+            assert_eq!(hidden(&format!("postgres://u:{password}@h:5432/db")), "postgres://***@h:5432/db");
+        }
+        assert_eq!(hidden("https://e\\@h/v1"), "https://e\\@h/v1");
     }
 }

@@ -1,9 +1,6 @@
 //! `rejoin config`: read and change settings.
 
-use rejoin::engine::provider::{
-    decide::canonical,
-    http::{hidden, public},
-};
+use rejoin::engine::provider::{decide::canonical, http::public};
 
 use super::providers;
 use crate::{
@@ -98,7 +95,7 @@ fn say_what_stays(before: &Settings, value: &str) {
 fn value(settings: &Settings, home: &Home, key: &Key) -> Option<(String, &'static str)> {
     let set = settings.get(key.name).map(|(value, from)| {
         // An address may hold a password, and a list of settings ends up in bug reports.
-        let shown = if key.is_address() { hidden(value) } else { value.to_owned() };
+        let shown = if key.is_address() { rejoin::store::hidden(value) } else { value.to_owned() };
         (shown, from.name())
     });
     set.or_else(|| (key.name == "store").then(|| (home.store().to_string(), "default")))

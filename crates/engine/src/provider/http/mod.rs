@@ -16,7 +16,7 @@ pub(crate) mod trial;
 
 use std::time::Duration;
 
-pub use client::{Client, hidden, install_tls, is_local, public};
+pub use client::{Client, install_tls, is_local, public};
 pub use service::HttpProvider;
 pub(crate) use service::Wiring;
 
