@@ -165,6 +165,45 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     }
 }
 
+/// A conversation chooses the provider, the environment or the settings the address: the provider's key goes there only if the
+/// user named the address for this provider, now or earlier.
+#[test]
+fn a_key_goes_to_an_address_only_if_the_user_named_both() {
+    let there = "http://localhost:1/v1";
+    let address = Preference { base_url: Some(there.into()), ..Preference::default() };
+    for source in [Source::Environment, Source::Settings] {
+        let with = |named: Option<&str>, trusted: &[TrustedAddress]| {
+            let mut sources = Sources {
+                conversation: preference("openai"),
+                trusted: trusted.to_vec(),
+                ..Sources::default()
+            };
+            *of(&mut sources, source) = Preference { provider: named.map(str::to_owned), ..address.clone() };
+            decide(&sources).unwrap()
+        };
+        let decision = with(None, &[]);
+        assert!(decision.withholds_key && decision.choice().withholds_key, "{source:?}: named for nobody");
+        assert!(with(None, &[trust("anthropic", there)]).withholds_key, "{source:?}: trusted for another");
+        assert!(!with(None, &[trust("openai", there)]).withholds_key, "{source:?}: trusted");
+        assert!(!with(Some("openai"), &[]).withholds_key, "{source:?}: named for this one");
+    }
+    // The settings say whose address that of the environment is. One that is named for another provider is not used at all
+    // by the settings, and withholds the key in the environment.
+    let mine = Sources {
+        conversation: preference("openai"),
+        environment: address.clone(),
+        settings: preference("ollama"),
+        ..Sources::default()
+    };
+    assert!(decide(&mine).unwrap().withholds_key);
+    assert!(!decide(&Sources { settings: preference("openai"), ..mine.clone() }).unwrap().withholds_key);
+    // A flag names both, whatever the conversation recorded.
+    for flags in [preference("openai"), address] {
+        let named = Sources { flags, ..mine.clone() };
+        assert!(!decide(&named).unwrap().withholds_key, "{:?}", named.flags);
+    }
+}
+
 /// An API that was recorded at one address says nothing of a server at another.
 #[test]
 fn a_recorded_api_belongs_to_its_address() {
