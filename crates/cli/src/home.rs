@@ -6,13 +6,16 @@
 use std::{
     env,
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use rejoin::{
     engine::{Clock as _, SystemClock},
-    store::{Location, files::PrivateFolder},
+    store::{
+        Location,
+        files::{self, PrivateFolder},
+    },
 };
 
 use crate::failure::Failure;
@@ -62,31 +65,9 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Reads a small file of our own. A pipe or a device in its place is refused, since it may never end; so is a file that
-/// is too large to be ours.
+/// Reads a small file of our own.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    // Opening a pipe would wait for its other end.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    let file = options.open(path)?;
-    let kind = file.metadata()?;
-    if kind.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    if !kind.is_file() {
-        return Err(io::Error::other("it is a pipe or a device, not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(OWN_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > OWN_BYTES {
-        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-    }
-    Ok(bytes)
+    files::read_small(path, OWN_BYTES)
 }
 
 /// The largest file of our own: settings, pointers, keys and addresses are a few kilobytes.

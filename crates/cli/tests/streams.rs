@@ -196,4 +196,10 @@ fn a_store_or_settings_file_is_no_pipe() {
         assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
         has(&ran.err, &["config.toml: it is a pipe or a device, not a file"]);
     }
+    fs::remove_file(home.path("home/config.toml")).unwrap();
+    fifo(&home, "home/auth.json");
+    for arguments in [&["auth", "status"][..], &["chat", "hello", "--provider", "openai"]] {
+        let ran = bounded(home.command(arguments));
+        has(&ran.err, &["auth.json", "it is a pipe or a device, not a file"]);
+    }
 }

@@ -5,12 +5,12 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use rejoin_record::json::{Doc, Kind, Value, write};
-use rejoin_store::files::PrivateFolder;
+use rejoin_store::files::{self, PrivateFolder};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Key, Origin};
@@ -199,14 +199,6 @@ fn private(path: &Path) -> io::Result<File> {
 
 /// A small file of text.
 pub(super) fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
-    file.take(FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
-    }
-    Ok(text)
+    let bytes = files::read_small(path, FILE_BYTES)?;
+    String::from_utf8(bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.utf8_error()))
 }

@@ -174,6 +174,37 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Reads a small file. A pipe or a device in its place is refused, since it may never end; so is a file that is larger than
+/// `limit`.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    use io::Read as _;
+    let mut options = File::options();
+    options.read(true);
+    // Opening a pipe would wait for its other end.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    let kind = file.metadata()?;
+    if kind.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if !kind.is_file() {
+        return Err(io::Error::other("it is a pipe or a device, not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+    }
+    Ok(bytes)
+}
+
 /// Some file systems cannot sync a folder, and say so. They keep names in their own way.
 #[cfg(unix)]
 fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
