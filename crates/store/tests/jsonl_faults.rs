@@ -34,6 +34,11 @@ fn again(test: &str, folder: &Path, blocks: &str) -> Command {
     command
 }
 
+fn names(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap();
+    files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
 /// B29: without room an append fails as a whole, says that the store cannot be written, and leaves what was there. With room it
 /// goes on where it stood.
 #[test]
@@ -60,12 +65,24 @@ fn without_room_nothing_is_lost() {
         assert_eq!(store.tail(talk.id).unwrap(), tail(&all));
         let (found, damage) = read(&*store, talk.id, 0);
         assert_eq!((found.len(), damage.len()), (all.len(), 0), "a failed append leaves nothing");
-        // Something small still fits.
-        talk.chain = Chain::at(tail(&all));
-        let small = talk.user("ok");
-        if store.append(talk.id, tail(&all), std::slice::from_ref(&small)).is_ok() {
-            all.push(small);
+        // Something small still fits, a few times.
+        let mut small = all.last().unwrap().id();
+        loop {
+            talk.chain = Chain::at(tail(&all));
+            let next = talk.user("ok");
+            if store.append(talk.id, tail(&all), std::slice::from_ref(&next)).is_err() {
+                break;
+            }
+            small = next.id();
+            all.push(next);
         }
+        // The note about an erasure is longer than what it erases here. An erasure that fails leaves nothing of itself.
+        talk.chain = Chain::at(tail(&all));
+        let note = talk.erased(small);
+        let failed = store.erase(talk.id, tail(&all).unwrap(), small, &note).unwrap_err();
+        assert!(failed.is_unwritable(), "{failed}");
+        let drafts: Vec<_> = names(&folder).into_iter().filter(|name| name.contains("erasing")).collect();
+        assert_eq!(drafts, [""; 0]);
         println!("stored {}", all.len());
         return;
     }

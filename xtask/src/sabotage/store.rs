@@ -17,7 +17,7 @@ pub const BREAKS: &[Break] = &[
         from: "        store.folder.sync()?;
         locked.first_look = false;",
         to: "        locked.first_look = false;",
-        tests: test("rejoin-store", "faults", "an_end_at_any_call"),
+        tests: test("rejoin-engine", "faults", "a_power_cut_after_the_first"),
     },
     Break {
         what: "a failed append is left half written",
@@ -207,7 +207,7 @@ pub const BREAKS: &[Break] = &[
         file: "crates/store/src/sqlite/rows.rs",
         from: "} else if entry.follows(None) {",
         to: "} else if entry.follows(None) || true {",
-        tests: test("rejoin-store", "sqlite_damage", "a_flipped_bit"),
+        tests: test("rejoin-store", "conformance", "a_changed_header"),
     },
     Break {
         what: "a changed row is believed",

@@ -91,16 +91,7 @@ fn a_changed_entry_is_found() {
         entries.push(talk.user("good to know"));
         store.append(talk.id, None, &entries).unwrap();
         drop(store);
-        let mut changed = 0;
-        for path in home.files() {
-            let mut bytes = fs::read(&path).unwrap();
-            while let Some(place) = position(&bytes, "FORTYTWO") {
-                bytes[place..place + 8].copy_from_slice(b"FORTYONE");
-                changed += 1;
-            }
-            fs::write(&path, bytes).unwrap();
-        }
-        assert!(changed > 0, "{}: the content is there to be changed", home.name);
+        change(home, "FORTYTWO", "FORTYONE");
         let store = home.open();
         let found = problems(&*store, Some(talk.id));
         assert!(found.iter().any(|problem| !problem.torn), "{}: {found:?}", home.name);
@@ -120,6 +111,40 @@ fn a_changed_entry_is_found() {
             home.name
         );
         assert_eq!(damage.len(), 1, "{}: {damage:?}", home.name);
+    });
+}
+
+/// Puts one text in the place of another, in every file.
+fn change(home: &Home, from: &str, to: &str) {
+    let mut changed = 0;
+    for path in home.files() {
+        let mut bytes = fs::read(&path).unwrap();
+        while let Some(place) = position(&bytes, from) {
+            bytes[place..place + from.len()].copy_from_slice(to.as_bytes());
+            changed += 1;
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+    assert!(changed > 0, "{}: the content is there to be changed", home.name);
+}
+
+/// The same for the first entry, which follows none.
+#[test]
+fn a_changed_header_is_found() {
+    in_every_home(|home| {
+        if !home.is_on_disk() {
+            return;
+        }
+        let store = home.open();
+        let (talk, entries) = Talk::of(1, 2);
+        store.append(talk.id, None, &entries).unwrap();
+        drop(store);
+        change(home, "\"tiny\"", "\"huge\"");
+        let store = home.open();
+        assert!(problems(&*store, Some(talk.id)).iter().any(|problem| !problem.torn), "{}", home.name);
+        let (read, damage) = read(&*store, talk.id, 0);
+        assert_eq!(ids(&read), ids(&entries[1..]), "{}", home.name);
+        assert!(!damage.is_empty(), "{}", home.name);
     });
 }
 
