@@ -33,10 +33,7 @@ pub fn coverage() -> Result<()> {
         bail!("cargo-llvm-cov is not installed\nhint: cargo install cargo-llvm-cov --version 0.9.1 --locked");
     }
     let report = "target/coverage.lcov";
-    // The examples are run by a test, which expects them to be built.
-    let targets = ["--lib", "--bins", "--tests", "--examples"];
     let mut command = cargo(&["llvm-cov", "--workspace", "--lcov", "--output-path", report]);
-    command.args(targets);
     for (variable, tool) in [("LLVM_COV", "llvm-cov-22"), ("LLVM_PROFDATA", "llvm-profdata-22")] {
         if std::env::var_os(variable).is_none() && Command::new(tool).arg("--version").output().is_ok() {
             command.env(variable, tool);

@@ -8,7 +8,7 @@ mod totality;
 
 use rejoin_record::Message;
 
-use super::trial::*;
+use super::testing::*;
 use crate::provider::{Provider, registry};
 
 /// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::End;
 
-use super::super::{HttpOptions, trial::*};
+use super::super::{HttpOptions, testing::*};
 use crate::provider::{Progress, ProviderError};
 
 fn busy() -> Answer {

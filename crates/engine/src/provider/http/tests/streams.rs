@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::{Delta, End, Stop};
 
-use super::super::{HttpOptions, trial::*};
+use super::super::{HttpOptions, testing::*};
 use crate::provider::{Progress, Provider as _};
 
 fn words_of(told: &[Progress]) -> Vec<&str> {
