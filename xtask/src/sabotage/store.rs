@@ -286,6 +286,6 @@ pub const BREAKS: &[Break] = &[
         file: "crates/store/src/sqlite/salvage.rs",
         from: "    let emptied = opening::is_empty(path);",
         to: "    let emptied = opening::is_empty(path) && false;",
-        tests: test("rejoin-store", "faults", "corrupt::"),
+        tests: test("rejoin-store", "sqlite_damage", "emptied"),
     },
 ];
