@@ -18,7 +18,7 @@ use crate::{
     provider::Provider,
     storage::conversation_id,
     tools::Tools,
-    turn::{Event, Input, OnBroken, Settings, Stop, TurnError, Turned, Worker},
+    turn::{Event, Input, OnBroken, Settings, Stop, TurnError, TurnOutcome, Worker},
     writer::New,
 };
 
@@ -150,7 +150,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn ask(&mut self, prompt: impl Into<Input>) -> Result<Turned, TurnError> {
+    pub async fn ask(&mut self, prompt: impl Into<Input>) -> Result<TurnOutcome, TurnError> {
         self.ask_with(prompt, &mut |_| {}).await
     }
 
@@ -162,7 +162,7 @@ impl Agent {
         &mut self,
         prompt: impl Into<Input>,
         sink: &mut (dyn FnMut(Event) + Send),
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
         self.stop.reset();
         turned
@@ -173,7 +173,11 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn execute(&mut self, prompt: impl Into<Input>, tools: &Tools) -> Result<Turned, TurnError> {
+    pub async fn execute(
+        &mut self,
+        prompt: impl Into<Input>,
+        tools: &Tools,
+    ) -> Result<TurnOutcome, TurnError> {
         self.execute_with(prompt, tools, &mut |_| {}).await
     }
 
@@ -186,7 +190,7 @@ impl Agent {
         prompt: impl Into<Input>,
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         if !same(&self.tools, tools) {
             *self.worker.tools_mut() = tools.clone();
             self.tools = tools.clone();

@@ -112,7 +112,7 @@ pub use rejoin_engine::{
     provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
     serde_json,
     tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
-    turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
+    turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, TurnOutcome, Worker},
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,

@@ -11,7 +11,7 @@ use rejoin_record::{
     content::{Branch, TurnState},
 };
 
-use super::{Ending, Event, Limit, Running, Stop, TurnError, Worker};
+use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker};
 use crate::{
     draft::{AnswerDraft, cut_message},
     provider::{Progress, ProviderError},
@@ -44,7 +44,7 @@ pub(super) enum Answer {
 
 impl Worker {
     /// Sends what is recorded, and records what comes back.
-    pub(super) async fn ask(&mut self, running: &mut Running<'_>) -> Result<Asked, TurnError> {
+    pub(super) async fn ask(&mut self, running: &mut TurnInProgress<'_>) -> Result<Asked, TurnError> {
         self.close(running);
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
@@ -93,7 +93,7 @@ impl Worker {
     /// Records what came back, whole or not.
     fn answered(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         answer: Option<Result<Received, ProviderError>>,
         heard: Heard,
         prefix: Option<Text>,
@@ -138,7 +138,7 @@ impl Worker {
 
     /// What is too large to be sent would stand in the way of everything after it. It is kept, on a branch of its own, and the
     /// conversation goes on from before it.
-    fn take_back(&mut self, running: &mut Running<'_>, error: &ProviderError) {
+    fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) {
         let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
         let Some(before) = running.before.take().filter(|_| too_large) else { return };
         self.conversation.move_head(before);
@@ -155,7 +155,12 @@ impl Worker {
     }
 
     /// Records what a model said, with who issued it.
-    fn record(&mut self, running: &mut Running<'_>, mut message: Message, prefix: Option<Text>) -> EntryId {
+    fn record(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        mut message: Message,
+        prefix: Option<Text>,
+    ) -> EntryId {
         let mut origin = self.provider.endpoint().origin();
         origin.prefix = prefix;
         issued(&mut message, &origin);
@@ -163,7 +168,7 @@ impl Worker {
     }
 
     /// Appends the message of a model, in the place of its draft.
-    fn answer(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+    fn answer(&mut self, running: &mut TurnInProgress<'_>, message: Message) -> EntryId {
         let draft = running.draft.take();
         let entry = self.append_message(running, message, |conversation, content| match draft {
             Some(draft) => conversation.append_drafted(content, draft),
@@ -176,7 +181,7 @@ impl Worker {
     /// Records an answer, whole or not.
     fn received(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         received: Received,
         prefix: Option<Text>,
     ) -> Result<Answer, TurnError> {

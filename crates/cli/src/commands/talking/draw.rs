@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use rejoin::engine::turn::{Ending, Event, TurnError, Turned};
+use rejoin::engine::turn::{Ending, Event, TurnError, TurnOutcome};
 
 use super::Saving;
 use crate::{
@@ -141,7 +141,7 @@ impl Drawing {
     }
 
     /// Shows what the turn came to, where that was not shown yet.
-    pub fn reply(&mut self, turned: &Turned) {
+    pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
             Style::Json => {}
             Style::Live => {
