@@ -6,7 +6,7 @@ use std::{
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use rejoin_record::{ConversationId, Entry, EntryId, Tail, Tree};
+use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use crate::{
     digest::Digester,
@@ -111,27 +111,6 @@ impl Store for Memory {
         for entry in self.entries(conversation)?.into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX))
         {
             if each(Item::Entry(entry)).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        let entries = self.entries(conversation)?;
-        let tree = Tree::new(&entries);
-        let head = match of {
-            None => tree.head(),
-            Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
-        };
-        let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
-        for entry in path.into_iter().rev() {
-            if each(Item::Entry(entry.clone())).is_break() {
                 break;
             }
         }

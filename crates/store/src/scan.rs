@@ -4,17 +4,18 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
+    sync::mpsc,
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits,
+    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, Tree, limits,
     verify::{Discrepancy, verify},
 };
 
 use crate::{
     digest::Digester,
     error::StoreError,
-    store::{Cursor, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
+    store::{Cursor, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
     summary::Summary,
 };
 
@@ -47,6 +48,61 @@ pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<u
 /// What is said of an entry that is whole and that nothing proves: its hash covers that of its parent.
 pub(crate) fn unproven(entry: EntryId) -> String {
     format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
+}
+
+/// Hands out damage, then an entry and its ancestors, newest first. `read` reads the whole conversation.
+pub(crate) fn ancestors(
+    of: Option<EntryId>,
+    each: Each<'_>,
+    read: impl FnOnce(Each<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let (mut entries, mut damage) = (Vec::new(), Vec::new());
+    read(&mut |item| {
+        match item {
+            Item::Entry(entry) => entries.push(entry),
+            Item::Damage(found) => damage.push(found),
+        }
+        ControlFlow::Continue(())
+    })?;
+    let tree = Tree::new(&entries);
+    let head = match of {
+        None => tree.head(),
+        Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
+    };
+    let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
+    let path = path.into_iter().rev().map(|entry| Item::Entry(entry.clone()));
+    let _ = damage.into_iter().map(Item::Damage).chain(path).try_for_each(each);
+    Ok(())
+}
+
+/// How many things go from one thread to the other at once.
+const AT_ONCE: usize = 64;
+
+/// Reads in one thread and uses what was read in another, in order.
+pub(crate) fn in_two_threads<T: Send, R: Send>(
+    read: impl FnOnce(&mut dyn FnMut(T) -> ControlFlow<()>) -> R + Send,
+    each: &mut dyn FnMut(T) -> ControlFlow<()>,
+) -> R {
+    let (send, receive) = mpsc::sync_channel::<Vec<T>>(8);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let mut batch = Vec::with_capacity(AT_ONCE);
+            let done = read(&mut |one| {
+                batch.push(one);
+                if batch.len() < AT_ONCE {
+                    return ControlFlow::Continue(());
+                }
+                // If the other thread listens no more, enough was read.
+                let sent = send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE)));
+                if sent.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let _ = send.send(batch);
+            done
+        });
+        let _ = receive.iter().flatten().try_for_each(each);
+        drop(receive);
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The summary of a conversation, from its entries.

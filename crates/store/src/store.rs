@@ -10,6 +10,7 @@ use crate::{
     error::StoreError,
     location::Location,
     lock::{Holder, Lock},
+    scan,
     summary::Summary,
 };
 
@@ -55,18 +56,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError::NotFound`], or if the store cannot be read at all.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError>;
 
-    /// Reads an entry (the head, if none is named) and its ancestors, newest first, until there is no more or `each`
-    /// breaks. What lies on other branches is left out. An ancestor that cannot be read is handed out as damage, and the
-    /// way goes on from the readable entry with the next lower `seq`.
+    /// Reads an entry (the head, if none is named) and its ancestors, newest first, until there is no more or `each` breaks.
+    /// Other branches are left out. Damage is handed out before the entries; where an ancestor cannot be read, the path goes on
+    /// with the readable entry that has the next lower `seq`. The whole conversation is read.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
+    /// [`StoreError::NotFound`], [`StoreError::NoSuchEntry`], or if the store cannot be read at all.
     fn ancestors(
         &self,
         conversation: ConversationId,
         of: Option<EntryId>,
         each: Each<'_>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        scan::ancestors(of, each, |sink| self.read(conversation, 0, sink))
+    }
 
     /// Conversations, newest first. No content is loaded.
     ///
@@ -300,7 +303,7 @@ impl Search {
     /// Whether there are more words than a search takes. A character of a script without spaces is a word.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
-        crate::scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
+        scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
     }
 }
 

@@ -151,18 +151,6 @@ impl<'f> Backwards<'f> {
     }
 }
 
-/// The number of the line that begins at a byte.
-pub(super) fn number_at(file: &File, at: u64) -> io::Result<u64> {
-    let (mut counted, mut newlines) = (0, 0);
-    while counted < at {
-        let len = (at - counted).min(BLOCK as u64);
-        let block = files::read_at(file, counted, len as usize)?;
-        newlines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
-        counted += len;
-    }
-    Ok(newlines + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -174,7 +162,6 @@ mod tests {
         let (mut all, mut bytes) = (Vec::new(), Vec::new());
         while let Some(line) = lines.next(&mut bytes).unwrap() {
             assert_eq!(line.len, bytes.len() as u64);
-            assert_eq!(number_at(file, line.start).unwrap(), line.number);
             all.push((line.start, bytes.clone(), line.ended));
         }
         all

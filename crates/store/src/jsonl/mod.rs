@@ -1,7 +1,7 @@
 //! A folder with one append-only file of entries a conversation, readable with ordinary tools.
 //!
 //! `{id}.jsonl` holds one entry a line. A file is only ever appended to (`append.rs`); only `erase.rs` writes one anew and only
-//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`, `back.rs`): every entry that is
+//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`): every entry that is
 //! handed out was verified, and what is none is handed out as damage and set aside (`aside.rs`) before more is written.
 //!
 //! Lists and search come from an index beside the files (`../index/folder.rs`), which is never needed: without it everything is
@@ -9,7 +9,6 @@
 
 mod append;
 mod aside;
-mod back;
 mod delete;
 mod erase;
 mod known;
@@ -17,6 +16,7 @@ mod lines;
 mod pieces;
 mod read;
 mod resolve;
+mod tail;
 
 use std::{
     collections::HashMap,
@@ -225,7 +225,7 @@ impl Store for Jsonl {
         if let Some(end) = self.ends().get(&conversation).filter(|end| end.is_of(&metadata)) {
             return Ok(end.tail);
         }
-        back::tail(&file, false, &mut |_, _| ()).map_err(self.unreadable(conversation))
+        tail::tail(&file, false, &mut |_, _| ()).map_err(self.unreadable(conversation))
     }
 
     fn append(
@@ -241,21 +241,6 @@ impl Store for Jsonl {
         let file = self.file(conversation)?;
         read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
             .map_err(self.unreadable(conversation))
-    }
-
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        let file = self.file(conversation)?;
-        let found = back::ancestors(&file, of, false, &mut |read| each(read.item))
-            .map_err(self.unreadable(conversation))?;
-        match of {
-            Some(id) if !found => Err(StoreError::NoSuchEntry(id)),
-            _ => Ok(()),
-        }
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {

@@ -632,15 +632,6 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        reading::ancestors(&self.inner, conversation, of, each)
-    }
-
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let mut page = self.attempt(|| Index::list(&*self.inner, query))?;
         // The index does not notice what becomes of rows that it has read.

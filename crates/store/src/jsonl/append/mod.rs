@@ -16,10 +16,11 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail, limits};
 
 use super::{
-    Jsonl, back,
+    Jsonl,
     lines::Backwards,
     name, pieces,
     read::{self, MARK, Span},
+    tail,
 };
 use crate::{error::StoreError, files, open::Access, scan, store::Item};
 
@@ -318,7 +319,7 @@ fn look(
 ) -> Result<End, StoreError> {
     let failed = || StoreError::io(format!("reading {}", store.path(conversation).display()));
     let mut newer = None;
-    let tail = back::tail(file, true, &mut |damage, is_newer| {
+    let tail = tail::tail(file, true, &mut |damage, is_newer| {
         if is_newer {
             newer.get_or_insert_with(|| damage.why.clone());
         }
