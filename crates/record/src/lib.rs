@@ -16,6 +16,7 @@ pub mod hash;
 pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod lines;
 pub mod message;
 mod message_body;
 pub mod text;

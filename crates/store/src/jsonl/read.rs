@@ -66,7 +66,7 @@ pub(super) struct Broken {
 /// How much something looks like the remainder of a write that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
-    /// It is one: it stands at the end without a newline, or whoever wrote next marked it.
+    /// It is one: it stands at the end without a newline, or the next writer marked it.
     Surely,
     /// It is one if nothing is missing around it.
     IfGapless,
@@ -89,7 +89,7 @@ pub(super) enum Around {
 }
 
 /// What is written before a newline to end a line that was cut off. No line of ours ends like that, so the line says of
-/// itself that nobody was ever promised what it held.
+/// itself that its content was never acknowledged.
 pub(super) const MARK: &str = " ";
 
 impl Broken {

@@ -72,7 +72,7 @@ fn begins_with_header(file: &File, locked: bool) -> io::Result<bool> {
     }))
 }
 
-/// The length of a file when nobody is in the middle of appending to it.
+/// The length of a file while no process is in the middle of appending to it.
 fn settled_len(file: &File, locked: bool) -> io::Result<u64> {
     let len = file.metadata()?.len();
     if locked || len == 0 || files::read_at(file, len - 1, 1)? == b"\n" {

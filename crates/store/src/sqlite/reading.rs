@@ -1,4 +1,4 @@
-//! Reading what is there, whatever became of the file: around damaged rows and pages.
+//! Reading conversations, around damaged rows and pages.
 
 use std::{cell::Cell, ops::ControlFlow};
 
@@ -6,7 +6,7 @@ use rejoin_record::{Content, ConversationId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
-    Inner, Reader, failed,
+    During as _, Inner, Reader,
     rows::{self, Parents},
 };
 use crate::{
@@ -48,7 +48,7 @@ fn walk(
     each: Each<'_>,
 ) -> Result<(), StoreError> {
     let mut reader = inner.moment()?;
-    let reader = reader.reader.as_mut().expect("BUG: just borrowed");
+    let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
     let key = match Inner::key_of(&reader.connection, conversation)? {
         Some(key) => key,
@@ -90,7 +90,7 @@ fn walk(
         *next = seq + 1;
         ControlFlow::Continue(())
     };
-    // A few rows are not worth a thread; whoever reads many waits for two instead of one.
+    // A few rows are not worth a thread.
     let mut walked = rows_from(reader, key, from, FEW, &mut hand);
     if matches!(walked, Ok(FEW)) {
         let from = last.get();
@@ -98,7 +98,7 @@ fn walk(
     }
     match (page, walked) {
         (Some(why), _) => Err(StoreError::Damaged { place: Place::Row(*next), why }),
-        (None, Err(why)) if !stopped => Err(failed("reading the conversation")(why)),
+        (None, Err(why)) if !stopped => Err(why).during("reading the conversation"),
         _ => Ok(()),
     }
 }
@@ -157,7 +157,7 @@ fn key_without_index(
 ) -> Result<Option<i64>, StoreError> {
     let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
     let found = connection.query_row(query, [conversation.to_string()], |row| row.get(0)).optional();
-    found.map_err(failed("looking for the conversation"))
+    found.during("looking for the conversation")
 }
 
 /// The conversations whose ids begin in some way, in order.
@@ -192,8 +192,9 @@ pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(Conversation
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(13)?;
-        let entry = rows::decode(row, key, connection, unpacker, &mut Parents::default());
-        if let Some(Content::Header(header)) = entry.ok().map(|entry| Content::of(&entry)) {
+        let loose = rows::loosen(row, key, connection, unpacker, &mut Parents::default());
+        let fast = loose.ok().and_then(|loose| loose.fasten().ok());
+        if let Some(Content::Header(header)) = fast.map(|fast| Content::of(&fast.entry)) {
             found.push((header.conversation, key));
         }
     }
