@@ -8,7 +8,7 @@ use std::{
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Kind, Message, Text, Tree,
     json::{Doc, Value},
-    verify::{Discrepancy, verify},
+    verify::{Discrepancy, verify, verify_order},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
 
@@ -88,7 +88,7 @@ pub fn session_of(
     damaged: Vec<Damaged>,
 ) -> Session {
     let place = |line: Option<usize>| Place { index: line.map_or(0, |line| line - 1), offset: 0, line };
-    let mut record = Record::default();
+    let mut record = Record { verified: true, ..Record::default() };
     for (entry, line) in entries {
         record.places.entry(entry.id()).or_insert(place(Some(line.max(1))));
         record.entries.push(entry);
@@ -120,6 +120,8 @@ struct Record {
     findings: Vec<Finding>,
     /// Whether damage explains why the chain behind it does not add up.
     excused: bool,
+    /// Whether a store has verified the entries when it read them.
+    verified: bool,
 }
 
 impl LineReader for Record {
@@ -151,7 +153,8 @@ impl Record {
     /// Sets aside what is not what it was when it was appended, and says what else does not add up.
     fn verify(&mut self) {
         let mut changed: HashSet<EntryId> = HashSet::new();
-        for discrepancy in verify(&self.entries) {
+        let found = if self.verified { verify_order(&self.entries) } else { verify(&self.entries) };
+        for discrepancy in found {
             let about = match &discrepancy {
                 Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => Some(*id),
                 Discrepancy::Sequence { id, .. } => Some(*id),
