@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::Dialect;
 use rejoin_record::json::write;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
@@ -11,7 +10,7 @@ use super::{
     Endpoint, Provider, ProviderError,
     catalogue::{self, Thinking},
     http::{HttpOptions, HttpProvider, Wiring},
-    registry::{self, Api, AuthStyle, KeyUse, Login, Service},
+    registry::{self, Api, Asks, AuthStyle, KeyUse, Login, Service},
 };
 use crate::{
     auth::{Key, KeyKind, KeySource, copilot},
@@ -143,12 +142,7 @@ pub(crate) fn wire(
     let models_url = at(&base, service.models_path);
     let base = without_query(&base).0.to_owned();
     let replays_reasoning = service.quirks.replays_reasoning;
-    let version = match api.dialect {
-        Dialect::Anthropic => Some("/v1"),
-        Dialect::Gemini => Some("/v1beta"),
-        _ => None,
-    };
-    let version = version.filter(|version| given.is_some() && !base.ends_with(version));
+    let version = api.dialect.wire().version.filter(|version| given.is_some() && !base.ends_with(version));
     let secret = key.map(|key| key.secret);
     Ok(HttpProvider::new(
         Wiring {
@@ -342,8 +336,8 @@ fn fields(
     };
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: String| out.push((name, value));
-    match api.dialect {
-        Dialect::OpenAiChat | Dialect::Mistral => {
+    match api.asks {
+        Asks::Chat => {
             put("stream", String::from("true"));
             if service.quirks.stream_options {
                 put("stream_options", String::from(r#"{"include_usage":true}"#));
@@ -358,7 +352,7 @@ fn fields(
                 put("thinking", String::from(r#"{"type":"enabled"}"#));
             }
         }
-        Dialect::OpenAiResponses => {
+        Asks::Responses => {
             put("store", String::from("false"));
             put("stream", String::from("true"));
             // ChatGPT's own backend refuses a request without instructions.
@@ -377,7 +371,7 @@ fn fields(
                 put("reasoning", format!(r#"{{"effort":{},"summary":"auto"}}"#, quoted(effort.word())));
             }
         }
-        Dialect::Anthropic => {
+        Asks::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
             let max = choice.max_tokens.unwrap_or(usual).max(1);
             put("max_tokens", max.to_string());
@@ -397,7 +391,7 @@ fn fields(
                 }
             }
         }
-        Dialect::Gemini => {
+        Asks::GenerateContent => {
             let mut config = Vec::new();
             if let Some(max) = choice.max_tokens {
                 config.push(format!(r#""maxOutputTokens":{max}"#));
@@ -416,7 +410,7 @@ fn fields(
                 put("generationConfig", format!("{{{}}}", config.join(",")));
             }
         }
-        Dialect::Ollama => {
+        Asks::Ollama => {
             put("stream", String::from("true"));
             if effort.is_some() {
                 put("think", String::from("true"));
@@ -425,8 +419,6 @@ fn fields(
                 put("options", format!(r#"{{"num_predict":{max}}}"#));
             }
         }
-        // No row speaks it: its requests are signed.
-        Dialect::Bedrock => {}
     }
     out
 }

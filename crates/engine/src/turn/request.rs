@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
-    wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
+    wire::{
+        names::Respelled,
+        stream::{Delta, End, Received, Stop as StopReason, Usage},
+    },
 };
 use rejoin_record::{
     Content, EntryId, Message, Text,
@@ -23,6 +26,14 @@ pub(super) enum Asked {
     Answered(Answer),
     /// A person stopped it. That is recorded.
     Stopped,
+}
+
+/// What is needed of a request to record its answer.
+struct StandsOn {
+    /// What reasoning in the answer is bound to.
+    prefix: Option<Text>,
+    /// What got another spelling for the provider.
+    respelled: Respelled,
 }
 
 /// What the model wants.
@@ -82,7 +93,8 @@ impl Worker {
             }
         };
         running.draft = heard.draft.take();
-        let asked = self.answered(running, answer, heard, composed.prefix);
+        let stands_on = StandsOn { prefix: composed.prefix, respelled: composed.respelled };
+        let asked = self.answered(running, answer, heard, stands_on);
         // Without a message there is nothing to keep.
         if let Some(draft) = running.draft.take() {
             draft.remove();
@@ -96,7 +108,7 @@ impl Worker {
         running: &mut TurnInProgress<'_>,
         answer: Option<Result<Received, ProviderError>>,
         heard: Heard,
-        prefix: Option<Text>,
+        stands_on: StandsOn,
     ) -> Result<Asked, TurnError> {
         let endpoint = self.provider.endpoint().clone();
         let stopped = running.stop.is_stopped();
@@ -109,7 +121,7 @@ impl Worker {
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
                         drop(heard);
-                        self.record(running, message, prefix);
+                        self.record(running, message, stands_on);
                     }
                     None => {
                         if let Some(message) = heard.message(&endpoint) {
@@ -131,7 +143,7 @@ impl Worker {
             Some(Ok(received)) => {
                 // The provider gave back all of it: a second copy of a large answer is not worth its memory.
                 drop(heard);
-                self.received(running, received, prefix).map(Asked::Answered)
+                self.received(running, received, stands_on).map(Asked::Answered)
             }
         }
     }
@@ -154,15 +166,16 @@ impl Worker {
         TurnError::Provider { error, explanation }
     }
 
-    /// Records what a model said, with who issued it.
+    /// Records what a model said, with who issued it, in our own spelling.
     fn record(
         &mut self,
         running: &mut TurnInProgress<'_>,
         mut message: Message,
-        prefix: Option<Text>,
+        stands_on: StandsOn,
     ) -> EntryId {
         let mut origin = self.provider.endpoint().origin();
-        origin.prefix = prefix;
+        origin.prefix = stands_on.prefix;
+        stands_on.respelled.restore(&mut message);
         issued(&mut message, &origin);
         self.answer(running, message)
     }
@@ -183,13 +196,13 @@ impl Worker {
         &mut self,
         running: &mut TurnInProgress<'_>,
         received: Received,
-        prefix: Option<Text>,
+        stands_on: StandsOn,
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
         let mut entry = None;
         if let Some(message) = message {
-            let id = self.record(running, message, prefix);
+            let id = self.record(running, message, stands_on);
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }

@@ -10,7 +10,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{MessageReader, ReadMessage, Style, detect, within};
 use crate::{
-    context::{Context, Field, surrounding_names},
+    context::{Context, Field},
     gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
@@ -468,7 +468,7 @@ impl<S: Shape> Builder<S> {
     /// A session of that name; the body around its messages stands in a text.
     fn new(name: &str, shape: S, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
         let dialect = shape.dialect();
-        let list = surrounding_names(dialect).0;
+        let list = dialect.wire().fields.messages;
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
@@ -558,7 +558,7 @@ impl<S: Shape> Builder<S> {
 
     /// Keeps lists of the same name that stand before the one that counts.
     fn other_lists(&mut self, body: Value<'_>, list: Value<'_>) {
-        let name = surrounding_names(self.shape.dialect()).0;
+        let name = self.shape.dialect().wire().fields.messages;
         for (_, value) in
             body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
         {

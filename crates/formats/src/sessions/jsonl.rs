@@ -17,7 +17,7 @@ use super::{
     writing::{Writing, Written},
 };
 use crate::{
-    context::{Context, offered, surrounding_names},
+    context::{Context, offered},
     input::{Input, Stream},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     wire::{TooLarge, registry::Dialect},
@@ -269,14 +269,10 @@ fn surroundings(
     }
     let native = messages.iter().find_map(|message| message.native.as_ref());
     let format = format.or(native.map(|native| &*native.format)).unwrap_or_default();
-    let dialect = match format {
-        "codex" | "turns" => Some(Dialect::OpenAiResponses),
-        "claude-code" => Some(Dialect::Anthropic),
-        name => name.parse().ok(),
-    };
+    let dialect = Dialect::of_format(format);
     let mut context = Context { dialect, ..Context::default() };
     let Some(entry) = entry else { return context };
-    let system = dialect.map_or(Some(&"system"), |dialect| surrounding_names(dialect).1.first());
+    let system = dialect.map_or(Some(&"system"), |dialect| dialect.wire().fields.system.first());
     if let (Some(text), Some(name)) = (&entry.system, system) {
         context.put(name, &crate::wire::render::literal(text));
     }

@@ -72,14 +72,13 @@ impl Feed for Inner {
             self.after_key(before, &mut |key, conversation, (entry, damage)| {
                 seen = key;
                 taken += 1;
-                let take = || {
-                    if let Some(entry) = &entry {
-                        summaries.take(index, key, conversation, entry, self.digester)?;
-                    }
-                    summaries.of(index, conversation)?.damaged |= damage.is_some_and(|damage| !damage.torn);
-                    Ok(())
-                };
-                done = take();
+                let read = entry
+                    .as_ref()
+                    .map_or(Ok(()), |entry| summaries.take(index, key, conversation, entry, self.digester));
+                let damaged = damage.is_some_and(|damage| !damage.torn);
+                done = read.and_then(|()| {
+                    summaries.of(index, conversation).map(|summary| summary.damaged |= damaged)
+                });
                 if done.is_ok() && taken < AT_ONCE {
                     ControlFlow::Continue(())
                 } else {

@@ -215,7 +215,7 @@ fn encoded(
         text.push('\n');
     }
     if !converted.findings.is_empty() {
-        text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider())));
+        text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider)));
     }
     for finding in &converted.findings {
         text.push_str(&format!("  {} — {}\n", report::line(finding), finding.deed()));
