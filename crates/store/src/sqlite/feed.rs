@@ -72,13 +72,13 @@ impl Feed for Inner {
             self.after_key(before, &mut |key, conversation, (entry, damage)| {
                 seen = key;
                 taken += 1;
-                let read = entry
-                    .as_ref()
-                    .map_or(Ok(()), |entry| summaries.take(index, key, conversation, entry, self.digester));
-                let damaged = damage.is_some_and(|damage| !damage.torn);
-                done = read.and_then(|()| {
-                    summaries.of(index, conversation).map(|summary| summary.damaged |= damaged)
-                });
+                if let Some(entry) = &entry {
+                    done = summaries.take(index, key, conversation, entry, self.digester);
+                }
+                if let (Ok(()), Some(damage)) = (&done, damage) {
+                    let summary = summaries.of(index, conversation);
+                    done = summary.map(|summary| summary.damaged |= !damage.torn);
+                }
                 if done.is_ok() && taken < AT_ONCE {
                     ControlFlow::Continue(())
                 } else {
@@ -184,6 +184,11 @@ impl Inner {
         let newest = "SELECT seq FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq DESC LIMIT 1";
         let newest: Option<i64> = self.ask_of(id, newest, 0)?;
         Ok(self.ask_of(id, first, 0)?.zip(newest.map(i64::unsigned_abs)))
+    }
+
+    /// Whether there is such a conversation.
+    pub(super) fn has_entries(&self, id: ConversationId) -> Result<bool, StoreError> {
+        Ok(self.ends_of(id)?.is_some())
     }
 
     /// What tells whether anything else touched the record since; none while it is being written.

@@ -125,10 +125,6 @@ impl Listing {
 
     /// Where the list differs from the record. If it does, a new index is made.
     fn compare(&self, inner: &Inner) -> Result<Vec<Problem>, StoreError> {
-        // If something was removed meanwhile, there is nothing to compare.
-        if now(inner)? != self.as_of {
-            return Ok(Vec::new());
-        }
         let (mut found, mut is_stale) = (Vec::new(), false);
         if let Some(why) = inner.index.damaged_words(inner) {
             is_stale = true;
@@ -144,8 +140,8 @@ impl Listing {
                     is_stale = true;
                     String::from("the list shows something else than the record; it is made anew")
                 }
-                // It is younger than the list of what was to be read.
-                None if is_there(inner, *id)? => continue,
+                // It may have been begun after the conversations were counted.
+                None if inner.has_entries(*id)? => continue,
                 None => String::from("it is listed, and not in the record"),
             };
             found.push(problem(Some(*id), what));
@@ -154,16 +150,15 @@ impl Listing {
             is_stale = true;
             found.push(problem(None, "the list lacks conversations; it is made anew"));
         }
+        // If something was removed meanwhile, there is nothing to compare.
+        if now(inner)? != self.as_of {
+            return Ok(Vec::new());
+        }
         if is_stale {
             let _ = inner.index.wipe(inner);
         }
         Ok(found)
     }
-}
-
-/// Whether the record has a conversation.
-fn is_there(inner: &Inner, id: ConversationId) -> Result<bool, StoreError> {
-    Ok(Inner::key_of(&inner.reader()?.connection, id)?.is_some())
 }
 
 /// How often something was removed, and which file is open.
