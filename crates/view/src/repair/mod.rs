@@ -5,7 +5,6 @@
 //! sent is sealed, and a new turn costs its new messages.
 
 mod emit;
-mod pairing;
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,6 +14,7 @@ use crate::{
     finding::Finding,
     history::{Fate, History, KnownCall},
     list::List,
+    pairing::Pairing,
     sound::{Chunk, FirstChange, SoundView},
 };
 
@@ -78,7 +78,7 @@ fn repair_all(history: &History, policy: Policy) -> (Work, Option<Chunk>) {
             start = index;
         }
         let own = fates.partition_point(|fate| fate.message <= index);
-        work.pairing.add(index, message, &fates[..own]);
+        work.pairing.add_known(index, message, &fates[..own]);
         fates = &fates[own..];
     }
     if sent.next().is_some() {
@@ -123,7 +123,7 @@ fn fetch(messages: &[Arc<Message>]) {
 #[derive(Debug)]
 struct Work {
     policy: Policy,
-    pairing: pairing::Pairing,
+    pairing: Pairing,
     state: emit::State,
     sealed: List<Arc<Chunk>>,
     items: usize,
@@ -135,7 +135,7 @@ impl Work {
     fn new(policy: Policy) -> Self {
         Self {
             policy,
-            pairing: pairing::Pairing::default(),
+            pairing: Pairing::default(),
             state: emit::State::default(),
             sealed: List::default(),
             items: 0,
@@ -205,7 +205,7 @@ impl Repairer {
         let mut fates: Vec<KnownCall> =
             fates.iter().map(|&(block, fate)| KnownCall { message: index, block, fate }).collect();
         fates.sort_by_key(|fate| fate.block);
-        self.work.pairing.add(index, &message, &fates);
+        self.work.pairing.add_known(index, &message, &fates);
         self.pending.push(message);
     }
 
@@ -224,18 +224,7 @@ impl Repairer {
     /// [`Fate::ClosedWithBatch`] of one that has a result and is left out because another one of its message has none.
     #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
-        let mut decisions = self.work.pairing.decisions(self.work.policy).into_iter();
-        let mut undecided = Vec::new();
-        for (place, message) in self.pending.iter().enumerate() {
-            let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
-            for (block, _) in calls {
-                // One decision for each call, in the same order.
-                if let Some(Some(fate)) = decisions.next() {
-                    undecided.push(KnownCall { message: self.base + place, block, fate });
-                }
-            }
-        }
-        undecided
+        self.work.pairing.decisions(self.work.policy)
     }
 
     /// How many messages were added.
