@@ -5,11 +5,13 @@
 //! sent is sealed, and a new turn costs its new messages.
 
 mod emit;
+mod log;
 
 use std::{ops::Range, sync::Arc};
 
 use rejoin_record::{BlockKind, Message};
 
+pub use self::log::{recovery_lines, removals};
 use crate::{
     finding::Finding,
     history::{Fate, History, KnownCall},
@@ -60,7 +62,12 @@ pub struct Refused {
 #[must_use]
 pub fn repair(history: &History, policy: Policy) -> Repaired {
     let (work, open) = repair_all(history, policy);
-    work.finish(open)
+    let repaired = work.finish(open);
+    log::counts(policy, &repaired.findings, &history.messages, 0, || repaired.view.clone());
+    if let Some(session) = &history.session {
+        log::recovery(session, policy, &repaired.findings, &repaired.view);
+    }
+    repaired
 }
 
 /// The work of [`repair`], and the stretch after the last request.
@@ -166,6 +173,7 @@ impl Work {
         let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
         self.state = emitted.state;
         self.first_change = self.first_change.or(emit::shift(emitted.first_change, self.items));
+        log::orphans(&emitted.findings, list, stretch.start);
         self.findings.extend(emitted.findings);
         self.items += emitted.items.len();
         let messages = Arc::clone(messages);
@@ -215,8 +223,23 @@ impl Repairer {
         self.earlier = self.work.findings.len();
         let messages = Arc::new(std::mem::take(&mut self.pending));
         let stretch = self.base..self.base + messages.len();
+        let chunks = self.work.sealed.len();
         self.work.seal(&messages, stretch.clone(), self.base);
+        let sealed = || SoundView {
+            sealed: List::default(),
+            open: self.work.sealed.get(chunks).cloned(),
+            first_change: None,
+        };
+        log::counts(self.work.policy, &self.work.findings[self.earlier..], &messages, self.base, sealed);
         self.base = stretch.end;
+    }
+
+    /// Logs what became of a session that was read back, as [`repair`](repair()) does for one that has a name.
+    pub fn log_recovery(&self, session: &str) {
+        // Making the view again costs something.
+        if tracing::enabled!(tracing::Level::INFO) {
+            log::recovery(session, self.work.policy, &self.all_findings(), &self.view().view);
+        }
     }
 
     /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
