@@ -1,14 +1,18 @@
 //! The tool calls of a conversation as an auditor wants them: status, times, and a keyed hash in place of the arguments.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use rejoin_record::{
-    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, ToolCall, ToolResult,
+    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, Message, ToolResult, Tree,
     content::TurnState,
-    json::{Doc, Kind, Value, write},
+    json::{self, Doc, Value, write},
 };
+use rejoin_view::{Pairing, Tie, path::Walk};
 use sha2::Sha256;
 
 use crate::{digest::time_of, reading::Recorded};
@@ -120,7 +124,7 @@ fn canonical(arguments: &Arguments) -> String {
 /// Arguments that count as JSON are not nested deeper than the limit, so the recursion ends soon.
 fn canonical_value(out: &mut String, value: Value<'_>) {
     match value.kind() {
-        Kind::Object => {
+        json::Kind::Object => {
             let mut fields: Vec<_> = value.fields().map(|(key, value)| (key.as_str(), value)).collect();
             // Of two with the same name the order stays.
             fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -131,7 +135,7 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
             }
             out.push('}');
         }
-        Kind::Array => {
+        json::Kind::Array => {
             out.push('[');
             for (index, item) in value.items().enumerate() {
                 if index > 0 {
@@ -141,162 +145,128 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
             }
             out.push(']');
         }
-        Kind::String if !value.has_lone_surrogate() => {
+        json::Kind::String if !value.has_lone_surrogate() => {
             write::string(out, &value.as_str().unwrap_or_default());
         }
         _ => out.push_str(value.raw()),
     }
 }
 
-/// How many calls of one id are looked at to find the one that a result answers. More than that on branches that a result
-/// does not lie on, and it counts as nobody's.
-const LOOK_AT: usize = 64;
-
-/// The calls of a conversation, on all branches, in order. A call is known by the entry of its message and its id, so what
-/// is said twice is listed once.
+/// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
+/// under one id. Which result answers which call is what [`Pairing`] says about the path that the result stands on.
 #[must_use]
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
-    let mut audit = Audit::new(&recorded.entries, key);
-    for (number, entry) in recorded.entries.iter().enumerate() {
+    let tree = Tree::new(&recorded.entries);
+    let mut audit = Audit::default();
+    for entry in tree.in_order() {
         match Content::of(entry) {
-            Content::Message(message) => {
-                for (block, call) in message.blocks.iter().enumerate() {
-                    match &call.kind {
-                        BlockKind::ToolCall(call) => audit.call(number, entry, block, call),
-                        BlockKind::ToolResult(result) => audit.result(number, entry, result),
-                        _ => {}
-                    }
+            Content::Message(message) => audit.message(entry, Arc::new(message), key),
+            Content::Turn(turn) => {
+                audit.new.insert(entry.id());
+                let started = turn.call.filter(|_| turn.state == TurnState::CallRunning);
+                if let Some(&place) = started.and_then(|call| audit.places.get(&(call.entry, call.block))) {
+                    audit.calls[place].started = time_of(entry);
                 }
             }
-            Content::Turn(turn) if turn.state == TurnState::CallRunning => {
-                let call = turn.call.and_then(|call| audit.by_block.get(&(call.entry, call.block)));
-                if let Some(&place) = call {
-                    audit.calls[place].record.started = time_of(entry);
-                }
+            Content::Closed(_) | Content::Compacted(_) => {
+                audit.new.insert(entry.id());
             }
             _ => {}
         }
     }
-    audit.calls.into_iter().map(|call| call.record).collect()
+    for end in ends(&tree) {
+        audit.answer_along(&tree, end);
+    }
+    audit.finish()
 }
 
-struct Audited {
-    record: CallRecord,
-    /// The number of the entry that asks for it.
-    asked: usize,
+/// The ends of the paths that together show every entry, the head first: entries that nothing follows, and those in front of a
+/// compaction, which hides what stands before it.
+fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
+    let followed: HashSet<EntryId> = tree
+        .in_order()
+        .filter(|entry| entry.envelope().kind != rejoin_record::Kind::Compacted)
+        .filter_map(|entry| entry.envelope().parent)
+        .collect();
+    let mut ends: Vec<&Entry> = tree.in_order().filter(|entry| !followed.contains(&entry.id())).collect();
+    ends.reverse();
+    ends
 }
 
-struct Audit<'k> {
-    key: &'k CallKey,
-    branches: Branches,
-    calls: Vec<Audited>,
-    by_block: HashMap<(EntryId, u64), usize>,
-    known: HashMap<(EntryId, String), usize>,
-    /// The calls of an id, and those of them that have no result yet; newest last.
-    all: HashMap<String, Vec<usize>>,
-    open: HashMap<String, Vec<usize>>,
+#[derive(Default)]
+struct Audit {
+    calls: Vec<CallRecord>,
+    /// The record of each call, by the entry of its message and its block.
+    places: HashMap<(EntryId, u64), usize>,
+    messages: HashMap<EntryId, Arc<Message>>,
+    /// What may change who answers whom and was not seen on a path yet: calls and results, requests and decisions.
+    new: HashSet<EntryId>,
+    /// The results of each call, in order: those that answer it first, then those that came before it or after an answer. The
+    /// key is the call's place, whether it is one of the others, the `seq` of the result's entry and its block.
+    results: BTreeMap<(usize, bool, u64, usize), (Arc<Message>, Option<Timestamp>)>,
 }
 
-impl<'k> Audit<'k> {
-    fn new(entries: &[Entry], key: &'k CallKey) -> Self {
-        Self {
-            key,
-            branches: Branches::of(entries),
-            calls: Vec::new(),
-            by_block: HashMap::new(),
-            known: HashMap::new(),
-            all: HashMap::new(),
-            open: HashMap::new(),
+impl Audit {
+    fn message(&mut self, entry: &Entry, message: Arc<Message>, key: &CallKey) {
+        for (block, content) in message.blocks.iter().enumerate() {
+            let BlockKind::ToolCall(call) = &content.kind else { continue };
+            self.places.insert((entry.id(), block as u64), self.calls.len());
+            self.calls.push(CallRecord {
+                request: entry.id(),
+                call_id: call.id.to_string(),
+                tool: call.name.to_string(),
+                status: CallStatus::Requested,
+                started: time_of(entry),
+                ended: None,
+                args_sha256: key.hash(&call.arguments),
+                arguments: call.arguments.text().to_string(),
+                error: None,
+                outcome: None,
+            });
         }
+        if message.blocks.iter().any(|block| block.as_call().is_some() || block.as_result().is_some()) {
+            self.new.insert(entry.id());
+        }
+        self.messages.insert(entry.id(), message);
     }
 
-    fn call(&mut self, number: usize, entry: &Entry, block: usize, call: &ToolCall) {
-        let id = call.id.to_string();
-        let place = *self.known.entry((entry.id(), id.clone())).or_insert(self.calls.len());
-        self.by_block.insert((entry.id(), block as u64), place);
-        if place < self.calls.len() {
+    /// Pairs the results on the path to an entry, unless other paths showed everything that matters on it.
+    fn answer_along(&mut self, tree: &Tree<'_>, end: &Entry) {
+        let path = tree.path_to(end).0;
+        if !path.iter().any(|entry| self.new.contains(&entry.id())) {
             return;
         }
-        self.all.entry(id.clone()).or_default().push(place);
-        self.open.entry(id.clone()).or_default().push(place);
-        let record = CallRecord {
-            request: entry.id(),
-            call_id: id,
-            tool: call.name.to_string(),
-            status: CallStatus::Requested,
-            started: time_of(entry),
-            ended: None,
-            args_sha256: self.key.hash(&call.arguments),
-            arguments: call.arguments.text().to_string(),
-            error: None,
-            outcome: None,
-        };
-        self.calls.push(Audited { record, asked: number });
-    }
-
-    /// A result answers the newest call of its id before it that has none yet, or else the newest one.
-    fn result(&mut self, number: usize, entry: &Entry, result: &ToolResult) {
-        let Some(id) = result.call_id.as_ref().map(ToString::to_string) else { return };
-        let before = |places: &[usize]| {
-            let mut newest = places.iter().enumerate().rev().take(LOOK_AT);
-            newest
-                .find(|(_, place)| self.branches.is_before(self.calls[**place].asked, number))
-                .map(|(index, place)| (index, *place))
-        };
-        let open = self.open.get(&id).and_then(|open| before(open));
-        let place = match open {
-            Some((index, place)) => {
-                self.open.get_mut(&id).map(|open| open.remove(index));
-                Some(place)
+        let mut walk = Walk::default();
+        for entry in &path {
+            match self.messages.get(&entry.id()) {
+                Some(message) => walk.message(entry.id(), Arc::clone(message)),
+                None => walk.add(entry.id(), Content::of(entry)),
             }
-            None => self.all.get(&id).and_then(|all| before(all)).map(|(_, place)| place),
-        };
-        if let Some(place) = place {
-            self.calls[place].record.answer(result, time_of(entry));
+        }
+        // What a compaction hides, and what it hides it from, is seen on the path that ends before it.
+        if walk.compactions() == 0 {
+            path.iter().for_each(|entry| _ = self.new.remove(&entry.id()));
+        }
+        let (history, entries) = walk.into_history();
+        for result in Pairing::of(&history).paired() {
+            let call =
+                result.call.and_then(|call| self.places.get(&(entries[call.message], call.block as u64)));
+            let entry = tree.get(entries[result.at.message]);
+            if let (Some(&call), Some(entry)) = (call, entry) {
+                let message = Arc::clone(&history.messages()[result.at.message]);
+                let key = (call, result.tie != Tie::Answer, entry.envelope().seq, result.at.block);
+                self.results.insert(key, (message, time_of(entry)));
+            }
         }
     }
-}
 
-/// Which entries lie on the way to which, by when a walk over the tree enters and leaves them.
-struct Branches {
-    entered: Vec<usize>,
-    left: Vec<usize>,
-}
-
-impl Branches {
-    fn of(entries: &[Entry]) -> Self {
-        let count = entries.len();
-        let mut numbers: HashMap<EntryId, usize> = HashMap::with_capacity(count);
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); count];
-        let mut roots = Vec::new();
-        for (number, entry) in entries.iter().enumerate() {
-            let parent = entry.envelope().parent.and_then(|parent| numbers.get(&parent).copied());
-            // Where a parent cannot be read, it goes on from the one before.
-            let parent = parent.or(number.checked_sub(1).filter(|_| entry.envelope().parent.is_some()));
-            match parent {
-                Some(parent) => children[parent].push(number),
-                None => roots.push(number),
+    fn finish(self) -> Vec<CallRecord> {
+        let mut calls = self.calls;
+        for ((call, _, _, block), (message, time)) in self.results {
+            if let Some(result) = message.blocks[block].as_result() {
+                calls[call].answer(result, time);
             }
-            numbers.entry(entry.id()).or_insert(number);
         }
-        let (mut entered, mut left) = (vec![0; count], vec![0; count]);
-        let mut clock = 0;
-        let mut stack: Vec<(usize, bool)> = roots.into_iter().map(|root| (root, false)).collect();
-        while let Some((number, done)) = stack.pop() {
-            clock += 1;
-            if done {
-                left[number] = clock;
-                continue;
-            }
-            entered[number] = clock;
-            stack.push((number, true));
-            stack.extend(children[number].iter().map(|child| (*child, false)));
-        }
-        Self { entered, left }
-    }
-
-    /// Whether one entry lies on the way to another.
-    fn is_before(&self, one: usize, other: usize) -> bool {
-        self.entered[one] <= self.entered[other] && self.left[other] <= self.left[one]
+        calls
     }
 }

@@ -1,19 +1,47 @@
-//! What a store is told about an entry: title, state, time, and the words to search for.
+//! What a store is told about a conversation: title, state, time, and the words to search for.
 
 use rejoin_formats::{Context, session};
 use rejoin_record::{
-    Block, BlockKind, Content, Entry, Kind, Message, Role, Text, Timestamp,
-    content::{self, Decision},
+    Block, BlockKind, Content, Entry, Kind, Message, Role, Text, Timestamp, Tree, content,
     json::{Doc, Value},
     limits,
 };
-use rejoin_store::{Digest, Speaker, Step, Title, Words};
+use rejoin_store::{Digest, State, Summarize, Title, Words};
+use rejoin_view::PathState;
+
+/// Follows a conversation for a store, from its beginning or from what was kept. This is the digester that stores are opened
+/// with.
+#[must_use]
+pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
+    Box::new(Following(kept.map_or_else(PathState::default, PathState::from_text)))
+}
+
+struct Following(PathState);
+
+impl Summarize for Following {
+    fn add(&mut self, entry: &Entry) -> Digest {
+        let content = Content::of(entry);
+        self.0.add(entry, &content);
+        digest_of(entry, content)
+    }
+
+    fn state(&self) -> Option<State> {
+        (!self.0.is_lost()).then(|| crate::state::listed(&self.0))
+    }
+
+    fn review(&mut self, entries: &[Entry]) {
+        self.0 = PathState::of(&Tree::new(entries));
+    }
+
+    fn keep(&self) -> String {
+        self.0.to_text()
+    }
+}
 
 /// What there is to know about an entry.
-#[must_use]
-pub fn digest(entry: &Entry) -> Digest {
+pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
-    match Content::of(entry) {
+    match content {
         Content::Header(header) => {
             digest.provider = own(header.provider);
             digest.model = own(header.model);
@@ -22,7 +50,7 @@ pub fn digest(entry: &Entry) -> Digest {
         }
         Content::Message(message) => {
             digest.title = said(&message).map(Title::Said);
-            digest.step = step(&message);
+            digest.is_message = true;
             digest.words = words(message.role.as_str(), text_of(&message));
         }
         Content::Meta(meta) => {
@@ -36,13 +64,6 @@ pub fn digest(entry: &Entry) -> Digest {
             digest.words = words("command", format!("{}\n{}", command.command, command.output));
         }
         Content::Compacted(compacted) => digest.words = words("summary", compacted.summary.to_string()),
-        Content::Turn(turn) => digest.step = Step::Turn(turn.state),
-        Content::Closed(closed) => {
-            // One that is run again stays open.
-            let decided = closed.calls.iter().all(|call| call.decision != Decision::Rerun);
-            digest.step = if decided { Step::Closed } else { Step::Nothing };
-        }
-        Content::Branch(_) => digest.step = Step::Moved,
         _ => {}
     }
     digest
@@ -84,23 +105,6 @@ fn said(message: &Message) -> Option<String> {
 /// A title that somebody gave, on one line.
 fn one_line(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn step(message: &Message) -> Step {
-    let speaker = match message.role {
-        Role::System | Role::Developer => Speaker::System,
-        Role::Assistant => Speaker::Assistant,
-        Role::Tool => Speaker::Tool,
-        Role::User | Role::Other(_) => Speaker::User,
-    };
-    Step::Message {
-        speaker,
-        calls: message.tool_calls().map(|call| call.id.to_string()).collect(),
-        results: message
-            .tool_results()
-            .filter_map(|result| result.call_id.as_ref().map(ToString::to_string))
-            .collect(),
-    }
 }
 
 /// Everything in a message that can be searched for, a line each.

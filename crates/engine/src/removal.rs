@@ -6,7 +6,7 @@ use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 use rejoin_record::{ConversationId, Entry, EntryId, Kind};
 use rejoin_store::{Item, Store, StoreError};
 
-use crate::{digest, draft};
+use crate::{digest::digest_of, draft};
 
 /// The shortest text, in characters, by which two messages count as the same. Shorter ones, such as "go on", are in every
 /// other conversation and say nothing about each other.
@@ -112,6 +112,6 @@ fn holds_content(entry: &Entry) -> bool {
 
 /// The text of an entry, if it is long enough to tell it from others.
 fn telling_text(entry: &Entry) -> Option<String> {
-    let text = digest(entry).words?.text;
+    let text = digest_of(entry, rejoin_record::Content::of(entry)).words?.text;
     (text.chars().nth(TELLING - 1).is_some()).then_some(text)
 }

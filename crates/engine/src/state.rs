@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use rejoin_record::{Content, Kind, Role, Tree, content::TurnState};
-use rejoin_view::{Fate, Policy, Repairer, path::Walk};
+use rejoin_record::Tree;
+use rejoin_store::State;
+use rejoin_view::{LastWord, PathState, PendingCall};
 
 use crate::conversation::Conversation;
 
@@ -66,48 +67,39 @@ impl Conversation {
     /// Where it stands. Costs a walk along the path to the head.
     #[must_use]
     pub fn state(&self) -> SessionState {
-        let tree = Tree::new(self.entries());
-        let head = self.head().and_then(|head| tree.get(head));
-        let path = head.map(|head| tree.path_to(head).0).unwrap_or_default();
-        let mut walk = Walk::default();
-        let mut interrupted = false;
-        for entry in path {
-            let content = Content::of(entry);
-            match (&entry.envelope().kind, &content) {
-                (Kind::Message | Kind::Compacted, _) => interrupted = false,
-                (_, Content::Turn(turn)) => interrupted = turn.state == TurnState::Interrupted,
-                _ => {}
-            }
-            walk.add(entry.id(), content);
-        }
-        let mut repairer = Repairer::new(Policy::Keep);
-        let mut sent = walk.sent().iter().peekable();
-        for (place, message) in walk.messages().iter().enumerate() {
-            while sent.next_if(|sent| **sent <= place).is_some() {
-                repairer.seal();
-            }
-            repairer.push(message.clone(), &walk.fates(place));
-        }
-        if sent.next().is_some() {
-            repairer.seal();
-        }
+        let path = PathState::of(&Tree::new(self.entries()));
         // A call that somebody spoke after is nobody's to wait for: the next request decides about it.
-        let asking = walk.messages().iter().rposition(|message| message.role != Role::Tool);
-        let mut open = repairer.undecided();
-        open.retain(|call| Some(call.message) == asking);
-        // They are all of one message, so what is known of it is asked for once, in the order of its blocks.
-        let fates = asking.map(|message| walk.fates(message)).unwrap_or_default();
-        let awaits = |call: &rejoin_view::KnownCall| {
-            let known = fates.binary_search_by_key(&call.block, |(block, _)| *block);
-            known.is_ok_and(|known| fates[known].1 == Fate::AwaitingApproval)
-        };
-        match walk.messages().last() {
-            None => SessionState::Empty,
-            Some(_) if open.iter().any(awaits) => SessionState::WaitingForApproval,
-            Some(_) if !open.is_empty() => SessionState::WaitingForTools,
-            Some(_) if interrupted => SessionState::Interrupted,
-            Some(last) if last.role == Role::Assistant => SessionState::Complete,
-            Some(_) => SessionState::WaitingForModel,
+        let awaited = |call: &PendingCall| path.waits_for(call);
+        match state_of(&path, awaited) {
+            State::New => SessionState::Empty,
+            State::Ready => SessionState::Complete,
+            State::Waiting => SessionState::WaitingForModel,
+            State::Approval => SessionState::WaitingForApproval,
+            State::Interrupted if path.pending_calls().any(awaited) => SessionState::WaitingForTools,
+            State::Interrupted | State::Damaged => SessionState::Interrupted,
         }
+    }
+}
+
+/// Where a conversation stands, as a list shows it. Unlike [`SessionState`], it counts every call that the next request has to
+/// decide about.
+pub(crate) fn listed(path: &PathState) -> State {
+    state_of(path, |_| true)
+}
+
+fn state_of(path: &PathState, counts: impl Fn(&PendingCall) -> bool) -> State {
+    let mut pending = path.pending_calls().filter(|call| counts(call)).peekable();
+    match path.last_word() {
+        None => State::New,
+        Some(_) if pending.peek().is_some() => {
+            if pending.any(|call| call.awaits_approval) {
+                State::Approval
+            } else {
+                State::Interrupted
+            }
+        }
+        Some(_) if path.is_interrupted() => State::Interrupted,
+        Some(LastWord::Answer) => State::Ready,
+        Some(LastWord::Calls | LastWord::Other) => State::Waiting,
     }
 }

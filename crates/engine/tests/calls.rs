@@ -68,12 +68,11 @@ fn from_requested_to_completed() {
     assert_eq!((all[0].tool.as_str(), all[0].arguments.as_str()), ("read", "{\"path\":\"a\"}"));
 }
 
-/// S1-33: what was completed does not fail later; one record per request and id, however often it is said.
+/// S1-33: what was completed does not fail later. An id that a later message uses again is another call.
 #[test]
 fn completed_stays_completed() {
     let mut conversation = conversation();
-    let twice = vec![ToolCall::new("c1", "run", "{}"), ToolCall::new("c1", "run", "{}")];
-    conversation.say(Message::assistant_with_tools(twice));
+    conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")]));
     conversation.say(Message::tool("c1", "ok"));
     conversation.say(failed("c1", "too late"));
     let all = audit(&conversation);
@@ -93,6 +92,21 @@ fn completed_stays_completed() {
     // Orphans and results without an id belong to nobody.
     conversation.say(Message::tool("c9", "x"));
     assert_eq!(audit(&conversation).len(), 2);
+}
+
+/// Two calls of one message are two, even under one id: each result answers the next of them.
+#[test]
+fn two_calls_under_one_id_are_two() {
+    let mut conversation = conversation();
+    let twice = vec![ToolCall::new("c1", "run", "{}"), ToolCall::new("c1", "run", "{}")];
+    conversation.say(Message::assistant_with_tools(twice));
+    conversation.say(Message::tool("c1", "one"));
+    let outcomes = |conversation: &Conversation| -> Vec<Option<String>> {
+        audit(conversation).into_iter().map(|call| call.outcome).collect()
+    };
+    assert_eq!(outcomes(&conversation), [Some(String::from("one")), None]);
+    conversation.say(Message::tool("c1", "two"));
+    assert_eq!(outcomes(&conversation), ["one", "two"].map(|text| Some(text.to_owned())));
 }
 
 /// S1-33: a result answers a call on its own branch.

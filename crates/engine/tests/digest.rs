@@ -6,20 +6,25 @@ mod support;
 
 use std::sync::Arc;
 
-use rejoin_engine::{Conversation, New, digest};
+use rejoin_engine::{Conversation, New};
 use rejoin_record::{
     Block, BlockKind, Chain, Content, Entry, EntryId, Kind, Message, Origin, Raw, Reasoning, Role, Salt,
     Text, Timestamp, ToolCall,
     chain::Stamp,
     content::{self, Closed, ClosedCall, Decision, Turn, TurnState},
 };
-use rejoin_store::{Search, State, Step, Store, Title, memory::Memory};
+use rejoin_store::{Digest, Search, State, Store, Title, memory::Memory};
 use support::clock;
 
 fn entry(kind: Kind, content: &Content, id: EntryId, source_time: Option<&str>) -> Entry {
     let timestamp = Timestamp::from_second(1_800_000_000).unwrap();
     let stamp = Stamp { id, timestamp, salt: Salt([1; 16]), source_time: source_time.map(Text::from) };
     Chain::empty().append(kind, content, stamp)
+}
+
+/// What a store is told about an entry.
+fn digest(entry: &Entry) -> Digest {
+    rejoin_engine::digest(None).add(entry)
 }
 
 fn own(kind: Kind, content: &Content) -> Entry {
@@ -88,7 +93,7 @@ fn targets_name_the_model() {
 
 #[test]
 fn the_state_follows_what_happens() {
-    let store = Arc::new(Memory::new(digest));
+    let store = Arc::new(Memory::new(rejoin_engine::digest));
     let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     let id = conversation.id();
     let state = || store.summary(id).unwrap().state;
@@ -104,18 +109,16 @@ fn the_state_follows_what_happens() {
     assert_eq!(state(), State::Approval);
     let closed = |decision| Closed { calls: vec![ClosedCall { entry: asked.id(), block: 0, decision }] };
     conversation.append(&Content::Closed(closed(Decision::Rerun)));
-    assert_eq!(state(), State::Approval, "one that is run again stays open");
+    assert_eq!(state(), State::Interrupted, "a call that is run again stays open and needs no approval");
     conversation.append(&Content::Closed(closed(Decision::LeftOut)));
     assert_eq!(state(), State::Waiting);
     conversation.say(Message::assistant("done"));
     assert_eq!(state(), State::Ready);
-    let branch = own(Kind::Branch, &Content::Branch(content::Branch { reason: None }));
-    assert_eq!(digest(&branch).step, Step::Moved);
 }
 
 #[test]
 fn everything_that_was_said_is_found() {
-    let store = Arc::new(Memory::new(digest));
+    let store = Arc::new(Memory::new(rejoin_engine::digest));
     let mut conversation = Conversation::create_with_clock(
         store.clone(),
         clock(),

@@ -18,6 +18,7 @@ mod media;
 mod responses;
 pub mod session;
 pub mod sessions;
+mod unused_ids;
 pub mod wire;
 
 pub use context::Context;

@@ -157,7 +157,8 @@ impl Session {
     /// The history to repair.
     #[must_use]
     pub fn history(&self) -> History {
-        History::with(self.messages.clone(), self.known.clone(), self.sent.clone())
+        let history = History::with(self.messages.clone(), self.known.clone(), self.sent.clone());
+        history.of_session(&self.id.to_string())
     }
 
     /// Puts a finding about the history at its place in the source.

@@ -62,51 +62,13 @@ impl Sanitized {
     /// What was done, a line each, as agents log it.
     #[must_use]
     pub fn log_lines(&self) -> Vec<String> {
-        let with = |rule: Rule| -> HashSet<usize> {
-            let found = self.findings.iter().filter(|finding| finding.rule == rule);
-            found.filter_map(|finding| finding.at.message).collect()
-        };
-        // Messages of which nothing is left, and messages that had calls without a result.
-        let (gone, calling) = (with(Rule::EmptyMessage), with(Rule::UnansweredCall));
-        let mut seen = HashSet::new();
-        let mut lines: Vec<String> = Vec::new();
-        for finding in self.findings.iter().filter(|finding| finding.action == Action::LeftOut) {
-            let Some(message) = finding.at.message else { continue };
-            let id = finding.subject.as_deref().unwrap_or("none");
-            let line = match finding.rule {
-                Rule::OrphanResult | Rule::MissingCallId | Rule::DuplicateResult | Rule::ResultBeforeCall => {
-                    format!("Removed orphaned tool_result {message} (id: {id})")
-                }
-                Rule::UnansweredCall | Rule::AwaitingApproval if gone.contains(&message) => {
-                    format!("Removed assistant message {message} (incomplete tool_calls only)")
-                }
-                Rule::UnansweredCall | Rule::AwaitingApproval => {
-                    format!("Removed incomplete tool_calls from message {message}")
-                }
-                // A result that goes with its batch; the calls of the batch are named above.
-                Rule::PartialBatch if finding.at.block.is_some() && !calling.contains(&message) => {
-                    format!("Removed orphaned tool_result {message} (id: {id})")
-                }
-                _ => continue,
-            };
-            if seen.insert(line.clone()) {
-                lines.push(line);
-            }
-        }
-        lines
+        rejoin_view::removals(&self.findings)
     }
 
     /// The summary of a recovery, for the session of that name.
     #[must_use]
     pub fn summary(&self, session: &str) -> Vec<String> {
-        let removed = self.log_lines().len();
-        let mut lines = Vec::new();
-        if removed > 0 {
-            lines.push(format!("Session {session}: Removed {removed} incomplete messages"));
-        }
-        lines
-            .push(format!("Recovered and sanitized {} messages from session {session}", self.messages.len()));
-        lines
+        rejoin_view::recovery_lines(session, Policy::Drop, &self.findings, self.messages.len())
     }
 }
 
@@ -131,7 +93,11 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
 /// ```
 #[must_use]
 pub fn sanitize_recovered_messages_with(messages: &[Message], logger: &mut dyn FnMut(&str)) -> Sanitized {
-    let history: History = messages.iter().cloned().collect();
+    sanitize(messages.iter().cloned().collect(), logger)
+}
+
+fn sanitize(history: History, logger: &mut dyn FnMut(&str)) -> Sanitized {
+    let messages = history.messages();
     let repaired = repair(&history, Policy::Drop);
     let kept = repaired.view.to_messages();
     let mut findings = repaired.findings;
@@ -205,44 +171,14 @@ fn without(messages: &[Message], gone: impl Fn(usize, usize) -> bool) -> Vec<Mes
 /// Sanitizes the messages of a session of that name, and logs what came of it.
 #[must_use]
 pub fn recover_session(session: &str, messages: &[Message]) -> Sanitized {
-    let sanitized = sanitize_recovered_messages(messages);
-    for line in sanitized.summary(session) {
-        tracing::info!("{line}");
-    }
-    sanitized
+    let history: History = messages.iter().cloned().collect();
+    sanitize(history.of_session(session), &mut |line| tracing::info!("{line}"))
 }
 
-/// The messages that may be sent: what [`sanitize_recovered_messages`] keeps, with a warning for each orphan.
+/// The messages that may be sent: what [`sanitize_recovered_messages`] keeps. A warning is logged for each orphan.
 #[must_use]
 pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
-    let sanitized = sanitize_recovered_messages(messages);
-    let mut orphans = 0;
-    for finding in &sanitized.findings {
-        match (finding.rule, &finding.subject, finding.at.message) {
-            (Rule::OrphanResult, Some(id), Some(message)) => {
-                orphans += 1;
-                let preview: String =
-                    messages[message].content().unwrap_or_default().chars().take(50).collect();
-                tracing::warn!(
-                    "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
-                );
-            }
-            (Rule::MissingCallId, _, _) if finding.action == Action::LeftOut => {
-                orphans += 1;
-                tracing::warn!("Tool message missing tool_call_id, dropping message");
-            }
-            _ => {}
-        }
-    }
-    let (input, output) = (messages.len(), sanitized.messages.len());
-    if orphans > 0 {
-        tracing::debug!("Sanitized message sequence: dropped {orphans} orphans, kept {output} valid");
-    }
-    tracing::debug!(
-        "Message validation: input={input}, output={output}, dropped={}",
-        input.saturating_sub(output)
-    );
-    sanitized.messages
+    sanitize_recovered_messages(messages).messages
 }
 
 /// Whether a list of messages is sound, and what is wrong with it.

@@ -470,6 +470,76 @@ fn the_summary_of_a_recovery() {
     assert_eq!(sound.summary("s-42"), ["Recovered and sanitized 1 messages from session s-42"]);
 }
 
+/// S0-20, S0-25, S0-26, S0-31, S2-20, S2-21: the lines come from the place that repairs. Under `drop` they have the words of the
+/// rows, under `keep` they say what was done.
+#[test]
+fn repairing_is_logged_under_both_policies() {
+    let nameless = ToolResult { call_id: None, ..ToolResult::new("", "who asked?") };
+    let list = [
+        Message::user("hi"),
+        calls(&["c1"]),
+        Message::tool("call_9", "left over"),
+        Message::new(Role::Tool, vec![Block::result(nameless)]),
+    ];
+    let repaired = |policy| {
+        let history: rejoin::History = list.iter().cloned().collect();
+        logged(|| drop(rejoin::repair(&history.of_session("s-42"), policy)))
+    };
+    let dropped = [
+        r#" WARN Orphan tool message detected and dropped: tool_call_id=call_9, content_preview="left over""#,
+        " WARN Tool message missing tool_call_id, dropping message",
+        "DEBUG Sanitized message sequence: dropped 2 orphans, kept 1 valid",
+        "DEBUG Message validation: input=4, output=1, dropped=3",
+        " INFO Session s-42: Removed 3 incomplete messages",
+        " INFO Recovered and sanitized 1 messages from session s-42",
+    ];
+    assert_eq!(repaired(rejoin::Policy::Drop).lines().collect::<Vec<_>>(), dropped);
+    let kept = [
+        r#" WARN Orphan tool message detected and kept as labelled text: tool_call_id=call_9, content_preview="left over""#,
+        " WARN Tool message missing tool_call_id, keeping message as labelled text",
+        "DEBUG Sanitized message sequence: labelled 2 orphans, kept 5 valid",
+        "DEBUG Message validation: input=4, output=5, dropped=0",
+        " INFO Session s-42: Repaired 3 incomplete messages",
+        " INFO Recovered and sanitized 5 messages from session s-42",
+    ];
+    assert_eq!(repaired(rejoin::Policy::Keep).lines().collect::<Vec<_>>(), kept);
+}
+
+/// The same lines come from every path that repairs: a conversion, a conversation's view, and a turn.
+#[test]
+fn every_path_that_repairs_logs() {
+    let orphan =
+        "WARN Orphan tool message detected and dropped: tool_call_id=call_9, content_preview=\"left over\"";
+    let recovered = "messages from session conv_";
+    let body = r#"{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"call_9","content":"left over"}]}"#;
+    let read = || {
+        let input = rejoin::Input::new("x.json", body.as_bytes()).unwrap();
+        rejoin::sessions::read(&input, None).unwrap().remove(0)
+    };
+    let converted = logged(|| {
+        drop(rejoin::convert(&read(), rejoin::Dialect::Anthropic, None, rejoin::OnBroken::Drop).unwrap());
+    });
+    let begin = || {
+        let clock = Arc::new(rejoin::SystemClock);
+        let mut conversation = rejoin::Conversation::in_memory(clock, &rejoin::New::default());
+        conversation.say(Message::user("hi"));
+        conversation.say(Message::tool("call_9", "left over"));
+        conversation
+    };
+    let viewed = logged(|| drop(begin().view(rejoin::Policy::Drop)));
+    let answered = logged(|| {
+        let provider = Arc::new(rejoin::ScriptedProvider::new([rejoin::Step::says("Hello.")]));
+        let on_broken = rejoin::engine::turn::OnBroken::Drop;
+        let settings = rejoin::Settings { on_broken, ..rejoin::Settings::default() };
+        let mut worker = rejoin::Worker::new(begin(), provider, rejoin::Tools::default(), settings);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(worker.turn("again".into(), &mut |_| {}, &rejoin::Stop::new())).unwrap();
+    });
+    for log in [converted, viewed, answered] {
+        assert!(log.contains(orphan) && log.contains(recovered), "{log}");
+    }
+}
+
 /// S2-22, B27: what was done is told issue by issue, not by comparing lengths.
 #[test]
 fn the_log_names_each_change() {

@@ -1,10 +1,44 @@
 //! What a store is told about an entry, so that it can list and search without understanding what entries say.
 
 use jiff::Timestamp;
-use rejoin_record::{Entry, content::TurnState};
+use rejoin_record::Entry;
 
-/// Says what there is to know about an entry.
-pub type Digester = fn(&Entry) -> Digest;
+use crate::summary::State;
+
+/// Makes what follows a conversation: from its beginning, or from what [`Summarize::keep`] gave earlier.
+pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
+
+/// Follows a conversation entry by entry and tells a store what to list and to search for.
+pub trait Summarize: Send {
+    /// Takes the next entry, and says what there is to know about it.
+    fn add(&mut self, entry: &Entry) -> Digest;
+
+    /// Where the conversation stands. None if that cannot be told from what was kept: then [`Summarize::review`] can.
+    fn state(&self) -> Option<State>;
+
+    /// Starts over with all entries of the conversation, in the order of appending.
+    fn review(&mut self, entries: &[Entry]);
+
+    /// What is needed to go on from here. A store keeps it as it is and does not look into it.
+    fn keep(&self) -> String;
+}
+
+/// What looks at one entry at a time keeps no state.
+impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
+    fn add(&mut self, entry: &Entry) -> Digest {
+        self(entry)
+    }
+
+    fn state(&self) -> Option<State> {
+        Some(State::default())
+    }
+
+    fn review(&mut self, _: &[Entry]) {}
+
+    fn keep(&self) -> String {
+        String::new()
+    }
+}
 
 /// What there is to know about an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,8 +57,8 @@ pub struct Digest {
     pub forked_from: Option<String>,
     /// When it was said, if that counts for the age of the conversation.
     pub time: Option<Timestamp>,
-    /// What it does to the state of the conversation.
-    pub step: Step,
+    /// Whether it is a message.
+    pub is_message: bool,
     /// What can be searched for in it.
     pub words: Option<Words>,
 }
@@ -36,42 +70,6 @@ pub enum Title {
     Given(String),
     /// Something that was said; the first one counts, if none is given.
     Said(String),
-}
-
-/// Who speaks, as far as it matters for the state of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaker {
-    /// Instructions: they ask for nothing.
-    System,
-    /// A person, or the program that speaks for one.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool.
-    Tool,
-}
-
-/// What an entry does to the state of a conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// Somebody spoke.
-    Message {
-        /// Who.
-        speaker: Speaker,
-        /// Ids of the calls in it.
-        calls: Vec<String>,
-        /// Ids of the calls that it answers.
-        results: Vec<String>,
-    },
-    /// A turn moved on.
-    Turn(TurnState),
-    /// Every open call was decided about.
-    Closed,
-    /// The head moved: what was open before is open no longer.
-    Moved,
 }
 
 /// What can be searched for.

@@ -28,7 +28,7 @@ pub mod sqlite;
 mod store;
 pub mod summary;
 
-pub use digest::{Digest, Digester, Speaker, Step, Title, Words};
+pub use digest::{Digest, Digester, Summarize, Title, Words};
 pub use drafts::{DraftFile, Drafts};
 pub use error::StoreError;
 pub use location::{Location, LocationError, hidden};

@@ -16,7 +16,7 @@ use crate::{
     digest::Digester,
     error::StoreError,
     store::{Cursor, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
-    summary::Summary,
+    summary::{Summary, Tally},
 };
 
 /// Checks that entries follow a tail and each other. Their parents and hashes are checked by [`check_seals`].
@@ -141,18 +141,33 @@ pub(crate) fn summary(
     conversation: ConversationId,
     digester: Digester,
 ) -> Result<Summary, StoreError> {
-    let mut summary = Summary::new(conversation);
+    let mut tally = Tally::new(conversation, digester);
     store.read(conversation, 0, &mut |item| {
         match item {
-            Item::Entry(entry) => {
-                let digest = digester(&entry);
-                summary.add(&entry, digest);
-            }
-            Item::Damage(damage) => summary.damaged |= !damage.torn,
+            Item::Entry(entry) => drop(tally.add(&entry)),
+            Item::Damage(damage) => tally.note_damage(!damage.torn),
         }
         ControlFlow::Continue(())
     })?;
-    Ok(summary)
+    tally.settle(|newest| entries(newest, |each| store.read(conversation, 0, each)))?;
+    Ok(tally.into_summary())
+}
+
+/// The entries of a conversation that can be read, up to a `seq`. `read` reads the whole conversation.
+pub(crate) fn entries(
+    newest: u64,
+    read: impl FnOnce(Each<'_>) -> Result<(), StoreError>,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    read(&mut |item| match item {
+        Item::Entry(entry) if entry.envelope().seq > newest => ControlFlow::Break(()),
+        Item::Entry(entry) => {
+            entries.push(entry);
+            ControlFlow::Continue(())
+        }
+        Item::Damage(_) => ControlFlow::Continue(()),
+    })?;
+    Ok(entries)
 }
 
 /// How many entries come before the first message, at most, where the beginning of a conversation is looked at.
@@ -361,12 +376,12 @@ pub(crate) fn search(
     }
     for &conversation in conversations.iter().filter(|id| search.within.is_none_or(|within| within == **id)) {
         let first = found.len();
-        let mut summary = Summary::new(conversation);
+        let mut tally = Tally::new(conversation, digester);
         let read = store.read(conversation, 0, &mut |item| {
             if let Item::Entry(entry) = item {
-                let mut digest = digester(&entry);
-                let time = digest.time.unwrap_or(entry.envelope().timestamp);
-                if let Some(words) = digest.words.take()
+                let (words, time) = tally.add(&entry);
+                let time = time.unwrap_or(entry.envelope().timestamp);
+                if let Some(words) = words
                     && let Some((excerpt, count)) = excerpt(&words.text, &parts)
                 {
                     let length = 1.0 + words.text.len() as f64 / 1000.0;
@@ -381,7 +396,6 @@ pub(crate) fn search(
                         score: -(count as f64) / length,
                     });
                 }
-                summary.add(&entry, digest);
             }
             ControlFlow::Continue(())
         });
@@ -390,7 +404,7 @@ pub(crate) fn search(
             read?;
         }
         for hit in &mut found[first..] {
-            hit.title.clone_from(&summary.title);
+            hit.title.clone_from(&tally.summary().title);
         }
     }
     found.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.time.cmp(&a.time)));

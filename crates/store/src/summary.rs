@@ -1,11 +1,14 @@
 //! What a list shows of a conversation, kept up to date entry by entry.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use jiff::Timestamp;
-use rejoin_record::{ConversationId, Entry, Tail, content::TurnState};
+use rejoin_record::{ConversationId, Entry, Tail};
 
-use crate::digest::{Digest, Speaker, Step, Title};
+use crate::{
+    digest::{Digest, Digester, Summarize, Title, Words},
+    error::StoreError,
+};
 
 /// Where a conversation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -91,38 +94,6 @@ pub struct Summary {
     pub updated: Timestamp,
     /// Its newest entry.
     pub tail: Option<Tail>,
-    /// The calls that have no result yet.
-    pub(crate) open: OpenCalls,
-}
-
-/// The ids of calls that have no result. One message may have a hundred thousand of them and their results come one by one, so
-/// each result must find its call without looking at the others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct OpenCalls(BTreeSet<String>);
-
-impl OpenCalls {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The ids with something between them, in a fixed order.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn join(&self, between: &str) -> String {
-        let mut out = String::new();
-        for id in &self.0 {
-            if !out.is_empty() {
-                out.push_str(between);
-            }
-            out.push_str(id);
-        }
-        out
-    }
-}
-
-impl FromIterator<String> for OpenCalls {
-    fn from_iter<I: IntoIterator<Item = String>>(ids: I) -> Self {
-        Self(ids.into_iter().collect())
-    }
 }
 
 impl Summary {
@@ -145,7 +116,6 @@ impl Summary {
             created: Timestamp::UNIX_EPOCH,
             updated: Timestamp::UNIX_EPOCH,
             tail: None,
-            open: OpenCalls::default(),
         }
     }
 
@@ -155,7 +125,7 @@ impl Summary {
         if self.damaged { State::Damaged } else { self.state }
     }
 
-    /// Goes on by one entry.
+    /// Goes on by one entry. The state stays: whoever follows the path sets it.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
         // An entry that was removed leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
@@ -198,36 +168,68 @@ impl Summary {
                 *field = value;
             }
         }
-        self.step(digest.step);
+        self.messages += u64::from(digest.is_message);
+    }
+}
+
+/// A summary that follows its conversation.
+pub(crate) struct Tally {
+    summary: Summary,
+    follows: Box<dyn Summarize>,
+}
+
+impl Tally {
+    /// Begins with a conversation of which nothing was read yet.
+    pub(crate) fn new(id: ConversationId, digester: Digester) -> Self {
+        Self { summary: Summary::new(id), follows: digester(None) }
     }
 
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Nothing => {}
-            Step::Message { speaker, calls, results } => {
-                self.messages += 1;
-                for call in &results {
-                    self.open.0.remove(call);
-                }
-                self.open.0.extend(calls);
-                self.state = match speaker {
-                    Speaker::System => self.state,
-                    _ if !self.open.is_empty() => State::Interrupted,
-                    Speaker::Assistant => State::Ready,
-                    Speaker::User | Speaker::Tool => State::Waiting,
-                };
-            }
-            Step::Turn(TurnState::CallAwaitingApproval) => self.state = State::Approval,
-            Step::Turn(TurnState::Interrupted) => self.state = State::Interrupted,
-            Step::Turn(TurnState::CallRunning) if !self.open.is_empty() => self.state = State::Interrupted,
-            Step::Turn(_) => {}
-            Step::Closed | Step::Moved => {
-                self.open.0.clear();
-                if matches!(self.state, State::Interrupted | State::Approval) {
-                    self.state = State::Waiting;
-                }
-            }
+    /// Goes on with a summary and what was kept beside it.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn resume(summary: Summary, kept: &str, digester: Digester) -> Self {
+        Self { summary, follows: digester(Some(kept)) }
+    }
+
+    /// Goes on by one entry. What can be searched for in it comes back.
+    pub(crate) fn add(&mut self, entry: &Entry) -> (Option<Words>, Option<Timestamp>) {
+        let mut digest = self.follows.add(entry);
+        let found = (digest.words.take(), digest.time);
+        self.summary.add(entry, digest);
+        found
+    }
+
+    /// Notes whether a part cannot be read.
+    pub(crate) fn note_damage(&mut self, is_damaged: bool) {
+        self.summary.damaged |= is_damaged;
+    }
+
+    /// Settles the state. If it cannot be told from what was kept, the entries up to the newest one are read again.
+    pub(crate) fn settle(
+        &mut self,
+        entries: impl FnOnce(u64) -> Result<Vec<Entry>, StoreError>,
+    ) -> Result<(), StoreError> {
+        if self.follows.state().is_none() {
+            let newest = self.summary.tail.map_or(0, |tail| tail.seq);
+            self.follows.review(&entries(newest)?);
         }
+        if let Some(state) = self.follows.state() {
+            self.summary.state = state;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    pub(crate) fn into_summary(self) -> Summary {
+        self.summary
+    }
+
+    /// What is needed to go on from here.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn kept(&self) -> String {
+        self.follows.keep()
     }
 }
 
@@ -263,29 +265,5 @@ impl Filter {
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
             && self.state.is_none_or(|wanted| wanted == summary.shown_state())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::*;
-
-    /// 100,000 calls of one message are answered one by one. Looking at every open call for each result takes minutes.
-    #[test]
-    fn results_find_their_calls_without_looking_at_the_others() {
-        let began = Instant::now();
-        let mut summary = Summary::new(ConversationId::from_random(1));
-        let id = |number: usize| format!("call_{number}");
-        let message = |speaker, calls, results| Step::Message { speaker, calls, results };
-        summary.step(message(Speaker::Assistant, (0..100_000).map(id).collect(), Vec::new()));
-        for number in 0..99_999 {
-            summary.step(message(Speaker::Tool, Vec::new(), vec![id(number)]));
-        }
-        assert_eq!((summary.state, summary.open.join(",")), (State::Interrupted, id(99_999)));
-        summary.step(message(Speaker::Tool, Vec::new(), vec![id(99_999)]));
-        assert_eq!((summary.state, summary.messages), (State::Waiting, 100_001));
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }

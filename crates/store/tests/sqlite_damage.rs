@@ -15,16 +15,20 @@ use rejoin_record::{
     content::Metadata,
 };
 use rejoin_store::{
-    Access, Digest, Item, Location, Options, Speaker, Step, Store, StoreError, Title, Words, open,
+    Access, Digest, Item, Location, Options, Store, StoreError, Summarize, Title, Words, open,
 };
 
-fn digest(entry: &Entry) -> Digest {
+fn digest(_: Option<&str>) -> Box<dyn Summarize> {
+    Box::new(digest_of)
+}
+
+fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
     if let Content::Message(message) = Content::of(entry) {
         let text = message.content().unwrap_or_default();
         digest.title = Some(Title::Said(text.chars().take(60).collect()));
         digest.words = Some(Words { role: message.role.to_string(), text });
-        digest.step = Step::Message { speaker: Speaker::User, calls: Vec::new(), results: Vec::new() };
+        digest.is_message = true;
     }
     digest
 }

@@ -58,6 +58,8 @@ pub struct History {
     pub(crate) fates: Vec<KnownCall>,
     /// Before which messages requests were sent, in order.
     pub(crate) sent: Vec<usize>,
+    /// The session that it was read from, for the log.
+    pub(crate) session: Option<Arc<str>>,
 }
 
 impl History {
@@ -72,7 +74,13 @@ impl History {
     pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
         fates.sort_by_key(|fate| (fate.message, fate.block));
         sent.sort_unstable();
-        Self { messages: Arc::new(messages), fates, sent }
+        Self { messages: Arc::new(messages), fates, sent, session: None }
+    }
+
+    /// The same history with the name of the session that it was read from. Repairing it logs that name.
+    #[must_use]
+    pub fn of_session(self, name: &str) -> Self {
+        Self { session: Some(Arc::from(name)), ..self }
     }
 
     /// What is known of calls, ordered by message.

@@ -4,13 +4,16 @@
 //! [`Finding`]s. Nothing here writes a record, fails, panics, does I/O or knows a dialect; codecs live in
 //! `rejoin-formats`.
 //!
-//! What a broken state becomes is decided in `repair/emit.rs`; who answers whom in `repair/pairing.rs`.
+//! Who answers whom is decided in `pairing.rs`, and nowhere else in the workspace; what a broken state becomes in
+//! `repair/emit.rs`.
 
 pub mod finding;
 pub mod history;
 pub mod layers;
 pub mod list;
+pub mod pairing;
 pub mod path;
+pub mod path_state;
 pub mod repair;
 pub mod rules;
 pub mod sound;
@@ -19,6 +22,10 @@ pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};
 pub use layers::Layers;
 pub use list::List;
-pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
+pub use pairing::{BlockAt, PairedResult, Pairing, Tie};
+pub use path_state::{LastWord, PathState, PendingCall};
+pub use repair::{
+    OnBroken, Policy, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse,
+};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

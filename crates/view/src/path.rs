@@ -44,8 +44,9 @@ pub fn path(tree: &Tree<'_>) -> Path {
         }
         walk.add(entry.id(), Content::of(entry));
     }
-    let history = History::with(walk.messages, walk.calls.into_fates(), walk.sent);
-    Path { history, entries: walk.entries, findings: walk.findings, found_at: walk.found_at }
+    let (findings, found_at) = (std::mem::take(&mut walk.findings), std::mem::take(&mut walk.found_at));
+    let (history, entries) = walk.into_history();
+    Path { history, entries, findings, found_at }
 }
 
 /// A path as it is walked, entry by entry. A running conversation keeps it and goes on.
@@ -169,6 +170,12 @@ impl Walk {
         self.sent.clear();
         self.results = Results::default();
         self.compactions += 1;
+    }
+
+    /// The history that was walked, and the entry of each message.
+    #[must_use]
+    pub fn into_history(self) -> (History, Vec<EntryId>) {
+        (History::with(self.messages, self.calls.into_fates(), self.sent), self.entries)
     }
 
     /// The messages so far.

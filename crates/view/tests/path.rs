@@ -8,7 +8,7 @@ use rejoin_record::{
     content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
 };
 use rejoin_view::{
-    Policy, Rule,
+    LastWord, PathState, Policy, Rule,
     path::{Path, path},
     repair,
 };
@@ -180,4 +180,104 @@ fn a_compaction_hides_what_it_replaced() {
 fn texts(writer: &Writer) -> Vec<String> {
     let path = path(&Tree::new(&writer.entries));
     path.history.messages().iter().map(|message| message.content().unwrap_or_default()).collect()
+}
+
+fn calling(ids: impl IntoIterator<Item = String>) -> Message {
+    Message::assistant_with_tools(ids.into_iter().map(|id| ToolCall::new(id, "run", "{}")).collect())
+}
+
+/// Takes entries one by one, going on from the text of the state before each.
+fn follow(entries: &[Entry]) -> PathState {
+    let mut state = PathState::default();
+    for entry in entries {
+        state = PathState::from_text(&state.to_text());
+        state.add(entry, &Content::of(entry));
+    }
+    state
+}
+
+/// The ids of the calls that nothing answers.
+fn pending(state: &PathState) -> Vec<&str> {
+    assert!(!state.is_lost());
+    state.pending_calls().map(|call| call.id.as_str()).collect()
+}
+
+/// A state is followed entry by entry, from one text to the next, whatever the ids look like.
+#[test]
+fn a_state_goes_on_from_its_text() {
+    let mut writer = Writer::new();
+    assert_eq!(follow(&writer.entries).last_word(), None);
+    writer.message(Message::system("be kind"));
+    assert_eq!(follow(&writer.entries).last_word(), None, "instructions are nobody's word");
+    writer.message(Message::user("go"));
+    assert_eq!(follow(&writer.entries).last_word(), Some(LastWord::Other));
+    let odd = ["a", "\"b\"", "c\nd e", "a"];
+    let asking = writer.message(calling(odd.map(String::from)));
+    assert_eq!(pending(&follow(&writer.entries)), odd);
+    writer.message(Message::tool("c\nd e", "done"));
+    writer.message(Message::tool("a", "done"));
+    assert_eq!(pending(&follow(&writer.entries)), ["\"b\"", "a"], "the first of two is answered first");
+    writer.append(
+        Kind::Turn,
+        Content::Turn(Turn {
+            state: TurnState::CallAwaitingApproval,
+            call: Some(CallAt { entry: asking, block: 3 }),
+        }),
+    );
+    let state = follow(&writer.entries);
+    assert_eq!(state.pending_calls().map(|call| call.awaits_approval).collect::<Vec<_>>(), [false, true]);
+    assert!(state.pending_calls().all(|call| state.waits_for(call)));
+    writer.message(Message::user("never mind"));
+    let state = follow(&writer.entries);
+    assert!(state.pending_calls().all(|call| !state.waits_for(call)));
+    writer.turn(TurnState::Started, None);
+    assert_eq!(pending(&follow(&writer.entries)), [""; 0], "a request was sent");
+    writer.message(Message::assistant("so"));
+    writer.turn(TurnState::Interrupted, None);
+    let state = follow(&writer.entries);
+    assert_eq!((state.last_word(), state.is_interrupted()), (Some(LastWord::Answer), true));
+    assert_eq!(state.to_text(), PathState::of(&Tree::new(&writer.entries)).to_text());
+}
+
+/// Where the open calls do not suffice, a state says so, and all entries together tell.
+#[test]
+fn a_state_that_is_lost_says_so() {
+    let ambiguous: [&dyn Fn(&mut Writer, EntryId); 4] = [
+        &|writer, asking| writer.close(asking, Decision::Rerun),
+        &|writer, _| drop(writer.message(calling([String::from("stray")]))),
+        &|writer, asking| {
+            let compacted = Compacted { summary: "s".into(), truncated_count: 0, keep_from: Some(asking) };
+            writer.append(Kind::Compacted, Content::Compacted(compacted));
+        },
+        &|writer, _| writer.entries.push(Writer::new().entries.remove(0)),
+    ];
+    for change in ambiguous {
+        let mut writer = Writer::new();
+        let asking = writer.message(calling([String::from("a")]));
+        writer.message(Message::tool("a", "done"));
+        writer.message(Message::tool("stray", "who asked?"));
+        assert!(!follow(&writer.entries).is_lost());
+        change(&mut writer, asking);
+        let state = follow(&writer.entries);
+        assert!(state.is_lost() && state.to_text().is_empty());
+        assert!(!PathState::of(&Tree::new(&writer.entries)).is_lost());
+    }
+    for text in ["", "no", "[]", "[1,2,3,4,5,6]", "{}"] {
+        assert!(PathState::from_text(text).is_lost(), "{text}");
+    }
+}
+
+/// 100,000 calls of one message are answered one by one. Looking at every open call for each result would take minutes.
+#[test]
+fn results_find_their_calls_without_looking_at_the_others() {
+    let began = std::time::Instant::now();
+    let mut writer = Writer::new();
+    writer.message(calling((0..100_000).map(|number| format!("call_{number}"))));
+    for number in 0..99_999 {
+        writer.message(Message::tool(format!("call_{number}"), "done"));
+    }
+    let mut state = PathState::default();
+    writer.entries.iter().for_each(|entry| state.add(entry, &Content::of(entry)));
+    assert_eq!(pending(&state), ["call_99999"]);
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
 }

@@ -155,10 +155,9 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "Gemini: a second result of a name answers the first call again",
-        file: "crates/formats/src/gemini/pairing.rs",
-        from: "                open.answered = true;
-                self.last.insert",
-        to: "                self.last.insert",
+        file: "crates/formats/src/unused_ids.rs",
+        from: "        let place = queue.pop_front_if(|place| !(unless_given && self.slots[*place].given))?;",
+        to: "        let place = *queue.front().filter(|place| !(unless_given && self.slots[**place].given))?;",
         tests: test("rejoin-formats", "gemini", ""),
     },
     Break {

@@ -26,14 +26,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "the preview of an orphan has 51 characters",
-        file: "crates/rejoin/src/sequence.rs",
-        from: ".chars().take(50).collect();",
-        to: ".chars().take(51).collect();",
+        file: "crates/view/src/repair/log.rs",
+        from: "const PREVIEW_CHARS: usize = 50;",
+        to: "const PREVIEW_CHARS: usize = 51;",
         tests: test("rejoin", "sequence", ""),
     },
     Break {
         what: "a message without anything left is counted as changed only",
-        file: "crates/rejoin/src/sequence.rs",
+        file: "crates/view/src/repair/log.rs",
         from: "Rule::UnansweredCall | Rule::AwaitingApproval if gone.contains(&message) => {",
         to: "Rule::UnansweredCall | Rule::AwaitingApproval if gone.contains(&message) && false => {",
         tests: test("rejoin", "sequence", ""),

@@ -19,7 +19,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a result from before a request answers a call behind it",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "if result.epoch == self.epoch {",
         to: "if result.epoch <= self.epoch {",
         tests: test("rejoin-formats", "laws", "stable"),
@@ -33,7 +33,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "every call walks again over what is closed",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "        let mut steps = Self::settle(state, &self.calls, self.epoch);",
         to: "        let (open, newest) = (state.open, state.newest);
         let mut steps = Self::settle(state, &self.calls, self.epoch);
@@ -62,14 +62,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a second result replaces nothing and is said nothing of",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "slot.tie = Tie::Duplicate;",
         to: "slot.tie = Tie::Answer;",
         tests: lib("rejoin-view", "repair::tests"),
     },
     Break {
         what: "of two open calls in one message the second is answered first",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "            self.calls[state.newest as usize].next_in_group = this;
 ",
         to: "            self.calls[state.newest as usize].next_in_group = NONE;
@@ -78,14 +78,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "results in another order are not noticed",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "slot.out_of_order = slot.direct && slot.call < self.batch_reached;",
         to: "slot.out_of_order = false;",
         tests: lib("rejoin-view", "repair::tests"),
     },
     Break {
         what: "text between a call and its result is not noticed",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "        } else if !only_results {
             self.batch = None;",
         to: "        } else if only_results {
@@ -94,7 +94,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a call that never began is answered with a note",
-        file: "crates/view/src/repair/pairing.rs",
+        file: "crates/view/src/pairing.rs",
         from: "(Policy::Keep, Fate::Unknown | Fate::Started) if !malformed",
         to: "(Policy::Keep, Fate::Unknown | Fate::Started | Fate::NotStarted) if !malformed",
         tests: lib("rejoin-view", "repair::tests"),

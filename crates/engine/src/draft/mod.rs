@@ -16,14 +16,17 @@ use std::ops::ControlFlow;
 
 use rejoin_record::{
     Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Origin, Reasoning,
-    Role, Tail, Text,
+    Role, Tail, Text, Tree,
     chain::Stamp,
     content::{Branch, Turn, TurnState},
     json::Doc,
 };
 use rejoin_store::{Damage, Each, Item, Page, Place, Query, Store, StoreError, Summary};
+use rejoin_view::PathState;
 #[cfg(feature = "agent")]
 pub(crate) use writing::AnswerDraft;
+
+use crate::{digest::digest_of, state::listed};
 
 /// The words of an answer that was cut, as a message: what the model thought, then what it said. None if it is blank.
 pub(crate) fn cut_message(origin: Origin, reasoning: &str, text: &str) -> Option<Message> {
@@ -257,10 +260,11 @@ pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreEr
 
 fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError> {
     let Some(draft) = LeftDraft::find(store, summary.id) else { return Ok(()) };
-    let (mut found, id) = (Found::default(), summary.id);
+    let (mut found, mut entries, id) = (Found::default(), Vec::new(), summary.id);
     store.read(id, 0, &mut |item| {
         if let Item::Entry(entry) = item {
             found.note(&draft, &entry);
+            entries.push(entry);
         }
         ControlFlow::Continue(())
     })?;
@@ -268,9 +272,11 @@ fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError>
     // The list is in the order of these times.
     let updated = summary.updated;
     for entry in draft.entries(&found, tail) {
-        summary.add(&entry, crate::digest(&entry));
+        summary.add(&entry, digest_of(&entry, Content::of(&entry)));
+        entries.push(entry);
     }
     summary.updated = updated;
+    summary.state = listed(&PathState::of(&Tree::new(&entries)));
     Ok(())
 }
 

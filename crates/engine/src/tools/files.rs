@@ -244,7 +244,8 @@ mod tests {
                 "sqlite" => Location::Sqlite(folder.path().join("store/r.db")),
                 _ => Location::Jsonl(folder.path().join("store")),
             };
-            let options = Options { access: Access::Write, digester: |_| Digest::default() };
+            let options =
+                Options { access: Access::Write, digester: |_| Box::new(|_: &_| Digest::default()) };
             let store = open(&location, options).unwrap();
             let new = crate::New { title: Some(String::from("secret")), ..crate::New::default() };
             let writer = crate::Writer { store: &*store, clock: &crate::SystemClock, command: "a test" };

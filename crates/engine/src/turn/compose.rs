@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::Respelled};
 use rejoin_record::{
-    Block, BlockKind, Content, EntryId, Kind, Message, Tree,
+    Block, BlockKind, Content, ConversationId, EntryId, Kind, Message, Tree,
     content::{ClosedCall, Decision},
 };
 use rejoin_view::{Fate, Finding, KnownCall, Policy, Repaired, Repairer, SoundRole, path::Walk};
@@ -34,6 +34,8 @@ pub(super) struct Composer {
     compactions: usize,
     /// The view as it is now, once somebody asked for it.
     view: Option<Repaired>,
+    /// The conversation, if it was just read from its beginning: what its repair came to is logged.
+    recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
 }
 
@@ -61,6 +63,7 @@ impl Composer {
             seals: 0,
             compactions: 0,
             view: None,
+            recovering: None,
             draft: None,
         }
     }
@@ -104,6 +107,7 @@ impl Composer {
         }
         self.walked = entries.len();
         self.compactions = self.walk.compactions();
+        self.recovering = Some(conversation.id()).filter(|_| !self.walk.messages().is_empty());
         self.start_over();
     }
 
@@ -128,6 +132,9 @@ impl Composer {
             self.repairer.push(message, &self.walk.fates(self.pushed));
             self.pushed += 1;
             self.view = None;
+        }
+        if let Some(id) = self.recovering.take() {
+            self.repairer.log_recovery(&id.to_string());
         }
     }
 

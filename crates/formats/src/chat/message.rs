@@ -1,9 +1,6 @@
-//! Reading one message object, and pairing the calls and results of shapes that have no ids.
+//! Reading one message object, with ids for the calls and results of shapes that have none.
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Text, ToolResult,
@@ -18,15 +15,14 @@ use super::{
     blocks::{BlockReader, Under},
     roles,
 };
+use crate::unused_ids::UnusedIds;
 
 /// Reads the messages of one list, in order.
 pub struct MessageReader {
     style: Style,
     model: Option<Text>,
-    /// Assigned ids of calls that still wait for a result without an id, in order, and their places by name.
-    waiting: Vec<Option<CallId>>,
-    next_waiting: usize,
-    waiting_by_name: HashMap<String, VecDeque<usize>>,
+    /// Assigned ids, for results without an id.
+    unused: UnusedIds,
     /// Ids that calls were given so far.
     called: hashbrown::HashSet<CallId>,
 }
@@ -58,14 +54,7 @@ impl MessageReader {
     /// A reader of one list.
     #[must_use]
     pub fn new(style: Style, model: Option<Text>) -> Self {
-        Self {
-            style,
-            model,
-            waiting: Vec::new(),
-            next_waiting: 0,
-            waiting_by_name: HashMap::new(),
-            called: hashbrown::HashSet::new(),
-        }
+        Self { style, model, unused: UnusedIds::default(), called: hashbrown::HashSet::new() }
     }
 
     /// Reads the `index`-th message of its list, an item of the text in `buffer`. `None` if it is no message at all.
@@ -189,7 +178,7 @@ impl MessageReader {
         let own_id = blocks.call_id(given);
         let id_written =
             own_id.is_some() && item.get("tool_call_id").is_some_and(|id| id.kind() == Kind::String);
-        let call_id = own_id.or_else(|| self.claim(name.as_ref()));
+        let call_id = own_id.or_else(|| self.next_id(name.as_ref()));
         let text_only = content.blocks.iter().all(|block| matches!(block.kind, BlockKind::Text(_)));
         let regular = content.regular
             && text_only
@@ -204,21 +193,11 @@ impl MessageReader {
         self.message(Role::Tool, all, content.form, regular && self.style == Style::OpenAi)
     }
 
-    /// The call that a result without an id answers: by name, else by position.
-    fn claim(&mut self, name: Option<&Text>) -> Option<CallId> {
+    /// The id for a result without one: by name, else by position.
+    fn next_id(&mut self, name: Option<&Text>) -> Option<CallId> {
         match name.filter(|name| !name.is_blank()) {
-            Some(name) => {
-                let queue = self.waiting_by_name.get_mut(name.as_str())?;
-                let place =
-                    std::iter::from_fn(|| queue.pop_front()).find(|place| self.waiting[*place].is_some())?;
-                self.waiting[place].take()
-            }
-            None => {
-                let place =
-                    (self.next_waiting..self.waiting.len()).find(|place| self.waiting[*place].is_some())?;
-                self.next_waiting = place + 1;
-                self.waiting[place].take()
-            }
+            Some(name) => self.unused.next_named(name, false),
+            None => self.unused.next(),
         }
     }
 
@@ -319,9 +298,7 @@ impl MessageReader {
     /// Gives ids to calls that have none, and remembers them for results that have none either.
     pub(crate) fn assign_ids(&mut self, message: &mut Message, index: usize, legacy: bool) {
         if message.role == Role::Assistant {
-            self.waiting.clear();
-            self.waiting_by_name.clear();
-            self.next_waiting = 0;
+            self.unused = UnusedIds::default();
         }
         let mut assigned = 0;
         for block in &mut message.blocks {
@@ -335,15 +312,11 @@ impl MessageReader {
                     call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
                     // A legacy function call has no id by design; anything else lacks one.
                     call.id_given = legacy;
-                    self.waiting_by_name
-                        .entry(call.name.to_string())
-                        .or_default()
-                        .push_back(self.waiting.len());
-                    self.waiting.push(Some(call.id.clone()));
+                    self.unused.add(&call.name, &call.id, false);
                     assigned += 1;
                 }
                 BlockKind::ToolResult(result) if result.call_id.is_none() => {
-                    result.call_id = self.claim(result.name.clone().as_ref());
+                    result.call_id = self.next_id(result.name.clone().as_ref());
                     // Its own bytes do not name the call.
                     block.span = None;
                 }

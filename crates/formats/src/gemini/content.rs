@@ -11,8 +11,8 @@ use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use super::{
     FORMAT,
+    call_ids::CallIds,
     fields::{Fields, Signature},
-    pairing::Pairing,
     parts::{self, PartReader},
 };
 use crate::chat::{DEEPEST, ReadMessage, list::ReadItem, roles};
@@ -20,20 +20,20 @@ use crate::chat::{DEEPEST, ReadMessage, list::ReadItem, roles};
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
     model: Option<Text>,
-    pairing: Pairing,
+    ids: CallIds,
 }
 
 impl ContentReader {
     /// A reader of one list.
     #[must_use]
     pub fn new(model: Option<Text>) -> Self {
-        Self { model, pairing: Pairing::new(String::new()) }
+        Self { model, ids: CallIds::new(String::new()) }
     }
 
     /// A reader of one response: its calls get ids that no other response's have.
     #[must_use]
     pub fn of_response(model: Option<Text>, response: &str) -> Self {
-        Self { model, pairing: Pairing::new(short_name(response, 24)) }
+        Self { model, ids: CallIds::new(short_name(response, 24)) }
     }
 
     /// Reads what a model answered; it needs not say who it is.
@@ -102,10 +102,10 @@ impl ContentReader {
         if single {
             blocks.iter_mut().for_each(|block| block.span = None);
         }
-        self.pairing.assign(&mut blocks, index);
+        self.ids.assign(&mut blocks, index);
         // A call that stands under a user's name goes elsewhere, and nobody knows yet where.
         if role == Role::User && blocks.iter().all(|block| block.as_call().is_none()) {
-            self.pairing.next_turn();
+            self.ids.next_turn();
         }
         let role_written = match &role {
             Role::User | Role::Tool => named.as_deref() == Some("user"),

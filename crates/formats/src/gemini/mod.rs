@@ -1,13 +1,13 @@
 //! Reading Gemini's contents: whole request bodies, bare lists, and the checkpoints that a command-line agent makes of them.
 //!
 //! The API takes every field name in two spellings, `functionCall` and `function_call`; `fields.rs` makes them one. Calls
-//! and results need no ids there: `pairing.rs` finds out who answers whom. `parts.rs` and `content.rs` read one content,
+//! and results need no ids there: `call_ids.rs` assigns them. `parts.rs` and `content.rs` read one content,
 //! `list.rs` says where contents stand, `schema.rs` translates the schemas of tools.
 
+mod call_ids;
 mod content;
 pub mod fields;
 pub mod list;
-mod pairing;
 mod parts;
 mod schema;
 

@@ -28,11 +28,11 @@ use crate::{
     lock::guard,
     sql,
     store::{Cursor, Hit, Page, Query, Search},
-    summary::Summary,
+    summary::{Summary, Tally},
 };
 
 /// The form of the file. Any other is thrown away and made again.
-const FORM: i64 = 6;
+const FORM: i64 = 7;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
@@ -44,7 +44,7 @@ const SCHEMA: &str = "
     CREATE TABLE summary (
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
-        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, open TEXT NOT NULL,
+        created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, standing TEXT NOT NULL,
         damaged INTEGER NOT NULL, forked_from TEXT
     ) STRICT;
     CREATE INDEX summary_newest ON summary (updated DESC, id);
@@ -420,7 +420,7 @@ fn remove(path: &Path) {
 
 /// Summaries that are being brought up to date. They are written at the end.
 #[derive(Default)]
-pub(crate) struct Summaries(HashMap<ConversationId, Summary>);
+pub(crate) struct Summaries(HashMap<ConversationId, Tally>);
 
 impl Summaries {
     /// Takes in one entry, and its words under a key.
@@ -432,15 +432,14 @@ impl Summaries {
         entry: &Entry,
         digester: Digester,
     ) -> rusqlite::Result<()> {
-        let mut digest = digester(entry);
-        if let Some(words) = digest.words.take() {
+        let (words, _) = self.of(index, conversation, digester)?.add(entry);
+        if let Some(words) = words {
             sql::run(
                 index,
                 "INSERT INTO words (rowid, text) VALUES (?1, ?2)",
                 (key, words::spaced(&words.text)),
             )?;
         }
-        self.of(index, conversation)?.add(entry, digest);
         Ok(())
     }
 
@@ -449,18 +448,32 @@ impl Summaries {
         &mut self,
         index: &Connection,
         conversation: ConversationId,
-    ) -> rusqlite::Result<&mut Summary> {
+        digester: Digester,
+    ) -> rusqlite::Result<&mut Tally> {
         Ok(match self.0.entry(conversation) {
             hash_map::Entry::Occupied(known) => known.into_mut(),
             hash_map::Entry::Vacant(free) => {
-                free.insert(get(index, conversation)?.unwrap_or_else(|| Summary::new(conversation)))
+                let query = "SELECT standing FROM summary WHERE id = ?1";
+                let kept: Option<String> = sql::one(index, query, [conversation.to_string()])?;
+                free.insert(match get(index, conversation)?.zip(kept) {
+                    Some((summary, kept)) => Tally::resume(summary, &kept, digester),
+                    None => Tally::new(conversation, digester),
+                })
             }
         })
     }
 
-    /// Writes them.
-    pub(crate) fn put(&self, index: &Connection) -> rusqlite::Result<()> {
-        self.0.values().try_for_each(|summary| put(index, summary))
+    /// Writes them. `entries` reads the entries of a conversation up to a `seq`, where its state cannot be told otherwise.
+    pub(crate) fn put(
+        &mut self,
+        index: &Connection,
+        entries: impl Fn(ConversationId, u64) -> Result<Vec<Entry>, StoreError>,
+    ) -> Result<(), Trouble> {
+        for (id, tally) in &mut self.0 {
+            tally.settle(|newest| entries(*id, newest))?;
+            put(index, tally)?;
+        }
+        Ok(())
     }
 }
 
@@ -469,9 +482,10 @@ fn note_damage(index: &Connection, conversation: ConversationId) -> rusqlite::Re
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, seq, tail, hash, open, damaged, forked_from";
+                       updated, seq, tail, hash, standing, damaged, forked_from";
 
-fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
+fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
+    let summary = tally.summary();
     let tail = summary.tail;
     connection
         .prepare_cached(&format!(
@@ -494,7 +508,7 @@ fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             tail.map(|tail| tail.seq as i64),
             tail.map(|tail| *tail.id.as_uuid().as_bytes()),
             tail.map(|tail| *tail.hash.as_bytes()),
-            summary.open.join("\n"),
+            tally.kept(),
             summary.damaged,
             summary.forked_from,
         ])?;
@@ -523,7 +537,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         }
         _ => None,
     };
-    let open: String = row.get(15)?;
     Ok(Some(Summary {
         id,
         title: row.get(1)?,
@@ -540,7 +553,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         updated: time(11)?,
         tail,
         forked_from: row.get(17)?,
-        open: open.split('\n').filter(|call| !call.is_empty()).map(str::to_owned).collect(),
     }))
 }
 

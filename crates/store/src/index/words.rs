@@ -76,7 +76,7 @@ fn hit(
     parts: &[(Vec<String>, bool)],
     score: f64,
 ) -> Option<Hit> {
-    let digest = digester(entry);
+    let digest = digester(None).add(entry);
     let words = digest.words?;
     // The index folds more than we do when we look for the place; then the beginning is shown.
     let excerpt = scan::excerpt(&words.text, parts).map(|(excerpt, _)| excerpt);

@@ -141,9 +141,9 @@ impl Files<'_> {
             summaries.take(index, index.last_insert_rowid(), id, entry, self.store.digester)?;
         }
         if damaged && (goes_on || !entries.is_empty()) {
-            summaries.of(index, id)?.damaged = true;
+            summaries.of(index, id, self.store.digester)?.note_damage(true);
         }
-        summaries.put(index)?;
+        summaries.put(index, |id, newest| scan::entries(newest, |each| self.store.read(id, 0, each)))?;
         sql::run(index, "INSERT OR REPLACE INTO file (id, mark) VALUES (?1, ?2)", (&name, mark))?;
         Ok(tail.is_some() && !goes_on)
     }

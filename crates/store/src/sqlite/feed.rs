@@ -10,7 +10,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, Hash};
 use rusqlite::{Connection, Params, Transaction, TransactionBehavior, types::FromSql};
 
-use super::{During as _, Inner, Reader, opening, rows, rows::Parents};
+use super::{During as _, Inner, Reader, opening, reading, rows, rows::Parents};
 use crate::{
     digest::Digester,
     error::StoreError,
@@ -18,7 +18,7 @@ use crate::{
         Feed, Followed, Remembered, Summaries, Trouble, glance,
         lost::{self, Lost},
     },
-    sql,
+    scan, sql,
     store::{Damage, Place},
 };
 
@@ -76,8 +76,8 @@ impl Feed for Inner {
                     done = summaries.take(index, key, conversation, entry, self.digester);
                 }
                 if let (Ok(()), Some(damage)) = (&done, damage) {
-                    let summary = summaries.of(index, conversation);
-                    done = summary.map(|summary| summary.damaged |= !damage.torn);
+                    let tally = summaries.of(index, conversation, self.digester);
+                    done = tally.map(|tally| tally.note_damage(!damage.torn));
                 }
                 if done.is_ok() && taken < AT_ONCE {
                     ControlFlow::Continue(())
@@ -91,7 +91,10 @@ impl Feed for Inner {
             if is_removed()? {
                 return Ok(outdated);
             }
-            summaries.put(index)?;
+            summaries.put(index, |id, newest| {
+                // The index is locked, so nothing is rescued from here.
+                scan::entries(newest, |each| reading::walk(self, id, &mut 0, each))
+            })?;
             set(index, "seen", seen)?;
             set(index, "mark", self.mark_at(seen)?)?;
             if let Some(seal) = self.seal() {

@@ -41,7 +41,7 @@ pub(super) fn read(
 }
 
 /// Hands out what stands from a place on, and keeps count of what was handed out.
-fn walk(
+pub(super) fn walk(
     inner: &Inner,
     conversation: ConversationId,
     next: &mut u64,

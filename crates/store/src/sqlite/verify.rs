@@ -12,7 +12,7 @@ use crate::{
     index::{Feed as _, glance, lost},
     scan,
     store::{Damage, Item, Place, Problem, Query, Store as _, Verified},
-    summary::Summary,
+    summary::{Summary, Tally},
 };
 
 /// Verifies one conversation, or the whole file.
@@ -55,6 +55,10 @@ pub(super) fn verify(
                 ControlFlow::Continue(())
             })
         });
+        if let Some(read) = listing.as_mut().and_then(|listing| listing.read.get_mut(&id)) {
+            // If it was deleted a moment ago, its state does not matter.
+            let _ = read.settle(|newest| scan::entries(newest, |each| store.read(id, 0, each)));
+        }
         match verified {
             Ok(one) => all.add(one),
             // It was deleted a moment ago.
@@ -85,7 +89,7 @@ pub(super) fn verify(
 /// The list of conversations, and beside it what their entries say as they are read.
 struct Listing {
     listed: HashMap<ConversationId, Summary>,
-    read: HashMap<ConversationId, Summary>,
+    read: HashMap<ConversationId, Tally>,
     /// How often something had been removed, and which file was open.
     as_of: (i64, u64),
 }
@@ -112,14 +116,14 @@ impl Listing {
 
     /// Goes on by what was read, as far as the list goes: others may append meanwhile.
     fn take(&mut self, id: ConversationId, item: &Item, digester: Digester) {
-        let read = self.read.entry(id).or_insert_with(|| Summary::new(id));
+        let read = self.read.entry(id).or_insert_with(|| Tally::new(id, digester));
         let last = self.listed.get(&id).and_then(|listed| listed.tail).map(|tail| tail.seq);
         match item {
             Item::Entry(entry) if last.is_none_or(|last| entry.envelope().seq <= last) => {
-                read.add(entry, digester(entry));
+                read.add(entry);
             }
             Item::Entry(_) => {}
-            Item::Damage(damage) => read.damaged |= !damage.torn,
+            Item::Damage(damage) => read.note_damage(!damage.torn),
         }
     }
 
@@ -131,7 +135,7 @@ impl Listing {
             found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
         }
         for (id, listed) in &self.listed {
-            let what = match self.read.get(id) {
+            let what = match self.read.get(id).map(Tally::summary) {
                 Some(read) if read == listed => continue,
                 Some(read) if read.entries < listed.entries => {
                     format!("{} of its {} entries are missing", listed.entries - read.entries, listed.entries)

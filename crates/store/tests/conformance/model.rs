@@ -151,7 +151,9 @@ impl Model {
                 assert_eq!(found, way, "{}", home.name);
             }
             let mut summary = Summary::new(*id);
-            one.entries.iter().for_each(|entry| summary.add(entry, support::digest(entry)));
+            let mut following = support::digest(None);
+            one.entries.iter().for_each(|entry| summary.add(entry, following.add(entry)));
+            summary.state = following.state().unwrap();
             assert_eq!(store.summary(*id).unwrap(), summary, "{}", home.name);
             summaries.push(summary);
         }
@@ -159,7 +161,7 @@ impl Model {
         let page = store.list(&Query::default()).unwrap();
         assert_eq!(page.conversations, summaries, "{}", home.name);
         let said = self.talks.values().flat_map(|one| &one.entries).filter(|entry| {
-            let words = support::digest(entry).words;
+            let words = support::digest_of(entry).words;
             words.is_some_and(|words| words.text.split(' ').any(|word| word == "word1"))
         });
         let search = Search { words: String::from("word1"), limit: usize::MAX, within: None };

@@ -22,18 +22,22 @@ use std::{
 };
 
 use rejoin_record::{Content, ConversationId, Entry};
-use rejoin_store::{Access, Digest, Location, Options, Speaker, Step, Store, Title, Words, open};
+use rejoin_store::{Access, Digest, Location, Options, Store, Summarize, Title, Words, open};
 use tempfile::TempDir;
 use testkit::faults::{Fault, Job, Kind, Shim, give_up, job, quick_folder, thorough, work};
 
 /// What the index of these tests knows about entries.
-fn digest(entry: &Entry) -> Digest {
+fn digest(_: Option<&str>) -> Box<dyn Summarize> {
+    Box::new(digest_of)
+}
+
+fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
     if let Content::Message(message) = Content::of(entry) {
         let text = message.content().unwrap_or_default();
         digest.title = Some(Title::Said(text.chars().take(60).collect()));
         digest.words = Some(Words { role: message.role.to_string(), text });
-        digest.step = Step::Message { speaker: Speaker::User, calls: Vec::new(), results: Vec::new() };
+        digest.is_message = true;
     }
     digest
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "not every test needs everything")]
 
-use std::{ops::ControlFlow, path::Path};
+use std::{collections::BTreeSet, ops::ControlFlow, path::Path};
 
 use jiff::Timestamp;
 use rejoin_record::{
@@ -11,8 +11,8 @@ use rejoin_record::{
     content::{Erased, Meta, Metadata},
 };
 use rejoin_store::{
-    Access, Damage, Digest, Each, Item, Location, Options, Problem, Speaker, Step, Store, StoreError, Title,
-    Words,
+    Access, Damage, Digest, Each, Item, Location, Options, Problem, State, Store, StoreError, Summarize,
+    Title, Words,
 };
 
 /// A conversation in the making. Everything about it follows from its number.
@@ -98,8 +98,50 @@ impl Talk {
     }
 }
 
-/// A small digester of the tests' own.
-pub fn digest(entry: &Entry) -> Digest {
+/// A small digester of the tests' own: it follows calls by their ids alone, and knows nothing of branches.
+pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
+    let (state, open) = kept.and_then(|kept| kept.split_once(' ')).unwrap_or_default();
+    let open = open.split(' ').filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    Box::new(Following { state: state.parse().unwrap_or_default(), open })
+}
+
+struct Following {
+    state: State,
+    open: BTreeSet<String>,
+}
+
+impl Summarize for Following {
+    fn add(&mut self, entry: &Entry) -> Digest {
+        if let Content::Message(message) = Content::of(entry) {
+            let results = message.tool_results().filter_map(|result| result.call_id.as_ref());
+            for id in results {
+                self.open.remove(id.as_str());
+            }
+            self.open.extend(message.tool_calls().map(|call| call.id.to_string()));
+            self.state = match message.role {
+                _ if !self.open.is_empty() => State::Interrupted,
+                Role::Assistant => State::Ready,
+                Role::User | Role::Tool => State::Waiting,
+                _ => self.state,
+            };
+        }
+        digest_of(entry)
+    }
+
+    fn state(&self) -> Option<State> {
+        Some(self.state)
+    }
+
+    fn review(&mut self, _: &[Entry]) {}
+
+    fn keep(&self) -> String {
+        let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
+        format!("{} {}", self.state, open.join(" "))
+    }
+}
+
+/// What there is to know about an entry.
+pub fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest::default();
     match Content::of(entry) {
         Content::Header(metadata) => {
@@ -115,20 +157,7 @@ pub fn digest(entry: &Entry) -> Digest {
             if message.role == Role::User {
                 digest.title = Some(Title::Said(text.chars().take(60).collect()));
             }
-            let speaker = match message.role {
-                Role::User => Speaker::User,
-                Role::Assistant => Speaker::Assistant,
-                Role::Tool => Speaker::Tool,
-                _ => Speaker::System,
-            };
-            digest.step = Step::Message {
-                speaker,
-                calls: message.tool_calls().map(|call| call.id.as_str().to_owned()).collect(),
-                results: message
-                    .tool_results()
-                    .filter_map(|result| Some(result.call_id.as_ref()?.as_str().to_owned()))
-                    .collect(),
-            };
+            digest.is_message = true;
             digest.words = Some(Words { role: message.role.as_str().to_owned(), text });
         }
         _ => {}

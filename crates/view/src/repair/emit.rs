@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
 
-use super::{
-    Policy,
-    pairing::{CallSlot, MessageSlot, NONE, Pairing, Speaker, Tie},
-};
+use super::Policy;
 use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
     layers::Layers,
+    pairing::{CallSlot, MessageSlot, NONE, Pairing, Speaker, Tie, decide},
     rules::Rule,
     sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, Place, SoundRole},
 };
@@ -233,10 +231,7 @@ impl<'h> Emitter<'h> {
     /// Decides about the calls of one message.
     fn plan(&mut self, index: usize, calls: std::ops::Range<usize>) -> Vec<Outcome> {
         let (pairing, policy) = (self.pairing, self.policy);
-        let shown = |slot: &CallSlot| {
-            let answered = slot.answered || (policy == Policy::Keep && slot.first != NONE);
-            answered && slot.fate != Fate::ClosedWithBatch
-        };
+        let shown = |slot: &CallSlot| slot.has_answer(policy) && slot.fate != Fate::ClosedWithBatch;
         let open = |slot: &&CallSlot| !shown(slot) && slot.fate != Fate::ClosedInterrupted;
         let slots = &pairing.calls[calls.clone()];
         let unanswered = slots.iter().filter(open).count();
@@ -258,7 +253,7 @@ impl<'h> Emitter<'h> {
         calls
             .map(|call| {
                 let slot = &pairing.calls[call];
-                let closed = super::pairing::decide(policy, slot.fate, pairing.is_malformed(call));
+                let closed = decide(policy, slot.fate, pairing.is_malformed(call));
                 let gone = all_out || (!shown(slot) && closed != Fate::ClosedInterrupted);
                 self.left_out.push(gone);
                 if gone { Outcome::LeftOut } else { Outcome::Shown(self.answer(slot)) }
@@ -385,7 +380,7 @@ impl<'h> Emitter<'h> {
         let at = Position::block(index, place);
         let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
         let malformed = call.arguments.are_no_object();
-        let answered = slot.answered || (self.policy == Policy::Keep && slot.first != NONE);
+        let answered = slot.has_answer(self.policy);
 
         let answer = match outcome {
             Outcome::LeftOut => {
@@ -443,7 +438,7 @@ impl<'h> Emitter<'h> {
         action: Action,
         about: impl FnOnce(Finding) -> Finding,
     ) {
-        if slot.answered || (slot.first != NONE && self.policy == Policy::Keep) {
+        if slot.has_answer(self.policy) {
             return;
         }
         match slot.fate {

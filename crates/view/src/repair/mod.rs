@@ -5,16 +5,18 @@
 //! sent is sealed, and a new turn costs its new messages.
 
 mod emit;
-mod pairing;
+mod log;
 
 use std::{ops::Range, sync::Arc};
 
 use rejoin_record::{BlockKind, Message};
 
+pub use self::log::{recovery_lines, removals};
 use crate::{
     finding::Finding,
     history::{Fate, History, KnownCall},
     list::List,
+    pairing::Pairing,
     sound::{Chunk, FirstChange, SoundView},
 };
 
@@ -60,7 +62,12 @@ pub struct Refused {
 #[must_use]
 pub fn repair(history: &History, policy: Policy) -> Repaired {
     let (work, open) = repair_all(history, policy);
-    work.finish(open)
+    let repaired = work.finish(open);
+    log::counts(policy, &repaired.findings, &history.messages, 0, || repaired.view.clone());
+    if let Some(session) = &history.session {
+        log::recovery(session, policy, &repaired.findings, &repaired.view);
+    }
+    repaired
 }
 
 /// The work of [`repair`], and the stretch after the last request.
@@ -78,7 +85,7 @@ fn repair_all(history: &History, policy: Policy) -> (Work, Option<Chunk>) {
             start = index;
         }
         let own = fates.partition_point(|fate| fate.message <= index);
-        work.pairing.add(index, message, &fates[..own]);
+        work.pairing.add_known(index, message, &fates[..own]);
         fates = &fates[own..];
     }
     if sent.next().is_some() {
@@ -123,7 +130,7 @@ fn fetch(messages: &[Arc<Message>]) {
 #[derive(Debug)]
 struct Work {
     policy: Policy,
-    pairing: pairing::Pairing,
+    pairing: Pairing,
     state: emit::State,
     sealed: List<Arc<Chunk>>,
     items: usize,
@@ -135,7 +142,7 @@ impl Work {
     fn new(policy: Policy) -> Self {
         Self {
             policy,
-            pairing: pairing::Pairing::default(),
+            pairing: Pairing::default(),
             state: emit::State::default(),
             sealed: List::default(),
             items: 0,
@@ -166,6 +173,7 @@ impl Work {
         let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
         self.state = emitted.state;
         self.first_change = self.first_change.or(emit::shift(emitted.first_change, self.items));
+        log::orphans(&emitted.findings, list, stretch.start);
         self.findings.extend(emitted.findings);
         self.items += emitted.items.len();
         let messages = Arc::clone(messages);
@@ -205,7 +213,7 @@ impl Repairer {
         let mut fates: Vec<KnownCall> =
             fates.iter().map(|&(block, fate)| KnownCall { message: index, block, fate }).collect();
         fates.sort_by_key(|fate| fate.block);
-        self.work.pairing.add(index, &message, &fates);
+        self.work.pairing.add_known(index, &message, &fates);
         self.pending.push(message);
     }
 
@@ -215,8 +223,23 @@ impl Repairer {
         self.earlier = self.work.findings.len();
         let messages = Arc::new(std::mem::take(&mut self.pending));
         let stretch = self.base..self.base + messages.len();
+        let chunks = self.work.sealed.len();
         self.work.seal(&messages, stretch.clone(), self.base);
+        let sealed = || SoundView {
+            sealed: List::default(),
+            open: self.work.sealed.get(chunks).cloned(),
+            first_change: None,
+        };
+        log::counts(self.work.policy, &self.work.findings[self.earlier..], &messages, self.base, sealed);
         self.base = stretch.end;
+    }
+
+    /// Logs what became of a session that was read back, as [`repair`](repair()) does for one that has a name.
+    pub fn log_recovery(&self, session: &str) {
+        // Making the view again costs something.
+        if tracing::enabled!(tracing::Level::INFO) {
+            log::recovery(session, self.work.policy, &self.all_findings(), &self.view().view);
+        }
     }
 
     /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
@@ -224,18 +247,7 @@ impl Repairer {
     /// [`Fate::ClosedWithBatch`] of one that has a result and is left out because another one of its message has none.
     #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
-        let mut decisions = self.work.pairing.decisions(self.work.policy).into_iter();
-        let mut undecided = Vec::new();
-        for (place, message) in self.pending.iter().enumerate() {
-            let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
-            for (block, _) in calls {
-                // One decision for each call, in the same order.
-                if let Some(Some(fate)) = decisions.next() {
-                    undecided.push(KnownCall { message: self.base + place, block, fate });
-                }
-            }
-        }
-        undecided
+        self.work.pairing.decisions(self.work.policy)
     }
 
     /// How many messages were added.

@@ -144,16 +144,174 @@ fn rules(repaired: &Repaired) -> String {
     names.join(" ")
 }
 
-#[track_caller]
-fn check(sketch: &str, keep: &str, drop: &str) {
-    let history = history(sketch);
-    assert_eq!(shown(&repair(&history, Policy::Keep).view), keep, "keep of {sketch}");
-    assert_eq!(shown(&repair(&history, Policy::Drop).view), drop, "drop of {sketch}");
+/// What each state becomes: the history, and the view of it under `keep` and under `drop`.
+const BECOMES: &str = "
+    S2-07, S2-13: a call with no result
+    u a[1]                       = u a[1!]                    = u
+    u ta[1] u                    = u a[1!] u                  = u a u
+    u a[1!] u                    = u a[1!] u                  = u u
+
+    a call that never ran
+    u ta[1-] u                   = u a u                      = u a u
+    u a[1?]                      = u                          = u
+    u a[1,2-] r1                 = u a[1]                     = u
+
+    S2-08, S2-14: a partial batch
+    u a[1,2,3] r1 r3 u           = u a[1,2!,3] u              = u u
+    u ta[1,2] r2                 = u a[1!,2]                  = u a
+
+    S2-09: a result without a call, or without an id
+    u r9 u                       = u o u                      = u u
+    r9                           = o                          =
+    u r u                        = u o u                      = u u
+    u a[1,2] r1 r9 r2 u          = u a[1,2] o u               = u a[1,2] u
+
+    a result before its call
+    u r1 a[1] u                  = u a[1+] u                  = u u
+    r1 r1 a[1]                   = a[1++]                     =
+    r1 a[1] r1                   = a[1++]                     = a[1+]
+
+    a result that does not stand directly after its call
+    u a[1] u r1 u                = u a[1+] u u                = u a[1+] u u
+    a[1] a[2] r1 r2              = a[1+] a[2]                 = a[1+] a[2]
+    a[1,2] r1 u r2               = a[1,2+] u                  = a[1,2+] u
+    a[1] u(t,r1)                 = a[1+] u                    = a[1+] u
+
+    results in another order
+    a[1,2] r2 r1                 = a[1+,2]                    = a[1+,2]
+
+    two results for one call
+    a[1] r1 r1                   = a[1++]                     = a[1+]
+    a[1] r1 u r1                 = a[1++] u                   = a[1+] u
+
+    an id that is used again
+    a[1] r1 a[1] r1              = a[1] a[1_2]                = a[1] a[1_2]
+    a[1] a[1] r1 r1              = a[1+] a[1_2]               = a[1+] a[1_2]
+    a[1,1] r1 r1                 = a[1,1_2]                   = a[1,1_2]
+    a[1] r1 a[1_2] r1_2 a[1] r1  = a[1] a[1_2] a[1_3]         = a[1] a[1_2] a[1_3]
+
+    a derived id that somebody else wants later: what was sent stays, the later one moves
+    a[1] r1 a[1] r1 a[1_2] r1_2  = a[1] a[1_2] a[1_2_2]       = a[1] a[1_2] a[1_2_2]
+
+    the newest message that has an open call gets the result, and in it the first such call
+    a[1] a[1] r1                 = a[1!] a[1_2]               = a[1_2]
+    a[1,1] a[1] r1 r1 r1         = a[1+,1_2+] a[1_3]          = a[1+,1_2+] a[1_3]
+    a[1] r1 a[2] r1 r2           = a[1++] a[2]                = a[1+] a[2]
+
+    arguments that are no object
+    a[1*] r1                     = a[1*]                      = a[1*]
+    a[1%] r1                     = a[1*]                      = a[1*]
+    u ta[1*]                     = u a                        = u a
+    u a[1,2*] r1                 = u a[1]                     = u
+    a[10] r1                     = a[1]                       = a[1]
+
+    what was decided and sent holds, whatever the policy says now, and later results do not see the call
+    a[1i] u                      = a[1!] u                    = a[1!] u
+    a[1x] u                      = u                          = u
+    ta[1x] u r1                  = a u o                      = a u
+    a[1i] r1                     = a[1!] o                    = a[1!]
+    a[1*i] u                     = a[1*!] u                   = a[1*!] u
+    a[1x] u a[1] r1              = u a[1_2]                   = u a[1_2]
+    a[1] r1 a[1x] u r1           = a[1++] u                   = a[1+] u
+
+    a batch that a request left out stays out with the results that it had by then
+    u a[1w,2x] r1 u              = u u                        = u u
+    u ta[1x,2w,3w] r3 r2 | u     = u a u                      = u a u
+    u a[1w,2x] r1 | u r1 r2      = u u o o                    = u u
+    u a[1w,2x] r1 r1 | u a[1] r1 = u u a[1_2]                 = u u a[1_2]
+
+    a block under the wrong role
+    u[1] r1                      = a[1]                       = a[1]
+    tu[1] r1                     = u a[1]                     = u a[1]
+    a[1] a(r1)                   = a[1]                       = a[1]
+    a[1] T(r1,t)                 = a[1] u                     = a[1] u
+    ?                            = u                          = u
+    t                            = u                          = u
+
+    a call that was closed by sending: its result comes too late
+    u a[1] | r1 u                = u a[1!] o u                = u u
+
+    a second result of what was sent stands for itself
+    u a[1] r1 | r1               = u a[1] o                   = u a[1]
+
+    an orphan that was sent as text is not claimed by a later call
+    u r1 | a[1] r1               = u o a[1]                   = u a[1]
+    u a[1*] | u                  = u u                        = u u
+    u ta[1?] | r1                = u a o                      = u a
+
+    an id that was sent is taken
+    u a[1] r1 | a[1] r1          = u a[1] a[1_2]              = u a[1] a[1_2]
+    u r1 a[1] | r1               = u a[1+] o                  = u
+    u a[1,2] r1 | u a[1] r1      = u a[1,2!] u a[1_2]         = u u a[1_2]
+";
+
+#[test]
+fn what_each_state_becomes() {
+    let rows = BECOMES.lines().filter_map(|line| line.split_once('='));
+    for (sketch, shown_as) in rows {
+        let (keep, drop) = shown_as.split_once('=').unwrap();
+        for (policy, expected) in [(Policy::Keep, keep), (Policy::Drop, drop)] {
+            let repaired = repair(&history(sketch), policy);
+            assert_eq!(shown(&repaired.view), expected.trim(), "{policy:?} of {sketch}");
+        }
+    }
 }
 
-#[track_caller]
-fn check_rules(sketch: &str, policy: Policy, expected: &str) {
-    assert_eq!(rules(&repair(&history(sketch), policy)), expected, "{policy:?} of {sketch}");
+/// What is found: the policy, the history, and each rule with what was done and the message.
+const FOUND: &str = "
+    keep u a[1] u         = unanswered-call:synthesized@1
+    drop u a[1] u         = unanswered-call:left-out@1
+    keep u a[1?]          = awaiting-approval:left-out@1
+    keep u a[1-]          = unanswered-call:left-out@1
+    keep u a[1,2] r1      = partial-batch:kept@1 unanswered-call:synthesized@1
+    drop u a[1,2] r1      = partial-batch:left-out@1 partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2
+
+    nothing of the batch arrived: that is not partial
+    keep u a[1,2]         = unanswered-call:synthesized@1 unanswered-call:synthesized@1
+
+    keep u r9             = orphan-result:labelled@1
+    drop u r9             = orphan-result:left-out@1
+    keep u r              = missing-call-id:labelled@1
+    keep u a[1] r         = unanswered-call:synthesized@1 missing-call-id:labelled@2
+    keep r1 a[1]          = result-before-call:moved@0
+    drop r1 a[1]          = result-before-call:left-out@0 unanswered-call:left-out@1
+    keep a[1] u r1        = detached-result:moved@2
+    keep a[1] u(t,r1)     = detached-result:moved@1
+    keep a[1] u(r1,t)     =
+    keep a[1,2] r2 r1     = result-order:moved@2
+    keep a[1] r1 r1       = duplicate-result:joined@2
+    drop a[1] r1 r1       = duplicate-result:left-out@2
+    drop a[1,2] r1 r1     = partial-batch:left-out@0 partial-batch:left-out@0 unanswered-call:left-out@0 partial-batch:left-out@1 duplicate-result:left-out@2
+    keep a[1] r1 a[1] r1  = reused-call-id:renamed@2
+    keep a[1*] r1         = malformed-arguments:wrapped@0
+    keep u a[1*]          = unanswered-call:left-out@1 malformed-arguments:left-out@1
+    keep a[1i] u          = unanswered-call:synthesized@0
+    keep u a[1w,2x] r1 | u = partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2
+    drop u a[1w,2x] r1 | u = partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2
+    keep ?                = unknown-role:replaced@0
+    keep t                = misplaced-block:replaced@0
+    keep u[1] r1          = misplaced-block:moved@0
+    keep a[1] a(r1)       = misplaced-block:moved@1
+";
+
+#[test]
+fn what_is_found() {
+    for (what, expected) in FOUND.lines().filter_map(|line| line.split_once('=')) {
+        let (policy, sketch) = what.trim().split_once(' ').unwrap();
+        let policy = if policy == "keep" { Policy::Keep } else { Policy::Drop };
+        assert_eq!(rules(&repair(&history(sketch), policy)), expected.trim(), "{what}");
+    }
+}
+
+/// What waits for a person, stands in another order, or was decided and sent is nothing to repair.
+#[test]
+fn some_findings_are_notes() {
+    for sketch in ["u a[1?]", "a[1,2] r2 r1", "a[1i] u", "u a[1w,2x] r1 | u"] {
+        for policy in [Policy::Keep, Policy::Drop] {
+            let findings = repair(&history(sketch), policy).findings;
+            assert!(findings.iter().all(|finding| finding.severity == Severity::Note), "{sketch}");
+        }
+    }
 }
 
 #[test]
@@ -169,169 +327,22 @@ fn sound_histories_are_left_alone() {
     }
 }
 
-/// S2-07, S2-13: a call with no result.
+/// The messages of a view: results are joined in order, derived ids are on both sides, arguments are wrapped.
 #[test]
-fn unanswered() {
-    check("u a[1]", "u a[1!]", "u");
-    check("u ta[1] u", "u a[1!] u", "u a u");
-    check("u a[1!] u", "u a[1!] u", "u u");
-    check_rules("u a[1] u", Policy::Keep, "unanswered-call:synthesized@1");
-    check_rules("u a[1] u", Policy::Drop, "unanswered-call:left-out@1");
-}
-
-#[test]
-fn calls_that_never_ran_are_left_out() {
-    check("u ta[1-] u", "u a u", "u a u");
-    check("u a[1?]", "u", "u");
-    check("u a[1,2-] r1", "u a[1]", "u");
-    check_rules("u a[1?]", Policy::Keep, "awaiting-approval:left-out@1");
-    check_rules("u a[1-]", Policy::Keep, "unanswered-call:left-out@1");
-    let waiting = repair(&history("u a[1?]"), Policy::Keep);
-    assert_eq!(waiting.findings[0].severity, Severity::Note);
-}
-
-/// S2-08, S2-14: a partial batch.
-#[test]
-fn partial_batches() {
-    check("u a[1,2,3] r1 r3 u", "u a[1,2!,3] u", "u u");
-    check("u ta[1,2] r2", "u a[1!,2]", "u a");
-    check_rules("u a[1,2] r1", Policy::Keep, "partial-batch:kept@1 unanswered-call:synthesized@1");
-    check_rules(
-        "u a[1,2] r1",
-        Policy::Drop,
-        "partial-batch:left-out@1 partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2",
-    );
-    // Nothing of the batch arrived: that is not partial.
-    check_rules("u a[1,2]", Policy::Keep, "unanswered-call:synthesized@1 unanswered-call:synthesized@1");
-}
-
-/// S2-09: a result without a call, or without an id.
-#[test]
-fn orphans() {
-    check("u r9 u", "u o u", "u u");
-    check("r9", "o", "");
-    check("u r u", "u o u", "u u");
-    check("u a[1,2] r1 r9 r2 u", "u a[1,2] o u", "u a[1,2] u");
-    check_rules("u r9", Policy::Keep, "orphan-result:labelled@1");
-    check_rules("u r9", Policy::Drop, "orphan-result:left-out@1");
-    check_rules("u r", Policy::Keep, "missing-call-id:labelled@1");
-    check_rules("u a[1] r", Policy::Keep, "unanswered-call:synthesized@1 missing-call-id:labelled@2");
-}
-
-#[test]
-fn results_before_their_call() {
-    check("u r1 a[1] u", "u a[1+] u", "u u");
-    check("r1 r1 a[1]", "a[1++]", "");
-    check("r1 a[1] r1", "a[1++]", "a[1+]");
-    check_rules("r1 a[1]", Policy::Keep, "result-before-call:moved@0");
-    check_rules("r1 a[1]", Policy::Drop, "result-before-call:left-out@0 unanswered-call:left-out@1");
-}
-
-#[test]
-fn results_not_directly_after_their_call() {
-    check("u a[1] u r1 u", "u a[1+] u u", "u a[1+] u u");
-    check("a[1] a[2] r1 r2", "a[1+] a[2]", "a[1+] a[2]");
-    check("a[1,2] r1 u r2", "a[1,2+] u", "a[1,2+] u");
-    check("a[1] u(t,r1)", "a[1+] u", "a[1+] u");
-    check_rules("a[1] u r1", Policy::Keep, "detached-result:moved@2");
-    check_rules("a[1] u(t,r1)", Policy::Keep, "detached-result:moved@1");
-    check_rules("a[1] u(r1,t)", Policy::Keep, "");
-}
-
-#[test]
-fn results_in_another_order() {
-    check("a[1,2] r2 r1", "a[1+,2]", "a[1+,2]");
-    check_rules("a[1,2] r2 r1", Policy::Keep, "result-order:moved@2");
-    assert_eq!(repair(&history("a[1,2] r2 r1"), Policy::Keep).findings[0].severity, Severity::Note);
-}
-
-#[test]
-fn duplicates() {
-    check("a[1] r1 r1", "a[1++]", "a[1+]");
-    check("a[1] r1 u r1", "a[1++] u", "a[1+] u");
-    check_rules("a[1] r1 r1", Policy::Keep, "duplicate-result:joined@2");
-    check_rules("a[1] r1 r1", Policy::Drop, "duplicate-result:left-out@2");
-    check_rules(
-        "a[1,2] r1 r1",
-        Policy::Drop,
-        "partial-batch:left-out@0 partial-batch:left-out@0 unanswered-call:left-out@0 partial-batch:left-out@1 duplicate-result:left-out@2",
-    );
-    let joined = repair(&history("a[1] r1 r1"), Policy::Keep).view.to_messages();
-    assert_eq!(joined[1].content().as_deref(), Some("r1@1\nr1@2"), "joined, in order");
-}
-
-#[test]
-fn reused_ids() {
-    check("a[1] r1 a[1] r1", "a[1] a[1_2]", "a[1] a[1_2]");
-    check("a[1] a[1] r1 r1", "a[1+] a[1_2]", "a[1+] a[1_2]");
-    check("a[1,1] r1 r1", "a[1,1_2]", "a[1,1_2]");
-    check("a[1] r1 a[1_2] r1_2 a[1] r1", "a[1] a[1_2] a[1_3]", "a[1] a[1_2] a[1_3]");
-    // The derived id was made before anybody else wanted it: what was sent stays, the later one moves.
-    check("a[1] r1 a[1] r1 a[1_2] r1_2", "a[1] a[1_2] a[1_2_2]", "a[1] a[1_2] a[1_2_2]");
-    check_rules("a[1] r1 a[1] r1", Policy::Keep, "reused-call-id:renamed@2");
-    let renamed = repair(&history("a[1] r1 a[1] r1"), Policy::Keep).view.to_messages();
-    assert_eq!(renamed[3].tool_call_id().unwrap().as_str(), "1_2", "the result goes with it");
-}
-
-/// The newest message that has an open call gets the result, and in it the first such call.
-#[test]
-fn who_answers_whom() {
-    check("a[1] a[1] r1", "a[1!] a[1_2]", "a[1_2]");
-    check("a[1,1] a[1] r1 r1 r1", "a[1+,1_2+] a[1_3]", "a[1+,1_2+] a[1_3]");
-    check("a[1] r1 a[2] r1 r2", "a[1++] a[2]", "a[1+] a[2]");
-}
-
-#[test]
-fn malformed_arguments() {
-    check("a[1*] r1", "a[1*]", "a[1*]");
-    check("a[1%] r1", "a[1*]", "a[1*]");
-    check("u ta[1*]", "u a", "u a");
-    check("u a[1,2*] r1", "u a[1]", "u");
-    check("a[10] r1", "a[1]", "a[1]");
-    check_rules("a[1*] r1", Policy::Keep, "malformed-arguments:wrapped@0");
-    check_rules("u a[1*]", Policy::Keep, "unanswered-call:left-out@1 malformed-arguments:left-out@1");
-    let wrapped = repair(&history("a[1*] r1"), Policy::Keep).view.to_messages();
-    assert_eq!(
-        wrapped[0].tool_calls().next().unwrap().arguments.text().as_str(),
-        r#"{"_raw_arguments":"{\"a\":"}"#
-    );
-    let empty = repair(&history("a[10] r1"), Policy::Keep).view.to_messages();
-    assert_eq!(empty[0].tool_calls().next().unwrap().arguments.text().as_str(), "{}");
-}
-
-/// What was decided and sent holds, whatever the policy says now, and later results do not see the call.
-#[test]
-fn closed_calls() {
-    check("a[1i] u", "a[1!] u", "a[1!] u");
-    check("a[1x] u", "u", "u");
-    check("ta[1x] u r1", "a u o", "a u");
-    check("a[1i] r1", "a[1!] o", "a[1!]");
-    check("a[1*i] u", "a[1*!] u", "a[1*!] u");
-    check("a[1x] u a[1] r1", "u a[1_2]", "u a[1_2]");
-    check("a[1] r1 a[1x] u r1", "a[1++] u", "a[1+] u");
-    let closed = repair(&history("a[1i] u"), Policy::Keep);
-    assert_eq!(
-        (closed.findings[0].rule, closed.findings[0].severity),
-        (Rule::UnansweredCall, Severity::Note)
-    );
-    assert_eq!(closed.findings.len(), 1);
-}
-
-/// A batch that a request left out stays out with the results that it had by then. Later results do not see it.
-#[test]
-fn batches_that_were_left_out() {
-    check("u a[1w,2x] r1 u", "u u", "u u");
-    check("u ta[1x,2w,3w] r3 r2 | u", "u a u", "u a u");
-    check("u a[1w,2x] r1 | u r1 r2", "u u o o", "u u");
-    check("u a[1w,2x] r1 r1 | u a[1] r1", "u u a[1_2]", "u u a[1_2]");
-    for policy in [Policy::Keep, Policy::Drop] {
-        let repaired = repair(&history("u a[1w,2x] r1 | u"), policy);
-        assert_eq!(
-            rules(&repaired),
-            "partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2"
-        );
-        assert!(!repaired.findings.iter().any(|finding| finding.is_problem()), "it was decided and sent");
+fn what_the_messages_say() {
+    let messages = |sketch: &str| repair(&history(sketch), Policy::Keep).view.to_messages();
+    assert_eq!(messages("a[1] r1 r1")[1].content().as_deref(), Some("r1@1\nr1@2"));
+    assert_eq!(messages("a[1] r1 a[1] r1")[3].tool_call_id().unwrap().as_str(), "1_2");
+    for (sketch, arguments) in [("a[1*] r1", r#"{"_raw_arguments":"{\"a\":"}"#), ("a[10] r1", "{}")] {
+        let messages = messages(sketch);
+        let call = messages[0].tool_calls().next().unwrap();
+        assert_eq!(call.arguments.text().as_str(), arguments, "{sketch}");
     }
+}
+
+/// What a request that leaves now would decide can be read back.
+#[test]
+fn undecided_calls() {
     let mut repairer = Repairer::new(Policy::Drop);
     assert!(repairer.is_empty());
     for (place, message) in history("u a[1,2] r1 u").messages().iter().enumerate() {
@@ -339,27 +350,17 @@ fn batches_that_were_left_out() {
         repairer.push(Arc::clone(message), &[]);
     }
     let decided: Vec<Fate> = repairer.undecided().iter().map(|call| call.fate).collect();
-    assert_eq!(decided, [Fate::ClosedWithBatch, Fate::ClosedLeftOut], "what is sent can be read back");
+    assert_eq!(decided, [Fate::ClosedWithBatch, Fate::ClosedLeftOut]);
 }
 
 #[test]
-fn blocks_under_the_wrong_role() {
-    check("u[1] r1", "a[1]", "a[1]");
-    check("tu[1] r1", "u a[1]", "u a[1]");
-    check("a[1] a(r1)", "a[1]", "a[1]");
-    check("a[1] T(r1,t)", "a[1] u", "a[1] u");
-    check("?", "u", "u");
-    check("t", "u", "u");
+fn calls_of_instructions_are_the_models() {
     for (role, expected) in [(Role::System, "s a[1]"), (Role::Developer, "d a[1]")] {
         let blocks = vec![Block::text("x"), Block::call(ToolCall::new("1", "t", "{}"))];
         let list = [Message::new(role, blocks), Message::tool("1", "ok")];
         let history: History = list.into_iter().collect();
         assert_eq!(shown(&repair(&history, Policy::Keep).view), expected);
     }
-    check_rules("?", Policy::Keep, "unknown-role:replaced@0");
-    check_rules("t", Policy::Keep, "misplaced-block:replaced@0");
-    check_rules("u[1] r1", Policy::Keep, "misplaced-block:moved@0");
-    check_rules("a[1] a(r1)", Policy::Keep, "misplaced-block:moved@1");
 }
 
 #[test]
@@ -370,23 +371,6 @@ fn refuse_sends_nothing_that_is_not_sound() {
         assert!(repair_or_refuse(&history(sketch), OnBroken::Refuse).is_ok(), "{sketch}");
     }
     assert!(repair_or_refuse(&history("u a[1]"), OnBroken::Drop).is_ok());
-}
-
-/// After a request was sent, nothing that comes changes what was in it.
-#[test]
-fn nothing_pairs_across_a_request() {
-    // The call was closed by sending: its result comes too late.
-    check("u a[1] | r1 u", "u a[1!] o u", "u u");
-    // A second result of what was sent stands for itself.
-    check("u a[1] r1 | r1", "u a[1] o", "u a[1]");
-    // An orphan that was sent as text is not claimed by a later call.
-    check("u r1 | a[1] r1", "u o a[1]", "u a[1]");
-    check("u a[1*] | u", "u u", "u u");
-    check("u ta[1?] | r1", "u a o", "u a");
-    // An id that was sent is taken.
-    check("u a[1] r1 | a[1] r1", "u a[1] a[1_2]", "u a[1] a[1_2]");
-    check("u r1 a[1] | r1", "u a[1+] o", "u");
-    check("u a[1,2] r1 | u a[1] r1", "u a[1,2!] u a[1_2]", "u u a[1_2]");
 }
 
 #[test]

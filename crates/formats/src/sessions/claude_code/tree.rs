@@ -16,8 +16,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rejoin_record::limits;
-use rejoin_view::{Action, Finding, Position, Rule, Severity};
+use rejoin_record::{CallId, limits};
+use rejoin_view::{Action, BlockAt, Finding, Pairing, Position, Rule, Severity};
 
 use super::lines::{Line, Messages, Parent, Said, What};
 
@@ -565,21 +565,20 @@ impl Units {
 
     /// The calls of these units that none of them answers, and the units that made each: an id may be used again.
     fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, Vec<usize>> {
-        let lines = order.iter().flat_map(|unit| self.all[*unit].iter().map(move |line| (*unit, *line)));
+        let said = |unit: usize| self.all[unit].iter().filter_map(|line| tree.said(*line));
+        let ids = |ids: &[Box<str>]| ids.iter().map(|id| CallId::from(&**id)).collect::<Vec<_>>();
+        let mut pairing = Pairing::default();
+        for &unit in order {
+            let calls: Vec<CallId> = said(unit).flat_map(|said| ids(&said.calls)).collect();
+            let results: Vec<CallId> = said(unit).flat_map(|said| ids(&said.results)).collect();
+            pairing.add_ids(&calls, &results);
+        }
+        let mut unanswered = pairing.open_calls().peekable();
         let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
-        let mut early: HashMap<&str, usize> = HashMap::new();
-        for (unit, said) in lines.filter_map(|(unit, line)| Some((unit, tree.said(line)?))) {
-            for id in &said.calls {
-                // A result that stands before its call is answered by it all the same.
-                match early.get_mut(&**id).filter(|count| **count > 0) {
-                    Some(count) => *count -= 1,
-                    None => open.entry(id).or_default().push(unit),
-                }
-            }
-            for id in &said.results {
-                // The newest call of that id before it.
-                if open.get_mut(&**id).and_then(Vec::pop).is_none() {
-                    *early.entry(id).or_default() += 1;
+        for (message, &unit) in order.iter().enumerate() {
+            for (block, id) in said(unit).flat_map(|said| &said.calls).enumerate() {
+                if unanswered.next_if_eq(&BlockAt { message, block }).is_some() {
+                    open.entry(id).or_default().push(unit);
                 }
             }
         }

@@ -8,7 +8,7 @@ use super::*;
 use crate::{digest::Digest, open::Options, store::Store as _};
 
 fn store(folder: &std::path::Path) -> Jsonl {
-    let options = Options { access: Access::Write, digester: |_| Digest::default() };
+    let options = Options { access: Access::Write, digester: |_| Box::new(|_: &_| Digest::default()) };
     Jsonl::open(folder, options).unwrap()
 }
 

@@ -1,25 +1,30 @@
-//! Who answers whom.
+//! Who answers whom: the one place that decides it.
 //!
 //! A result answers the first open call with its id in the newest preceding assistant message that has one, however far
 //! back. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
 //! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
 //! where a request was sent: what stands before it has been seen as it is.
 //!
-//! Open calls of one id form a stack of groups (one group a message); each call and result is touched a constant number
+//! [`repair`](mod@crate::repair) turns the answer into a view, [`PathState`](crate::PathState) follows it entry by entry for
+//! lists, and the audit and the readers ask it too.
+//!
+//! Open calls of one id form a stack of groups (one group per message); each call and result is touched a constant number
 //! of times.
 
 use hashbrown::HashMap;
 use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
-use super::Policy;
-use crate::history::{Fate, KnownCall};
+use crate::{
+    history::{Fate, History, KnownCall},
+    repair::Policy,
+};
 
 /// No index.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// What a message is made of: enough to show a sound one without looking at it again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MessageSlot {
+pub(crate) struct MessageSlot {
     pub calls: u32,
     pub results: u32,
     pub blocks: u32,
@@ -32,7 +37,7 @@ pub(super) struct MessageSlot {
 
 /// Who speaks, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(crate) enum Speaker {
     System,
     Developer,
     User,
@@ -43,8 +48,9 @@ pub(super) enum Speaker {
 
 /// A call, and the results that belong to it.
 #[derive(Debug, Clone)]
-pub(super) struct CallSlot {
+pub(crate) struct CallSlot {
     pub message: u32,
+    pub block: u32,
     pub fate: Fate,
     /// First and last of its results, a list through [`ResultSlot::next`].
     pub first: u32,
@@ -65,7 +71,7 @@ pub(super) struct CallSlot {
 
 /// How a result belongs to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tie {
+pub enum Tie {
     /// It answers an open call.
     Answer,
     /// The call was answered before.
@@ -80,7 +86,7 @@ pub(super) enum Tie {
 
 /// A result, and the call that it belongs to.
 #[derive(Debug, Clone)]
-pub(super) struct ResultSlot {
+pub(crate) struct ResultSlot {
     pub message: u32,
     pub block: u32,
     pub call: u32,
@@ -95,7 +101,7 @@ pub(super) struct ResultSlot {
 
 /// What is known of one id.
 #[derive(Debug)]
-pub(super) struct IdState {
+pub(crate) struct IdState {
     /// The first call with the id, in order of calls.
     pub first_call: u32,
     /// The newest call that is not closed.
@@ -107,12 +113,46 @@ pub(super) struct IdState {
     waiting_last: u32,
 }
 
+/// A call or a result: the message, and the block in it. Both count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockAt {
+    /// The message.
+    pub message: usize,
+    /// The block.
+    pub block: usize,
+}
+
+/// A result, and what the pairing made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairedResult {
+    /// The result.
+    pub at: BlockAt,
+    /// How it belongs to its call.
+    pub tie: Tie,
+    /// The call that it belongs to; none for an orphan or a result without an id.
+    pub call: Option<BlockAt>,
+}
+
+/// The calls and results of a list of messages, paired as the messages are added.
+///
+/// ```
+/// use rejoin_record::{Message, ToolCall};
+/// use rejoin_view::{Pairing, Tie};
+///
+/// let mut pairing = Pairing::default();
+/// let calls = vec![ToolCall::new("a", "read", "{}"), ToolCall::new("b", "read", "{}")];
+/// pairing.add(&Message::assistant_with_tools(calls));
+/// pairing.add(&Message::tool("b", "the second"));
+/// pairing.add(&Message::tool("z", "nobody asked"));
+/// assert_eq!(pairing.open_calls().map(|call| call.block).collect::<Vec<_>>(), [0]);
+/// assert_eq!(pairing.paired().map(|result| result.tie).collect::<Vec<_>>(), [Tie::Answer, Tie::Orphan]);
+/// ```
 #[derive(Debug, Default)]
-pub(super) struct Pairing {
-    pub ids: HashMap<CallId, IdState>,
-    pub messages: Vec<MessageSlot>,
-    pub calls: Vec<CallSlot>,
-    pub results: Vec<ResultSlot>,
+pub struct Pairing {
+    pub(crate) ids: HashMap<CallId, IdState>,
+    pub(crate) messages: Vec<MessageSlot>,
+    pub(crate) calls: Vec<CallSlot>,
+    pub(crate) results: Vec<ResultSlot>,
     epoch: u32,
     /// First call of the current epoch.
     epoch_start: usize,
@@ -122,19 +162,102 @@ pub(super) struct Pairing {
     batch_reached: u32,
     /// Steps of the loops that are not bounded by one message, to see that they stay linear.
     #[cfg(test)]
-    pub steps: usize,
+    pub(crate) steps: usize,
 }
 
 impl Pairing {
+    /// Pairs a whole history.
+    #[must_use]
+    pub fn of(history: &History) -> Self {
+        let mut pairing = Self::default();
+        let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
+        for (index, message) in history.messages.iter().enumerate() {
+            while sent.next_if(|place| *place <= index).is_some() {
+                pairing.seal();
+            }
+            let own = fates.partition_point(|fate| fate.message <= index);
+            pairing.add_known(index, message, &fates[..own]);
+            fates = &fates[own..];
+        }
+        if sent.next().is_some() {
+            pairing.seal();
+        }
+        pairing
+    }
+
+    /// Adds a message of whose calls nothing is known.
+    pub fn add(&mut self, message: &Message) {
+        self.add_known(self.messages.len(), message, &[]);
+    }
+
+    /// Adds a message that consists of these calls and, behind them, these results.
+    pub fn add_ids<'i>(
+        &mut self,
+        calls: impl IntoIterator<Item = &'i CallId>,
+        results: impl IntoIterator<Item = &'i CallId>,
+    ) {
+        let index = self.messages.len() as u32;
+        let mut blocks = 0..;
+        let (first_call, first_result) = (self.calls.len(), self.results.len());
+        for (id, block) in calls.into_iter().zip(&mut blocks) {
+            self.add_call(BlockAt { message: index as usize, block }, id, Fate::Unknown, false);
+        }
+        for (id, block) in results.into_iter().zip(&mut blocks) {
+            self.add_result(index, block as u32, Some(id));
+        }
+        self.messages.push(MessageSlot {
+            calls: (self.calls.len() - first_call) as u32,
+            results: (self.results.len() - first_result) as u32,
+            blocks: (self.calls.len() - first_call + self.results.len() - first_result) as u32,
+            calls_from: 0,
+            role: Speaker::Other,
+            calls_are_clean: false,
+        });
+    }
+
+    /// A request is sent from here: what was not answered before stays so.
+    pub fn seal(&mut self) {
+        self.close_open(Policy::Keep);
+        self.next_epoch();
+    }
+
+    /// The calls that nothing answers and that were not decided about, in order.
+    pub fn open_calls(&self) -> impl Iterator<Item = BlockAt> {
+        let calls = self.calls[self.epoch_start..].iter();
+        calls.filter(|call| call.is_undecided(Policy::Keep)).map(CallSlot::at)
+    }
+
+    /// The results, in order, each with the call that it belongs to.
+    pub fn paired(&self) -> impl Iterator<Item = PairedResult> {
+        self.results.iter().map(|result| PairedResult {
+            at: BlockAt { message: result.message as usize, block: result.block as usize },
+            tie: result.tie,
+            call: self.calls.get(result.call as usize).map(CallSlot::at),
+        })
+    }
+
+    /// The numbers of the results since the last request that answer no call of theirs: orphans, second and early ones.
+    pub(crate) fn strays(&self) -> impl Iterator<Item = BlockAt> {
+        let strays = self.results.iter().filter(|result| result.epoch == self.epoch);
+        let strays = strays.filter(|result| !matches!(result.tie, Tie::Answer | Tie::NoId));
+        strays.map(|result| BlockAt { message: result.message as usize, block: result.block as usize })
+    }
+
+    /// Results do not see a call any more.
+    pub(crate) fn close(&mut self, call: usize) {
+        self.calls[call].fate = Fate::ClosedInterrupted;
+    }
+
     /// Makes room for so many messages.
-    pub(super) fn reserve(&mut self, messages: usize) {
+    pub(crate) fn reserve(&mut self, messages: usize) {
         self.messages.reserve(messages);
         self.calls.reserve(messages / 2);
         self.results.reserve(messages / 2);
         self.ids.reserve(messages / 2);
     }
 
-    pub(super) fn add(&mut self, number: usize, message: &Message, fates: &[KnownCall]) {
+    /// Adds the message with this number, and what is known of its calls.
+    pub(crate) fn add_known(&mut self, number: usize, message: &Message, fates: &[KnownCall]) {
         let index = number as u32;
         let mut slot = MessageSlot {
             calls: 0,
@@ -160,7 +283,8 @@ impl Pairing {
                         fates.binary_search_by_key(&(number, place), |call| (call.message, call.block));
                     let fate = known.map_or(Fate::Unknown, |known| fates[known].fate);
                     let class = call.arguments.class();
-                    let reused = self.add_call(index, &call.id, fate, call.arguments.are_no_object());
+                    let at = BlockAt { message: number, block: place };
+                    let reused = self.add_call(at, &call.id, fate, call.arguments.are_no_object());
                     slot.calls_are_clean &= call.id_given && class == ArgumentsClass::Object && !reused;
                     if slot.calls == 0 {
                         slot.calls_from = block;
@@ -218,10 +342,12 @@ impl Pairing {
     }
 
     /// Adds a call; whether its id was used before.
-    fn add_call(&mut self, message: u32, id: &CallId, fate: Fate, malformed: bool) -> bool {
+    fn add_call(&mut self, at: BlockAt, id: &CallId, fate: Fate, malformed: bool) -> bool {
         let this = self.calls.len() as u32;
+        let message = at.message as u32;
         let mut slot = CallSlot {
             message,
+            block: at.block as u32,
             fate,
             first: NONE,
             last: NONE,
@@ -330,51 +456,64 @@ impl Pairing {
     }
 
     /// Closes what is still open, as the policy decides.
-    pub(super) fn close_open(&mut self, policy: Policy) {
+    pub(crate) fn close_open(&mut self, policy: Policy) {
         for call in &mut self.calls[self.epoch_start..] {
-            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
-            if !visible && !call.fate.is_closed() {
+            if call.is_undecided(policy) {
                 call.fate = decide(policy, call.fate, call.malformed);
             }
         }
     }
 
-    /// What a request that leaves now would decide about the calls since the last one: one for each call, in order; none
-    /// for a call that needs no decision.
-    pub(super) fn decisions(&self, policy: Policy) -> Vec<Option<Fate>> {
-        let open = |call: &CallSlot| {
-            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
-            !visible && !call.fate.is_closed()
-        };
-        let mut decisions = Vec::with_capacity(self.calls.len() - self.epoch_start);
+    /// What a request that leaves now would decide about the calls since the last one, in order. Calls that need no decision
+    /// are left out.
+    pub(crate) fn decisions(&self, policy: Policy) -> Vec<KnownCall> {
+        let mut decisions = Vec::new();
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
             // What is left out of a batch takes the rest of it along.
-            let dropped = policy == Policy::Drop && batch.iter().any(open);
-            decisions.extend(batch.iter().map(|call| {
-                if open(call) {
-                    Some(decide(policy, call.fate, call.malformed))
+            let dropped = policy == Policy::Drop && batch.iter().any(|call| call.is_undecided(policy));
+            decisions.extend(batch.iter().filter_map(|call| {
+                let fate = if call.is_undecided(policy) {
+                    decide(policy, call.fate, call.malformed)
                 } else {
-                    (dropped && !call.fate.is_closed()).then_some(Fate::ClosedWithBatch)
-                }
+                    (dropped && !call.fate.is_closed()).then_some(Fate::ClosedWithBatch)?
+                };
+                let BlockAt { message, block } = call.at();
+                Some(KnownCall { message, block, fate })
             }));
         }
         decisions
     }
 
     /// What comes now cannot change what came before.
-    pub(super) fn next_epoch(&mut self) {
+    pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.epoch_start = self.calls.len();
         self.batch = None;
     }
 
-    pub(super) fn is_malformed(&self, call: usize) -> bool {
+    pub(crate) fn is_malformed(&self, call: usize) -> bool {
         self.calls[call].malformed
     }
 }
 
+impl CallSlot {
+    pub(crate) fn at(&self) -> BlockAt {
+        BlockAt { message: self.message as usize, block: self.block as usize }
+    }
+
+    /// Whether a result is shown with it, as far as results go.
+    pub(crate) fn has_answer(&self, policy: Policy) -> bool {
+        self.answered || (policy == Policy::Keep && self.first != NONE)
+    }
+
+    /// Whether nothing answers it, and no request was sent that said so.
+    pub(crate) fn is_undecided(&self, policy: Policy) -> bool {
+        !self.has_answer(policy) && !self.fate.is_closed()
+    }
+}
+
 /// What a request that leaves now says about an unanswered call.
-pub(super) fn decide(policy: Policy, fate: Fate, malformed: bool) -> Fate {
+pub(crate) fn decide(policy: Policy, fate: Fate, malformed: bool) -> Fate {
     match (policy, fate) {
         _ if fate.is_closed() => fate,
         (Policy::Keep, Fate::Unknown | Fate::Started) if !malformed => Fate::ClosedInterrupted,

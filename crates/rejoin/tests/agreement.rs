@@ -1,0 +1,248 @@
+//! Everything that says which calls are answered agrees with the pairing of `view`: the list, the audit of calls, resuming and
+//! `check`, on both stores, at every step of any history.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use proptest::prelude::*;
+use rejoin::{
+    Access, Block, Conversation, ConversationId, Location, Message, Mode, Role, Rule, ScriptedProvider,
+    Settings, Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, Worker, check,
+    engine::{CallKey, CallStatus, calls::calls, read},
+    open_store,
+    record::{
+        Chain, Content, Entry, EntryId, Kind, Salt, Tree,
+        chain::Stamp,
+        content::{Branch, CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
+    },
+    store::{Query, State},
+    view::{Pairing, path::path},
+};
+
+/// What is appended next. Numbers are taken modulo what there is to choose from, so that every list of steps makes sense.
+#[derive(Debug, Clone)]
+enum Step {
+    User,
+    Instructions,
+    Answer,
+    /// Calls with these ids in one message.
+    Calls(Vec<u8>),
+    /// Results in one message; one without an id where there is none.
+    Results(Vec<Option<u8>>),
+    /// A result, and behind it a call with the same id in one message.
+    Both(u8),
+    /// A decision about a call, answered or not.
+    Closed(usize, Decision),
+    Turn(TurnState, usize),
+    /// The head moves to an earlier entry.
+    Branch(usize),
+    Compacted(Option<usize>),
+}
+
+/// Few ids, so that they are used again and again.
+fn id() -> impl Strategy<Value = u8> {
+    0..3_u8
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let decision = prop_oneof![Just(Decision::LeftOut), Just(Decision::Interrupted), Just(Decision::Rerun)];
+    let turn = prop_oneof![
+        Just(TurnState::Started),
+        Just(TurnState::CallRunning),
+        Just(TurnState::CallAwaitingApproval),
+        Just(TurnState::Interrupted),
+        Just(TurnState::Ended),
+    ];
+    prop_oneof![
+        2 => Just(Step::User),
+        1 => Just(Step::Instructions),
+        2 => Just(Step::Answer),
+        6 => prop::collection::vec(id(), 1..4).prop_map(Step::Calls),
+        6 => prop::collection::vec(prop::option::weighted(0.9, id()), 1..3).prop_map(Step::Results),
+        1 => id().prop_map(Step::Both),
+        2 => (any::<usize>(), decision).prop_map(|(call, decision)| Step::Closed(call, decision)),
+        3 => (turn, any::<usize>()).prop_map(|(state, call)| Step::Turn(state, call)),
+        2 => any::<usize>().prop_map(Step::Branch),
+        1 => prop::option::of(any::<usize>()).prop_map(Step::Compacted),
+    ]
+}
+
+fn call(id: u8) -> ToolCall {
+    ToolCall::new(format!("call_{id}"), "run", "{}")
+}
+
+fn result(id: Option<u8>) -> Block {
+    let call_id = id.map(|id| format!("call_{id}").into());
+    Block::result(ToolResult { call_id, ..ToolResult::new("", "done") })
+}
+
+/// A history in the making.
+struct Talk {
+    id: ConversationId,
+    chain: Chain,
+    entries: Vec<Entry>,
+    calls: Vec<(EntryId, u64)>,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let id = ConversationId::from_random(1);
+        let mut talk = Self { id, chain: Chain::empty(), entries: Vec::new(), calls: Vec::new() };
+        let metadata =
+            Metadata { conversation: id, provider: None, model: None, directory: None, format: None };
+        talk.append(None, Kind::Header, &Content::Header(metadata));
+        talk
+    }
+
+    fn append(&mut self, under: Option<usize>, kind: Kind, content: &Content) {
+        let number = self.entries.len() as u64 + 1;
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&number.to_be_bytes());
+        let stamp = Stamp {
+            id: EntryId::new(number, random),
+            timestamp: Timestamp::from_second(1_800_000_000 + number as i64).unwrap(),
+            salt: Salt([1; 16]),
+            source_time: None,
+        };
+        let entry = match under.map(|under| &self.entries[under]) {
+            Some(under) => self.chain.append_under(Some((under.id(), under.hash())), kind, content, stamp),
+            None => self.chain.append(kind, content, stamp),
+        };
+        if let Content::Message(message) = content {
+            let blocks = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+            self.calls.extend(blocks.map(|(block, _)| (entry.id(), block as u64)));
+        }
+        self.entries.push(entry);
+    }
+
+    fn say(&mut self, role: Role, blocks: Vec<Block>) {
+        self.append(None, Kind::Message, &Content::Message(Message::new(role, blocks)));
+    }
+
+    fn take(&mut self, step: Step) {
+        let any_call =
+            |number: usize| (!self.calls.is_empty()).then(|| self.calls[number % self.calls.len()]);
+        match step {
+            Step::User => self.say(Role::User, vec![Block::text("go")]),
+            Step::Instructions => self.say(Role::System, vec![Block::text("be kind")]),
+            Step::Answer => self.say(Role::Assistant, vec![Block::text("so")]),
+            Step::Calls(ids) => {
+                self.say(Role::Assistant, ids.into_iter().map(|id| Block::call(call(id))).collect());
+            }
+            Step::Results(ids) => self.say(Role::Tool, ids.into_iter().map(result).collect()),
+            Step::Both(id) => self.say(Role::Assistant, vec![result(Some(id)), Block::call(call(id))]),
+            Step::Closed(number, decision) => {
+                let Some((entry, block)) = any_call(number) else { return };
+                let closed = Closed { calls: vec![ClosedCall { entry, block, decision }] };
+                self.append(None, Kind::Closed, &Content::Closed(closed));
+            }
+            Step::Turn(state, number) => {
+                let call = any_call(number).map(|(entry, block)| CallAt { entry, block });
+                self.append(None, Kind::Turn, &Content::Turn(Turn { state, call }));
+            }
+            Step::Branch(to) => {
+                let to = to % self.entries.len();
+                self.append(Some(to), Kind::Branch, &Content::Branch(Branch { reason: None }));
+            }
+            Step::Compacted(keep) => {
+                let keep_from = keep.map(|keep| self.entries[keep % self.entries.len()].id());
+                let compacted = Compacted { summary: "before".into(), truncated_count: 0, keep_from };
+                self.append(None, Kind::Compacted, &Content::Compacted(compacted));
+            }
+        }
+    }
+
+    /// What `view` says about the path to an entry: the open calls, and those that have a result.
+    fn paired(&self, head: Option<&Entry>) -> (Vec<(EntryId, u64)>, BTreeSet<(EntryId, u64)>) {
+        let on_path: Vec<&Entry> = {
+            let tree = Tree::new(&self.entries);
+            tree.path_to(head.or(tree.head()).unwrap()).0
+        };
+        let path = path(&Tree::new(on_path));
+        let pairing = Pairing::of(&path.history);
+        let place = |at: rejoin::view::BlockAt| (path.entries[at.message], at.block as u64);
+        let answered = pairing.paired().filter_map(|result| result.call).map(place).collect();
+        (pairing.open_calls().map(place).collect(), answered)
+    }
+
+    /// The calls that have a result on any path: to an entry that nothing follows, or that a compaction hides.
+    fn answered_anywhere(&self) -> BTreeSet<(EntryId, u64)> {
+        let is_end = |end: &&Entry| {
+            let mut followers = self.entries.iter().filter(|entry| entry.envelope().parent == Some(end.id()));
+            followers.all(|entry| entry.envelope().kind == Kind::Compacted)
+        };
+        self.entries.iter().filter(is_end).flat_map(|end| self.paired(Some(end)).1).collect()
+    }
+
+    /// Whether a stop is the last thing that happened on the path.
+    fn was_stopped(&self) -> bool {
+        let tree = Tree::new(&self.entries);
+        let last = tree.path().0.into_iter().rev().find_map(|entry| match Content::of(entry) {
+            Content::Turn(turn) => Some(turn.state == TurnState::Interrupted),
+            Content::Message(_) | Content::Closed(_) | Content::Compacted(_) => Some(false),
+            _ => None,
+        });
+        let said = |entry: &&Entry| matches!(Content::of(entry), Content::Message(message) if message.role != Role::System);
+        last == Some(true) && tree.path().0.iter().any(said)
+    }
+
+    fn check(&self, store: &Arc<dyn Store>) {
+        let (open, _) = self.paired(None);
+        let name = store.location().to_string();
+
+        // The list.
+        let listed = store.list(&Query::default()).unwrap().conversations.remove(0).state;
+        let waits = matches!(listed, State::Interrupted | State::Approval);
+        assert_eq!(waits, !open.is_empty() || self.was_stopped(), "{name} lists {listed}: {open:?}");
+
+        // The audit.
+        let recorded = read(&**store, self.id, Mode::Recover).unwrap();
+        let audited = calls(&recorded, &CallKey([7; 32]));
+        assert_eq!(audited.len(), self.calls.len(), "{name}");
+        let answered = self.answered_anywhere();
+        for (call, place) in audited.iter().zip(&self.calls) {
+            let is_answered = call.status != CallStatus::Requested;
+            assert_eq!((call.request, is_answered), (place.0, answered.contains(place)), "{name}: {place:?}");
+        }
+
+        // Resuming.
+        let conversation =
+            Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), self.id).unwrap();
+        let provider = Arc::new(ScriptedProvider::new([rejoin::Step::says("so")]));
+        let mut worker = Worker::new(conversation, provider, Tools::default(), Settings::default());
+        let unanswered: Vec<_> = worker.unanswered().iter().map(|at| (at.entry, at.block)).collect();
+        assert_eq!(unanswered, open, "{name}");
+
+        // The check.
+        let found = check::history(&recorded.session, None).findings;
+        let found = found.iter().filter(|finding| match finding.rule {
+            Rule::UnansweredCall => finding.is_problem(),
+            rule => rule == Rule::AwaitingApproval,
+        });
+        assert_eq!(found.count(), open.len(), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_agrees_on_who_answers_whom(steps in prop::collection::vec(step(), 1..14)) {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        for location in
+            [Location::Sqlite(folder.path().join("rejoin.db")), Location::Jsonl(folder.path().join("chats"))]
+        {
+            let store: Arc<dyn Store> = Arc::from(open_store(&location, Access::Write).unwrap());
+            let mut talk = Talk::new();
+            let mut stored = 0;
+            for step in steps.clone() {
+                talk.take(step);
+                let tail = store.tail(talk.id).unwrap();
+                store.append(talk.id, tail, &talk.entries[stored..]).unwrap();
+                stored = talk.entries.len();
+                talk.check(&store);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Where the path to the head stands: who had the last word, and which calls wait for a result.
+//!
+//! A list shows this of every conversation, so it must not cost a walk along the path for each. A [`PathState`] follows a
+//! conversation entry by entry, fits into a short text ([`PathState::to_text`]) and goes on from there. It keeps only the calls
+//! that are open, not the history behind them. Where those do not suffice to tell what an entry means, it says so
+//! ([`PathState::is_lost`]), and whoever holds the entries makes a new one of them ([`PathState::of`]):
+//!
+//! - the head moved to another branch, or the entry's parent cannot be read;
+//! - a compaction kept some of the messages before it;
+//! - a decision names a call that is not open;
+//! - a call or a result has an id that a result had before which answered nothing.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rejoin_record::{
+    CallId, Content, Entry, EntryId, Message, Role, Tree,
+    content::{Closed, Decision, Turn, TurnState},
+    json::{Doc, Value, write},
+};
+
+use crate::{
+    history::Fate,
+    pairing::{Pairing, Tie},
+    path::Walk,
+};
+
+/// Who had the last word, instructions aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastWord {
+    /// The model, and it asked for nothing.
+    Answer,
+    /// The model, and it called tools.
+    Calls,
+    /// A person, or a tool.
+    Other,
+}
+
+impl LastWord {
+    const NAMES: &[(Self, &str)] =
+        &[(Self::Answer, "answer"), (Self::Calls, "calls"), (Self::Other, "other")];
+}
+
+/// A call that nothing answers and that was not decided about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCall {
+    /// The entry of the message that asks for it.
+    pub entry: EntryId,
+    /// Its block in that message.
+    pub block: u64,
+    /// Its id.
+    pub id: CallId,
+    /// Whether it waits for a person's approval.
+    pub awaits_approval: bool,
+}
+
+/// The state of the path to the head.
+#[derive(Debug, Default)]
+pub struct PathState {
+    head: Option<EntryId>,
+    last_word: Option<LastWord>,
+    asking: Option<EntryId>,
+    interrupted: bool,
+    /// The calls since the last request; those before it are decided.
+    pairing: Pairing,
+    /// The open ones of them, by their number in the pairing, and where each is.
+    pending: BTreeMap<usize, PendingCall>,
+    numbers: HashMap<(EntryId, u64), usize>,
+    /// Ids of results since the last request that answered no call.
+    strays: HashSet<CallId>,
+    lost: bool,
+}
+
+impl PathState {
+    /// The state of the path to the head of a tree. Costs a walk along it.
+    #[must_use]
+    pub fn of(tree: &Tree<'_>) -> Self {
+        let mut state = Self::default();
+        let mut walk = Walk::default();
+        for entry in tree.path().0 {
+            let content = Content::of(entry);
+            state.head = Some(entry.id());
+            state.note(entry.id(), &content);
+            walk.add(entry.id(), content);
+        }
+        let (history, entries) = walk.into_history();
+        let pairing = Pairing::of(&history);
+        let messages = history.messages();
+        let mut pending = Vec::new();
+        // In the order of the calls, as what is known of them is.
+        let mut known = history.known().iter().peekable();
+        for at in pairing.open_calls() {
+            let Some(call) = messages[at.message].blocks[at.block].as_call() else { continue };
+            while known.next_if(|known| (known.message, known.block) < (at.message, at.block)).is_some() {}
+            let fate = known.peek().filter(|known| (known.message, known.block) == (at.message, at.block));
+            pending.push(PendingCall {
+                entry: entries[at.message],
+                block: at.block as u64,
+                id: call.id.clone(),
+                awaits_approval: fate.is_some_and(|known| known.fate == Fate::AwaitingApproval),
+            });
+        }
+        let stray = |at: crate::BlockAt| messages[at.message].blocks[at.block].as_result()?.call_id.clone();
+        state.strays = pairing.strays().filter_map(stray).collect();
+        state.restore(pending);
+        state
+    }
+
+    /// Takes the next entry of the conversation.
+    pub fn add(&mut self, entry: &Entry, content: &Content) {
+        self.lost |= entry.envelope().parent != self.head;
+        self.head = Some(entry.id());
+        if self.lost {
+            return;
+        }
+        self.note(entry.id(), content);
+        match content {
+            Content::Message(message) => self.message(entry.id(), message),
+            Content::Closed(closed) => self.close(closed),
+            Content::Turn(turn) => self.turn(turn),
+            Content::Compacted(compacted) => match compacted.keep_from {
+                None => self.forget(),
+                Some(_) => self.lost = true,
+            },
+            _ => {}
+        }
+    }
+
+    /// What an entry says besides what it means for calls. A compaction's summary is nobody's word.
+    fn note(&mut self, entry: EntryId, content: &Content) {
+        match content {
+            Content::Message(message) => {
+                self.interrupted = false;
+                self.last_word = match message.role {
+                    Role::System | Role::Developer => self.last_word,
+                    Role::Assistant if message.tool_calls().next().is_some() => Some(LastWord::Calls),
+                    Role::Assistant => Some(LastWord::Answer),
+                    _ => Some(LastWord::Other),
+                };
+                if message.role != Role::Tool {
+                    self.asking = Some(entry);
+                }
+            }
+            Content::Compacted(_) | Content::Closed(_) => self.interrupted = false,
+            Content::Turn(turn) => self.interrupted = turn.state == TurnState::Interrupted,
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, entry: EntryId, message: &Message) {
+        let ids = || {
+            let called = message.tool_calls().map(|call| &call.id);
+            called.chain(message.tool_results().filter_map(|result| result.call_id.as_ref()))
+        };
+        if !self.strays.is_empty() && ids().any(|id| self.strays.contains(id)) {
+            self.lost = true;
+            return;
+        }
+        let (calls, results) = (self.pairing.calls.len(), self.pairing.results.len());
+        self.pairing.add(message);
+        for result in &self.pairing.results[results..] {
+            let id = || message.blocks[result.block as usize].as_result()?.call_id.clone();
+            match result.tie {
+                Tie::Answer => {
+                    let answered = self.pending.remove(&(result.call as usize));
+                    answered.map(|call| self.numbers.remove(&(call.entry, call.block)));
+                }
+                Tie::Duplicate | Tie::Orphan => self.strays.extend(id()),
+                // Before a call of the same message: it may be a second result of an earlier call.
+                Tie::Early => self.lost = true,
+                Tie::NoId => {}
+            }
+        }
+        for (number, slot) in self.pairing.calls.iter().enumerate().skip(calls) {
+            let call = message.blocks[slot.block as usize].as_call();
+            if let Some(call) = call.filter(|_| slot.is_undecided(crate::Policy::Keep)) {
+                let block = u64::from(slot.block);
+                let call = PendingCall { entry, block, id: call.id.clone(), awaits_approval: false };
+                self.numbers.insert((entry, block), number);
+                self.pending.insert(number, call);
+            }
+        }
+    }
+
+    fn close(&mut self, closed: &Closed) {
+        for call in &closed.calls {
+            let Some(&number) = self.numbers.get(&(call.entry, call.block)) else {
+                self.lost = true;
+                return;
+            };
+            if call.decision == Decision::Rerun {
+                self.set_approval(number, false);
+            } else {
+                self.pairing.close(number);
+                self.pending.remove(&number);
+                self.numbers.remove(&(call.entry, call.block));
+            }
+        }
+    }
+
+    fn turn(&mut self, turn: &Turn) {
+        let number = turn.call.as_ref().and_then(|call| self.numbers.get(&(call.entry, call.block)).copied());
+        match (turn.state, number) {
+            (TurnState::Started, _) => self.forget(),
+            (TurnState::CallAwaitingApproval, Some(number)) => self.set_approval(number, true),
+            (TurnState::CallRunning, Some(number)) => self.set_approval(number, false),
+            _ => {}
+        }
+    }
+
+    fn set_approval(&mut self, number: usize, awaits: bool) {
+        if let Some(call) = self.pending.get_mut(&number) {
+            call.awaits_approval = awaits;
+        }
+    }
+
+    /// Nothing that comes now belongs to a call that came before.
+    fn forget(&mut self) {
+        self.strays.clear();
+        self.restore(Vec::new());
+    }
+
+    /// Goes on with these calls as the only ones.
+    fn restore(&mut self, pending: Vec<PendingCall>) {
+        self.pairing = Pairing::default();
+        for calls in pending.chunk_by(|call, next| call.entry == next.entry) {
+            self.pairing.add_ids(calls.iter().map(|call| &call.id), []);
+        }
+        self.numbers =
+            pending.iter().enumerate().map(|(number, call)| ((call.entry, call.block), number)).collect();
+        self.pending = pending.into_iter().enumerate().collect();
+    }
+
+    /// Whether what was kept does not suffice to tell the state.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Who had the last word. None if nothing was said yet but instructions.
+    #[must_use]
+    pub fn last_word(&self) -> Option<LastWord> {
+        self.last_word
+    }
+
+    /// Whether the turn was stopped, and nothing was said or decided since.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// The calls that nothing answers and that were not decided about, in order.
+    pub fn pending_calls(&self) -> impl Iterator<Item = &PendingCall> {
+        self.pending.values()
+    }
+
+    /// Whether such a call is part of the newest message that is not a tool's: nobody has spoken since but tools.
+    #[must_use]
+    pub fn waits_for(&self, call: &PendingCall) -> bool {
+        Some(call.entry) == self.asking
+    }
+
+    /// A text to go on from, for [`PathState::from_text`]. It may be thrown away: another version may write it differently.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        if self.lost {
+            return String::new();
+        }
+        let mut out = String::from("[");
+        for id in [self.head, self.asking] {
+            write::string(&mut out, &id.map(|id| id.to_string()).unwrap_or_default());
+            out.push(',');
+        }
+        let last_word = LastWord::NAMES.iter().find(|(word, _)| Some(*word) == self.last_word);
+        write::string(&mut out, last_word.map_or("", |(_, name)| name));
+        out.push_str(if self.interrupted { ",true,[" } else { ",false,[" });
+        let mut entry = None;
+        for call in self.pending.values() {
+            if entry != Some(call.entry) {
+                out.push_str(if entry.is_some() { "],[" } else { "[" });
+                write::string(&mut out, &call.entry.to_string());
+                entry = Some(call.entry);
+            }
+            out.push_str(&format!(",{},{},", call.block, call.awaits_approval));
+            write::string(&mut out, call.id.as_str());
+        }
+        out.push_str(if entry.is_some() { "]],[" } else { "],[" });
+        let mut strays: Vec<&str> = self.strays.iter().map(CallId::as_str).collect();
+        strays.sort_unstable();
+        for (number, id) in strays.into_iter().enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            write::string(&mut out, id);
+        }
+        out.push_str("]]");
+        out
+    }
+
+    /// The state that [`PathState::to_text`] wrote down; a lost one, if that cannot be read.
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        let read = || {
+            let doc = Doc::parse(text).ok()?;
+            let fields: Vec<Value<'_>> = doc.root()?.items().collect();
+            let &[head, asking, last_word, interrupted, open, strays] = fields.as_slice() else {
+                return None;
+            };
+            let id = |value: Value<'_>| value.as_str()?.parse::<EntryId>().ok();
+            let call_id = |value: Value<'_>| Some(CallId::from(value.as_str()?.as_ref()));
+            let mut pending = Vec::new();
+            for group in open.items() {
+                let mut fields = group.items();
+                let entry = id(fields.next()?)?;
+                while let Some(block) = fields.next() {
+                    let (block, awaits_approval) = (block.as_u64()?, fields.next()?.as_bool()?);
+                    pending.push(PendingCall { entry, block, id: call_id(fields.next()?)?, awaits_approval });
+                }
+            }
+            let mut state = Self {
+                head: id(head),
+                asking: id(asking),
+                last_word: LastWord::NAMES
+                    .iter()
+                    .find(|(_, name)| last_word.is_str(name))
+                    .map(|(word, _)| *word),
+                interrupted: interrupted.as_bool()?,
+                strays: strays.items().map(call_id).collect::<Option<_>>()?,
+                ..Self::default()
+            };
+            state.restore(pending);
+            Some(state)
+        };
+        read().unwrap_or_else(|| Self { lost: true, ..Self::default() })
+    }
+}

@@ -1,0 +1,145 @@
+//! What repairing logs, with `tracing`. Every path that repairs comes through here.
+//!
+//! Under [`Policy::Drop`] the lines have the words that people know from the agents this grew out of; scripts look for them.
+//! Under [`Policy::Keep`] nothing is dropped, so the lines say what was done instead.
+
+use std::{collections::HashSet, sync::Arc};
+
+use rejoin_record::{Block, Message, ToolResult};
+use tracing::Level;
+
+use super::Policy;
+use crate::{
+    finding::{Action, Finding},
+    rules::Rule,
+    sound::SoundView,
+};
+
+/// How many characters of an orphan are shown.
+const PREVIEW_CHARS: usize = 50;
+
+/// Warns of each result that belongs to no call. The findings are about these messages, of which the first has the number
+/// `base`.
+pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usize) {
+    if !tracing::enabled!(Level::WARN) {
+        return;
+    }
+    for finding in findings {
+        let Some(result) = orphan(finding, messages, base) else { continue };
+        let dropped = finding.action == Action::LeftOut;
+        match (&finding.subject, dropped) {
+            (Some(id), _) => {
+                let preview = preview(result);
+                let done = if dropped { "dropped" } else { "kept as labelled text" };
+                tracing::warn!(
+                    "Orphan tool message detected and {done}: tool_call_id={id}, content_preview={preview:?}"
+                );
+            }
+            (None, true) => tracing::warn!("Tool message missing tool_call_id, dropping message"),
+            (None, false) => {
+                tracing::warn!("Tool message missing tool_call_id, keeping message as labelled text");
+            }
+        }
+    }
+}
+
+/// The result without a call or without an id that a finding is about. A call without an id is no orphan.
+fn orphan<'m>(finding: &Finding, messages: &'m [Arc<Message>], base: usize) -> Option<&'m ToolResult> {
+    if !matches!(finding.rule, Rule::OrphanResult | Rule::MissingCallId) {
+        return None;
+    }
+    let message = messages.get(finding.at.message?.checked_sub(base)?)?;
+    message.blocks.get(finding.at.block?)?.as_result()
+}
+
+fn preview(result: &ToolResult) -> String {
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();
+    texts.join("\n").chars().take(PREVIEW_CHARS).collect()
+}
+
+/// Says how many messages came in and how many go out.
+pub(super) fn counts(
+    policy: Policy,
+    findings: &[Finding],
+    messages: &[Arc<Message>],
+    base: usize,
+    view: impl FnOnce() -> SoundView,
+) {
+    if !tracing::enabled!(Level::DEBUG) {
+        return;
+    }
+    let (input, output) = (messages.len(), view().to_messages().len());
+    let orphans = findings.iter().filter(|finding| orphan(finding, messages, base).is_some()).count();
+    if orphans > 0 {
+        let done = if policy == Policy::Drop { "dropped" } else { "labelled" };
+        tracing::debug!("Sanitized message sequence: {done} {orphans} orphans, kept {output} valid");
+    }
+    let dropped = input.saturating_sub(output);
+    tracing::debug!("Message validation: input={input}, output={output}, dropped={dropped}");
+}
+
+/// Says what became of a session that was read back.
+pub(super) fn recovery(session: &str, policy: Policy, findings: &[Finding], view: &SoundView) {
+    if tracing::enabled!(Level::INFO) {
+        for line in recovery_lines(session, policy, findings, view.to_messages().len()) {
+            tracing::info!("{line}");
+        }
+    }
+}
+
+/// The summary of a recovery: how many things had to be repaired, if any, and how many messages the session has now.
+#[must_use]
+pub fn recovery_lines(session: &str, policy: Policy, findings: &[Finding], messages: usize) -> Vec<String> {
+    let repaired = match policy {
+        Policy::Drop => removals(findings).len(),
+        Policy::Keep => {
+            let broken = findings.iter().filter(|finding| finding.is_problem());
+            broken.filter_map(|finding| finding.at.message).collect::<HashSet<_>>().len()
+        }
+    };
+    let done = if policy == Policy::Drop { "Removed" } else { "Repaired" };
+    let mut lines = Vec::new();
+    if repaired > 0 {
+        lines.push(format!("Session {session}: {done} {repaired} incomplete messages"));
+    }
+    lines.push(format!("Recovered and sanitized {messages} messages from session {session}"));
+    lines
+}
+
+/// What was removed under [`Policy::Drop`], one line each. The calls of one message are one line.
+#[must_use]
+pub fn removals(findings: &[Finding]) -> Vec<String> {
+    let with = |rule: Rule| -> HashSet<usize> {
+        let found = findings.iter().filter(|finding| finding.rule == rule);
+        found.filter_map(|finding| finding.at.message).collect()
+    };
+    // Messages of which nothing is left, and messages that had calls without a result.
+    let (gone, calling) = (with(Rule::EmptyMessage), with(Rule::UnansweredCall));
+    let mut seen = HashSet::new();
+    let mut lines: Vec<String> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.action == Action::LeftOut) {
+        let Some(message) = finding.at.message else { continue };
+        let id = finding.subject.as_deref().unwrap_or("none");
+        let line = match finding.rule {
+            Rule::OrphanResult | Rule::MissingCallId | Rule::DuplicateResult | Rule::ResultBeforeCall => {
+                format!("Removed orphaned tool_result {message} (id: {id})")
+            }
+            Rule::UnansweredCall | Rule::AwaitingApproval if gone.contains(&message) => {
+                format!("Removed assistant message {message} (incomplete tool_calls only)")
+            }
+            Rule::UnansweredCall | Rule::AwaitingApproval => {
+                format!("Removed incomplete tool_calls from message {message}")
+            }
+            // A result that goes with its batch; the calls of the batch are named above.
+            Rule::PartialBatch if finding.at.block.is_some() && !calling.contains(&message) => {
+                format!("Removed orphaned tool_result {message} (id: {id})")
+            }
+            _ => continue,
+        };
+        if seen.insert(line.clone()) {
+            lines.push(line);
+        }
+    }
+    lines
+}
