@@ -244,7 +244,9 @@ fn a_state_goes_on_from_its_text() {
 fn a_state_that_is_lost_says_so() {
     let ambiguous: [&dyn Fn(&mut Writer, EntryId); 4] = [
         &|writer, asking| writer.close(asking, Decision::Rerun),
-        &|writer, _| drop(writer.message(calling([String::from("stray")]))),
+        &|writer, _| {
+            writer.message(calling([String::from("stray")]));
+        },
         &|writer, asking| {
             let compacted = Compacted { summary: "s".into(), truncated_count: 0, keep_from: Some(asking) };
             writer.append(Kind::Compacted, Content::Compacted(compacted));
