@@ -5,10 +5,9 @@ use std::{fmt, str::FromStr, sync::Arc};
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat,
-    openai_responses,
+    Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses,
     outline::{Encode, Outline},
-    stream::StreamDecoder,
+    stream::{Received, StreamDecoder},
 };
 use crate::convert::{Settings, Target};
 
@@ -30,14 +29,13 @@ pub trait Wire: Sync {
     }
     /// An encoder that has taken nothing yet, for views that begin as this one does.
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode>;
-    /// Turns a whole response into a message.
-    ///
-    /// # Errors
-    /// If the bytes are not a response of this dialect.
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError>;
-    /// Decodes a response as it streams in; none where nobody streams the dialect.
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        None
+    /// A decoder of one response, whether it streams or comes as a whole.
+    fn decoder(&self) -> Box<dyn StreamDecoder>;
+    /// Decodes a response that is here already.
+    fn decode(&self, response: &[u8]) -> Received {
+        let mut decoder = self.decoder();
+        decoder.feed(response, &mut Vec::new());
+        decoder.finish()
     }
     /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.
     fn answer(&self, rule: Rule) -> Option<&'static str>;

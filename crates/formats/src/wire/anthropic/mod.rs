@@ -8,15 +8,11 @@ mod marks;
 mod pieces;
 mod results;
 
-mod stream;
-
 use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{
-    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
-};
+use super::{arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder};
 use crate::{
     convert::Settings,
     media::{self, Accepts},
@@ -39,11 +35,8 @@ impl Wire for Anthropic {
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
         encode::encoder(settings, view)
     }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(stream::MessagesAssembly::default())))
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Decoder::<decode::MessagesAssembly>::boxed()
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

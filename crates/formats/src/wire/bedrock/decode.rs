@@ -1,54 +1,84 @@
-//! A whole response of Converse as a message.
+//! A response of Converse as a message.
 
 use std::sync::Arc;
 
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Message, Native, Opaque, Origin, Raw, Reasoning, Role, Span,
-    Text, ToolCall,
-    json::{Doc, Value},
+    Text, ToolCall, json::Value,
 };
 
-use super::super::{DecodeError, Decoded};
+use crate::wire::{
+    arriving::{Assembly, Item, Seen, show, word},
+    stream::{Delta, Stop},
+    usage::UsageFields,
+};
 
 const FORMAT: &str = "bedrock";
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("output"))?;
-    if let Some(error) = DecodeError::said_by(root) {
-        return Err(error);
+const USAGE: UsageFields = UsageFields {
+    input: &["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"],
+    output: &["outputTokens"],
+    cached: &["cacheReadInputTokens"],
+    reasoning: &[],
+};
+
+const STOPS: &[(&str, Stop)] = &[
+    ("end_turn", Stop::Done),
+    ("tool_use", Stop::Done),
+    ("stop_sequence", Stop::Done),
+    ("max_tokens", Stop::Length),
+    ("model_context_window_exceeded", Stop::Length),
+    ("guardrail_intervened", Stop::Refused),
+    ("content_filtered", Stop::Refused),
+];
+
+/// A response. Nobody streams the dialect, so it comes as a whole.
+#[derive(Default)]
+pub(super) struct ConverseAssembly {
+    message: Option<String>,
+}
+
+impl Assembly for ConverseAssembly {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let Some(message) = event.given("output").and_then(|output| output.given("message")) else {
+            return false;
+        };
+        seen.count(&USAGE, event.given("usage"));
+        // The response does not say which model it was: the address of the request did.
+        seen.stop = Some(Stop::of(
+            &event.given("stopReason").and_then(Value::as_str).unwrap_or("end_turn".into()),
+            STOPS,
+        ));
+        seen.done = true;
+        for block in message.given("content").into_iter().flat_map(Value::items) {
+            show(word(block, "text"), Delta::Text, out);
+            block.given("toolUse").into_iter().for_each(|call| show(word(call, "name"), Delta::Call, out));
+            let thought = block.given("reasoningContent").and_then(|held| held.given("reasoningText"));
+            thought.into_iter().for_each(|thought| show(word(thought, "text"), Delta::Reasoning, out));
+        }
+        self.message = Some(message.raw().to_owned());
+        true
     }
-    let Some(output) = root.given("output") else {
-        // An exception is a message and nothing else.
-        let words = ["message", "Message"].iter().find_map(|name| root.given(name)?.as_str());
-        let words = words.ok_or(DecodeError::Missing("output"))?;
-        return Err(DecodeError::Provider(words.into_owned()));
-    };
-    let item = output.given("message").ok_or(DecodeError::Missing("message"))?;
-    let content = item.given("content").ok_or(DecodeError::Missing("content"))?;
-    let base = item.start();
-    let blocks = content.items().map(|value| {
-        let span = Span::verbatim(value.start() - base, value.raw().len());
-        let block = Block::new(block(value, base));
-        if value.is_clean() { block.at(span) } else { block }
-    });
-    let message = Message {
-        role: Role::Assistant,
-        blocks: blocks.collect(),
-        form: Form::Parts,
-        native: Some(Native::one(
-            FORMAT,
-            Raw::slice(&text, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw())),
-            item.is_clean(),
-        )),
-    };
-    let stop_reason = root.given("stopReason").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
-    let usage = root
-        .given("usage")
-        .and_then(|usage| Some((usage.get("inputTokens")?.as_u64()?, usage.get("outputTokens")?.as_u64()?)));
-    // The response does not say which model it was: the address of the request did.
-    Ok(Decoded { message, model: None, stop_reason, usage })
+
+    fn item(self, _: &Seen, complete: bool) -> Option<Item> {
+        self.message.map(|json| Item { json, whole: complete, halted: false })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, _: &Seen) -> Option<Message> {
+        let base = item.start();
+        let blocks = item.given("content")?.items().map(|value| {
+            let span = Span::verbatim(value.start() - base, value.raw().len());
+            let block = Block::new(block(value, base));
+            if value.is_clean() { block.at(span) } else { block }
+        });
+        let raw = Raw::slice(buffer, item.start(), item.end())?;
+        Some(Message {
+            role: Role::Assistant,
+            blocks: blocks.collect(),
+            form: Form::Parts,
+            native: Some(Native::one(FORMAT, raw, item.is_clean())),
+        })
+    }
 }
 
 /// A content block: an object with one field, which says what it is.

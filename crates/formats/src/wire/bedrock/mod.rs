@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{DecodeError, Decoded, outline::Encode, registry::Wire};
+use super::{arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder};
 use crate::{
     convert::Settings,
     media::{Accepts, DOCUMENTS, PICTURES, WEB},
@@ -33,8 +33,8 @@ impl Wire for Bedrock {
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
         encode::encoder(settings, view)
     }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Decoder::<decode::ConverseAssembly>::boxed()
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

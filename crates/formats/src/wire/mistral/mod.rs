@@ -1,17 +1,14 @@
 //! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
 
 mod answers;
-pub(crate) mod decode;
+mod decode;
 mod encode;
 
 use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{
-    DecodeError, Decoded, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
-};
+use super::{arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder};
 use crate::{
     convert::Settings,
     media::{self, Accepts},
@@ -34,11 +31,8 @@ impl Wire for Mistral {
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
         encode::encoder(settings, view)
     }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral())))
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Decoder::<decode::MistralAssembly>::boxed()
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

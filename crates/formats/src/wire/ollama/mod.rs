@@ -4,15 +4,11 @@ mod answers;
 mod decode;
 mod encode;
 
-mod stream;
-
 use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{
-    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
-};
+use super::{arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder};
 use crate::{
     convert::Settings,
     media::{self, Accepts},
@@ -35,11 +31,8 @@ impl Wire for Ollama {
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
         encode::encoder(settings, view)
     }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(stream::LinesAssembly::default())))
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Decoder::<decode::LinesAssembly>::boxed()
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)

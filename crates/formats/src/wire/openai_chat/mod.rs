@@ -3,17 +3,14 @@
 mod answers;
 mod around;
 pub(crate) mod decode;
+mod decode_calls;
 mod encode;
-pub(crate) mod stream;
-mod stream_calls;
 
 use std::sync::Arc;
 
 use rejoin_view::{Rule, SoundView};
 
-use super::{
-    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
-};
+use super::{arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder};
 use crate::{
     convert::Settings,
     media::{self, Accepts},
@@ -36,11 +33,8 @@ impl Wire for OpenAiChat {
     fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
         encode::encoder(settings, view)
     }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(stream::ChatAssembly::default())))
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Decoder::<decode::ChatAssembly>::boxed()
     }
     fn answer(&self, rule: Rule) -> Option<&'static str> {
         answers::answer(rule)
