@@ -14,7 +14,7 @@
 
 pub mod anthropic;
 pub(crate) mod arriving;
-pub(crate) mod base64;
+pub mod base64;
 pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Message, Native, Opaque, Origin, Raw, Reasoning, Role, Span,
-    Text, ToolCall, json::Value,
+    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Span, Text, ToolCall, json::Value,
 };
 
 use crate::wire::{
@@ -68,8 +67,7 @@ impl Assembly for ConverseAssembly {
         let base = item.start();
         let blocks = item.given("content")?.items().map(|value| {
             let span = Span::verbatim(value.start() - base, value.raw().len());
-            let block = Block::new(block(value, base));
-            if value.is_clean() { block.at(span) } else { block }
+            block(value, base).at_if(value.is_clean(), span)
         });
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         Some(Message {
@@ -82,24 +80,20 @@ impl Assembly for ConverseAssembly {
 }
 
 /// A content block: an object with one field, which says what it is.
-fn block(value: Value<'_>, base: usize) -> BlockKind {
+fn block(value: Value<'_>, base: usize) -> Block {
     let text = |value: Value<'_>| value.to_text(base);
     let kind = value.fields().next().and_then(|(key, _)| key.as_str()).unwrap_or_default();
     let read = match &*kind {
-        "text" => value.given("text").and_then(text).map(BlockKind::Text),
-        "toolUse" => value.given("toolUse").and_then(|call| tool_call(call, base)).map(BlockKind::ToolCall),
+        "text" => value.given("text").and_then(text).map(Block::text),
+        "toolUse" => value.given("toolUse").and_then(|call| tool_call(call, base)).map(Block::call),
         "reasoningContent" => value.given("reasoningContent").map(|held| {
             let words = held.given("reasoningText").and_then(|words| words.given("text"));
             let words = words.and_then(text).unwrap_or_else(|| Text::new(""));
-            let origin = Origin { dialect: Some(FORMAT.into()), ..Origin::default() };
-            BlockKind::Reasoning(Box::new(Reasoning { text: words, sealed: true, origin }))
+            Block::reasoning(words, true, Origin::of(FORMAT, None))
         }),
         _ => None,
     };
-    read.unwrap_or_else(|| {
-        let opaque = Opaque { kind: Text::new(&*kind), raw: Raw::new(value.raw()), fits: value.is_clean() };
-        BlockKind::Opaque(Box::new(opaque))
-    })
+    read.unwrap_or_else(|| Block::opaque(&*kind, Raw::new(value.raw()), value.is_clean()))
 }
 
 fn tool_call(call: Value<'_>, base: usize) -> Option<ToolCall> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, BlockKind, Message, Origin, Reasoning, Text,
+    Block, BlockKind, Message, Origin, Text,
     json::{Doc, Value},
 };
 
@@ -37,10 +37,7 @@ impl Assembly for MistralAssembly {
 fn name_thoughts(message: &mut Message, model: Option<Text>) {
     for block in &mut message.blocks {
         if let Some(text) = thought(block) {
-            let origin =
-                Origin { dialect: Some("mistral".into()), model: model.clone(), ..Origin::default() };
-            let reasoning = Reasoning { text: text.into(), sealed: false, origin };
-            *block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
+            *block = Block::reasoning(text, false, Origin::of("mistral", model.clone()));
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Text, ToolCall,
-    hash::short_name, json::Value,
+    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolCall, hash::short_name,
+    json::Value,
 };
 
 use crate::wire::{
@@ -78,8 +78,7 @@ fn message(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Message {
         text.filter(|text| !text.is_empty())
     };
     if let Some(text) = written("thinking") {
-        let origin = Origin { dialect: Some(FORMAT.into()), model: seen.model_text(), ..Origin::default() };
-        blocks.push(Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed: false, origin }))));
+        blocks.push(Block::reasoning(text, false, Origin::of(FORMAT, seen.model_text())));
     }
     blocks.extend(written("content").map(Block::text));
     for (place, call) in item.given("tool_calls").into_iter().flat_map(Value::items).enumerate() {

@@ -27,10 +27,13 @@ pub(crate) struct ChatAssembly {
     content: Content,
     details: Details,
     calls: Calls,
-    /// Everything else that the message says: reasoning in fields that are strings, a refusal, what nobody here knows.
+    /// Everything else that the message says: reasoning in fields that are strings, a refusal, lists.
     fields: Growing,
     refused: bool,
 }
+
+/// Fields of a message that are lists and belong to it.
+const KEPT: [&str; 2] = ["annotations", "images"];
 
 const USAGE: UsageFields = UsageFields {
     input: &["prompt_tokens"],
@@ -58,18 +61,19 @@ impl ChatAssembly {
         for (key, value) in delta.fields() {
             let name = key.as_str().unwrap_or_default();
             match &*name {
-                "role" | "reasoning_details" => {}
                 "content" => self.content.add(value, out),
                 "tool_calls" => value.items().for_each(|call| self.calls.add(call, out)),
                 "function_call" if !value.is_null() => self.calls.add_legacy(value, out),
-                name if is_reasoning(name, value) => {}
-                name => {
-                    let piece = self.add(name, value);
-                    if name == "refusal" {
-                        self.refused |= !piece.is_empty();
-                        show(piece, Delta::Text, out);
-                    }
+                "refusal" => {
+                    let piece = self.add("refusal", value);
+                    self.refused |= !piece.is_empty();
+                    show(piece, Delta::Text, out);
                 }
+                name if KEPT.contains(&name) => {
+                    self.add(name, value);
+                }
+                // Some services refuse to have back what they say beside the message.
+                _ => {}
             }
         }
     }
@@ -87,7 +91,7 @@ impl ChatAssembly {
     fn reasoning(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
         let mut words = String::new();
         for &(name, sealed) in REASONING_FIELDS {
-            if let Some(value) = delta.given(name).filter(|value| is_reasoning(name, *value)) {
+            if let Some(value) = delta.given(name).filter(|value| value.kind() == Kind::String) {
                 let piece = self.add(name, value);
                 if words.is_empty() && !sealed {
                     words = piece;
@@ -98,11 +102,6 @@ impl ChatAssembly {
         let detailed: String = details.map(|detail| self.details.add(detail)).collect();
         show(if words.is_empty() { detailed } else { words }, Delta::Reasoning, out);
     }
-}
-
-/// Whether a field is reasoning that grows as a string does.
-fn is_reasoning(name: &str, value: Value<'_>) -> bool {
-    value.kind() == Kind::String && REASONING_FIELDS.iter().any(|(known, _)| *known == name)
 }
 
 impl Assembly for ChatAssembly {

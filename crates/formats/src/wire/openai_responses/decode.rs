@@ -207,7 +207,7 @@ impl Assembly for ResponseAssembly {
         assembler.set_model(seen.model_text());
         for (index, item) in list.items().enumerate() {
             let place = Place { index, offset: item.start(), line: None };
-            assembler.add(item, &Source { buffer, start: item.start(), end: item.end(), place, time: None });
+            assembler.add(item, &Source::of(item, buffer, place, None));
         }
         assembler.flush();
         let mut messages = assembler.messages.into_iter().map(Arc::unwrap_or_clone);
