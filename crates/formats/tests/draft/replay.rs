@@ -234,7 +234,7 @@ fn run(turns: &[Turn], policy: Policy) -> Result<usize, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(8))]
+    #![proptest_config(testkit::law_cases(8))]
 
     /// Whatever a conversation went through: every request is taken, no secret goes to somebody else, and none stands on
     /// anything but what it was issued on.
