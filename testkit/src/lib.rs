@@ -3,6 +3,7 @@
 //! `faults` are what runs it. `loopback` is a provider to talk to.
 
 pub mod bodies;
+pub mod corpus;
 #[cfg(feature = "faults")]
 pub mod faults;
 #[cfg(feature = "fuzz")]
@@ -19,4 +20,16 @@ pub mod scan;
 pub fn refusals(dialect: impl std::fmt::Display, body: &[u8]) -> Vec<rejoin_checkers::Violation> {
     let checker = rejoin_checkers::named(&dialect.to_string()).expect("BUG: a dialect without a checker");
     checker.check_draft(body).violations
+}
+
+/// How often a law is tried: `REJOIN_LAW_CASES` times, or a share of that for a law that takes long.
+#[must_use]
+pub fn law_cases(share: u32) -> proptest::test_runner::Config {
+    let all = std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u32);
+    proptest::test_runner::Config {
+        cases: (all / share).max(50),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..Default::default()
+    }
 }

@@ -16,7 +16,7 @@ use testkit::fuzz::{
 fn mutations(target: &Target) -> u64 {
     match target {
         Target::Read(_) | Target::Detect | Target::Repair | Target::Reshape => 60,
-        Target::Decode(_) | Target::Stream(_) | Target::Json | Target::Entry => 200,
+        Target::Decode(_) | Target::Json | Target::Entry => 200,
     }
 }
 

@@ -4,35 +4,13 @@
 
 mod support;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use rejoin_engine::{Mode, read};
 use rejoin_formats::{Input, Session, sessions};
 use rejoin_store::memory::Memory;
 use support::{Counting, assert_verifies, lines, writer};
-
-fn corpus() -> Option<PathBuf> {
-    let given = std::env::var_os("REJOIN_CORPUS").map(PathBuf::from);
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let found = given.or(Some(usual)).filter(|folder| folder.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus beside the project, and REJOIN_CORPUS is not set");
-    }
-    found
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found.sort();
-    found
-}
+use testkit::corpus;
 
 /// The conversation that the first lines of a file are.
 fn state(path: &Path, text: &[&str]) -> Option<Session> {
@@ -43,9 +21,9 @@ fn state(path: &Path, text: &[&str]) -> Option<Session> {
 
 #[test]
 fn growing_sessions_are_taken_in_as_they_are() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let (mut taken, mut extra, mut all) = (0, 0, 0);
-    for path in files(&folder) {
+    for path in corpus::files(&folder) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let parts: Vec<&str> = text.split_inclusive('\n').collect();
         let Some(whole) = state(&path, &parts) else { continue };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Block, BlockKind, Message, Reasoning, Text, block::Origin};
+use rejoin_record::{Block, BlockKind, Message, Text, block::Origin};
 use rejoin_view::{Chunk, Finding, List, SoundView};
 
 use crate::{
@@ -95,8 +95,7 @@ pub fn issued(message: &mut Message, issuer: &Origin) {
         }
     }
     if !named && gemini::is_signed(message) {
-        let reasoning = Reasoning { text: Text::new(""), sealed: true, origin: issuer.clone() };
-        message.blocks.push(Block::new(BlockKind::Reasoning(Box::new(reasoning))));
+        message.blocks.push(Block::reasoning("", true, issuer.clone()));
     }
 }
 

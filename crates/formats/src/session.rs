@@ -7,13 +7,16 @@ use rejoin_record::{
     Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
-    json::Doc,
+    json::{Doc, SyntaxError},
     limits,
 };
-use rejoin_view::{Finding, History, KnownCall, Position};
+use rejoin_view::{Action, Finding, History, KnownCall, Position, Rule};
 
 pub use crate::responses::is_put_there;
-use crate::{context::Context, input::InputError};
+use crate::{
+    context::Context,
+    input::{Input, InputError},
+};
 
 /// Where a message came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,13 +150,49 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The text stops being JSON where the error says.
+    pub(crate) fn not_json(input: &Input, error: SyntaxError) -> Self {
+        let line = input.line_of(error.offset);
+        Self::NotJson { reason: error.reason, line, offset: error.offset }
+    }
+
     /// Reading stopped for a reason of the system's.
     pub(crate) fn io(error: std::io::Error) -> Self {
         Self::Io(error.to_string())
     }
 }
 
+/// Says that some bytes of an input were no text and were replaced.
+pub(crate) fn replaced_bytes(input: &Input) -> Option<Finding> {
+    let line = Some(input.line_of(input.replaced_at?));
+    Some(Finding::new(Rule::InvalidUtf8, Position { line, ..Position::default() }, Action::Replaced))
+}
+
+/// Says that an input stops being JSON in the middle; `message` is the number of what cannot be read.
+pub(crate) fn unreadable_rest(input: &Input, error: SyntaxError, message: usize) -> Finding {
+    let at = Position { message: Some(message), block: None, line: Some(input.line_of(error.offset)) };
+    let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
+    finding.because(format!("{}, and nothing after it can be read", error.reason))
+}
+
 impl Session {
+    /// A session with no messages yet.
+    #[must_use]
+    pub fn new(format: &'static str, id: ConversationId, context: Context) -> Self {
+        Self {
+            format,
+            id,
+            context,
+            messages: Vec::new(),
+            places: Vec::new(),
+            details: Vec::new(),
+            known: Vec::new(),
+            sent: Vec::new(),
+            findings: Vec::new(),
+            set_aside: Vec::new(),
+        }
+    }
+
     /// The history to repair.
     #[must_use]
     pub fn history(&self) -> History {
@@ -199,6 +238,15 @@ impl Session {
             .chain(self.set_aside.iter().map(|item| &item.place))
             .map(|place| (place.index, *place))
             .collect()
+    }
+
+    /// Every message, those that no model would see last.
+    pub(crate) fn all_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        let hidden = self.set_aside.iter().filter_map(|item| match &item.what {
+            Aside::Hidden(message, _) => Some(message),
+            _ => None,
+        });
+        self.messages.iter().chain(hidden)
     }
 
     /// The title that the source has for the conversation, if it has one.

@@ -4,6 +4,7 @@
 
 mod translation;
 
+use rejoin_formats::wire::stream::{End, Stop, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
 use rejoin_view::{Fate, History, KnownCall, OnBroken, Policy, repair};
@@ -535,10 +536,12 @@ fn responses() {
         {"reasoningContent":{"reasoningText":{"text":"hm","signature":"c2ln"}}},{"reasoningContent":{"redactedContent":"AAAA"}},
         {"text":"ok"},{"toolUse":{"toolUseId":"t1","name":"a","input":{ "x" : 1.50 }}},{"citationsContent":{"x":1}}]}},
         "stopReason":"tool_use","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7}}"#;
-    let decoded = TO.wire().decode(response).unwrap();
-    assert_eq!(decoded.stop_reason.as_deref(), Some("tool_use"));
-    assert_eq!((decoded.usage, decoded.model), (Some((3, 4)), None));
-    let blocks = &decoded.message.blocks;
+    let decoded = TO.wire().decode(response);
+    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    let usage = Usage { input: 3, output: 4, ..Usage::default() };
+    assert_eq!((decoded.usage, decoded.model), (Some(usage), None));
+    let message = decoded.message.unwrap();
+    let blocks = &message.blocks;
     for (block, text) in blocks.iter().zip(["hm", ""]) {
         let BlockKind::Reasoning(reasoning) = &block.kind else { panic!("{block:?}") };
         assert_eq!((reasoning.text.as_str(), reasoning.sealed), (text, true));
@@ -549,13 +552,10 @@ fn responses() {
     assert_eq!((call.id.as_str(), call.name.as_str()), ("t1", "a"));
     assert_eq!(call.arguments.text().as_str(), "{ \"x\" : 1.50 }");
     assert!(matches!(&blocks[4].kind, BlockKind::Opaque(opaque) if &*opaque.kind == "citationsContent"));
-    assert_eq!(decoded.message.native_block(&blocks[2]), Some(r#"{"text":"ok"}"#));
-    let error = TO.wire().decode(br#"{"message":"The toolConfig field must be defined"}"#).unwrap_err();
-    assert_eq!(error.to_string(), "the provider answered: The toolConfig field must be defined");
-    assert!(TO.wire().decode(br#"{"output":{}}"#).unwrap_err().to_string().contains("has no message"));
+    assert_eq!(message.native_block(&blocks[2]), Some(r#"{"text":"ok"}"#));
+    assert!(matches!(TO.wire().decode(br#"{"output":{}}"#).end, End::Garbage(_)));
     // What was decoded can be sent: as other words, and without what it thought.
-    let history: History =
-        [Message::user("go"), decoded.message, Message::tool("t1", "done")].into_iter().collect();
+    let history: History = [Message::user("go"), message, Message::tool("t1", "done")].into_iter().collect();
     let context = Context::default();
     let body = TO.wire().encode(&repair(&history, Policy::Keep).view, &Target::of(&context)).unwrap().body;
     assert_eq!(

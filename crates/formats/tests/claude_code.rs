@@ -3,13 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, fs, path::Path};
 
-use proptest::{collection::vec, prelude::*, sample::select, test_runner::Config};
+use proptest::{collection::vec, prelude::*, sample::select};
 use rejoin_formats::{
     Dialect, Input, Session, convert,
     session::{Aside, Detail},
@@ -20,7 +16,7 @@ use rejoin_record::{
     json::{Doc, Value},
 };
 use rejoin_view::OnBroken;
-use testkit::bodies;
+use testkit::{bodies, corpus};
 
 const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 
@@ -49,16 +45,6 @@ const DIFFERENCES: &[(&str, [u64; 3], &str)] = &[
 
 /// Files that the counter took for transcripts: another tool's, with Gemini's messages in lines that look alike.
 const NOT_OURS: &[&str] = &["7905b7a4c4", "eacfd23205"];
-
-fn corpus() -> Option<PathBuf> {
-    let given = std::env::var_os("REJOIN_CORPUS").map(PathBuf::from);
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let found = given.or(Some(usual)).filter(|folder| folder.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus beside the project, and REJOIN_CORPUS is not set");
-    }
-    found
-}
 
 /// Every transcript of the corpus, with what the counter found in it.
 fn transcripts(folder: &Path) -> Vec<(Input, serde_json::Value)> {
@@ -176,7 +162,7 @@ fn found(session: &Session, rules: &[&str]) -> u64 {
 /// is known.
 #[test]
 fn counts_agree_with_the_corpus() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let transcripts = transcripts(&folder);
     assert!(transcripts.len() >= 50, "{} transcripts", transcripts.len());
     for (input, row) in transcripts {
@@ -196,7 +182,7 @@ fn counts_agree_with_the_corpus() {
 
 #[test]
 fn real_transcripts_are_told_from_everything_else() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let rows = fs::read(folder.join("ATTRIBUTION.json")).unwrap();
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&rows).unwrap();
     for row in rows {
@@ -215,7 +201,7 @@ fn real_transcripts_are_told_from_everything_else() {
 
 #[test]
 fn real_transcripts_lose_nothing_and_become_requests() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let now = Timestamp::from_second(1_700_000_000).unwrap();
     for (input, _) in transcripts(&folder) {
         let (session, again) = (read(&input), read(&input));
@@ -259,11 +245,6 @@ fn without_ids(text: &str) -> Vec<String> {
         fields.map(|(key, value)| format!("{}:{} ", key.raw(), value.raw())).collect()
     };
     text.lines().map(line).collect()
-}
-
-fn cases() -> Config {
-    let all = std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u32);
-    Config { cases: (all / 4).max(50), failure_persistence: None, ..Config::default() }
 }
 
 /// A line that may follow anything, be followed by anything, and be anything.
@@ -320,7 +301,7 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(testkit::law_cases(4))]
 
     /// Any tree of lines, with circles, gaps and the same id twice: nothing is lost, it becomes a request that the provider
     /// takes, and a transcript that gives the same request.

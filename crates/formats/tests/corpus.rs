@@ -3,36 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use rejoin_formats::{Dialect, Input, ReadError, Session, convert, input::InputError, sessions};
 use rejoin_record::Timestamp;
 use rejoin_view::{OnBroken, Policy, Rule, repair};
-use testkit::fuzz::accounted;
-
-fn corpus() -> Option<PathBuf> {
-    let given = std::env::var_os("REJOIN_CORPUS").map(PathBuf::from);
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    let found = given.or(Some(usual)).filter(|folder| folder.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus beside the project, and REJOIN_CORPUS is not set");
-    }
-    found
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found.sort();
-    found
-}
+use testkit::{corpus, fuzz::accounted};
 
 /// What became of the files of one source.
 #[derive(Default)]
@@ -55,9 +31,9 @@ const UNREAD: &[(&str, &str)] = &[
 
 #[test]
 fn real_sessions_become_requests_that_every_checker_accepts() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let mut sources: BTreeMap<String, Outcome> = BTreeMap::new();
-    for path in files(&folder) {
+    for path in corpus::files(&folder) {
         let bytes = fs::read(&path).unwrap();
         let source = path.parent().and_then(Path::file_name).unwrap().to_string_lossy().into_owned();
         let outcome = sources.entry(source).or_default();
@@ -144,7 +120,7 @@ const DIFFERENCES: &[(&str, [usize; 3], &str)] = &[
 
 #[test]
 fn rollouts_hold_what_was_counted_in_them() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus::folder() else { return };
     let rows = fs::read(folder.join("ATTRIBUTION.json")).unwrap();
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&rows).unwrap();
     let rows: Vec<_> = rows.into_iter().filter(|row| row["format"] == "codex").collect();

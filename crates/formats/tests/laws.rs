@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use proptest::{prelude::*, sample::select, test_runner::Config};
+use proptest::{prelude::*, sample::select};
 use rejoin_formats::{
     Converted, Dialect, Input, Session, Target, convert,
     sessions::{self, FORMATS, Format},
@@ -17,16 +17,6 @@ use testkit::{
     fuzz::{Target as Way, accounted, reshape::reshape, seeds},
     scan,
 };
-
-fn cases(share: u32) -> Config {
-    let all = std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u32);
-    Config {
-        cases: (all / share).max(50),
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..Config::default()
-    }
-}
 
 /// The shapes that somebody can read.
 fn shapes() -> Vec<Shape> {
@@ -79,7 +69,7 @@ fn every_dialect_is_under_the_laws() {
 }
 
 proptest! {
-    #![proptest_config(cases(1))]
+    #![proptest_config(testkit::law_cases(1))]
 
     /// A whole body is a conversation, whatever is in it. (A bare list of nothing that looks like a message is not.)
     #[test]
@@ -401,7 +391,7 @@ fn accounts_for(text: &str, format: &str, marks: &[(&str, Role)]) -> Result<(), 
 }
 
 proptest! {
-    #![proptest_config(cases(1))]
+    #![proptest_config(testkit::law_cases(1))]
 
     /// Accounted for: whatever becomes of the keys and the nesting of a body, each string of four words or more is in the
     /// session or named by a finding, or the body is refused; and nobody's words become somebody else's in silence.

@@ -4,6 +4,7 @@
 
 mod translation;
 
+use rejoin_formats::wire::stream::{End, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
 use rejoin_view::{Fate, History, KnownCall, Policy, repair};
@@ -475,14 +476,15 @@ fn responses() {
         "message":{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]},
         {"type":"text","text":"ok"}],"tool_calls":[{"id":"call0000A","type":"function","function":{"name":"a","arguments":"{ }"}}]}}],
         "usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
-    let decoded = TO.wire().decode(response).unwrap();
-    assert_eq!(decoded.usage, Some((3, 4)));
-    let BlockKind::Reasoning(reasoning) = &decoded.message.blocks[0].kind else { panic!("{decoded:?}") };
+    let decoded = TO.wire().decode(response);
+    assert_eq!(decoded.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }));
+    let message = decoded.message.unwrap();
+    let BlockKind::Reasoning(reasoning) = &message.blocks[0].kind else { panic!("{message:?}") };
     assert_eq!(reasoning.text.as_str(), "hm");
     assert_eq!(reasoning.origin.dialect.as_deref(), Some("mistral"));
     assert_eq!(reasoning.origin.model.as_deref(), Some("magistral"));
-    assert_eq!(decoded.message.content().as_deref(), Some("ok"));
-    assert_eq!(decoded.message.tool_calls().next().unwrap().arguments.text().as_str(), "{ }");
+    assert_eq!(message.content().as_deref(), Some("ok"));
+    assert_eq!(message.tool_calls().next().unwrap().arguments.text().as_str(), "{ }");
     for (error, words) in [
         (
             r#"{"object":"error","message":"Invalid model","type":"invalid_model","code":"1500"}"#,
@@ -491,7 +493,7 @@ fn responses() {
         (r#"{"detail":[{"msg":"Field required"}]}"#, r#"[{"msg":"Field required"}]"#),
         (r#"{"error":{"message":"overloaded"}}"#, "overloaded"),
     ] {
-        let error = TO.wire().decode(error.as_bytes()).unwrap_err();
-        assert_eq!(error.to_string(), format!("the provider answered: {words}"));
+        let End::Failed(fault) = TO.wire().decode(error.as_bytes()).end else { panic!("{error}") };
+        assert_eq!(fault.message, words);
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+use rejoin_formats::wire::stream::{End, Fault, Stop, Usage};
 use rejoin_formats::{Dialect, Input, ReadError, Session, convert, sessions};
 use rejoin_record::{BlockKind, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Severity};
@@ -200,28 +201,32 @@ fn responses_are_decoded() {
     let openai = br#"{"model":"gpt-x","choices":[{"finish_reason":"tool_calls","message":{"role":"assistant","content":null,
         "tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{ \"x\" : 1 }"}}]}}],
         "usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
-    let decoded = Dialect::OpenAiChat.wire().decode(openai).unwrap();
+    let decoded = Dialect::OpenAiChat.wire().decode(openai);
     assert_eq!(decoded.model.as_deref(), Some("gpt-x"));
-    assert_eq!(decoded.stop_reason.as_deref(), Some("tool_calls"));
-    assert_eq!(decoded.usage, Some((3, 4)));
-    assert_eq!(decoded.message.tool_calls().next().unwrap().arguments.text().as_str(), "{ \"x\" : 1 }");
+    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }));
+    assert_eq!(
+        decoded.message.unwrap().tool_calls().next().unwrap().arguments.text().as_str(),
+        "{ \"x\" : 1 }"
+    );
 
     let anthropic = br#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","stop_reason":"tool_use","content":[
         {"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"ok"},
         {"type":"tool_use","id":"t1","name":"a","input":{"x":1}}],"usage":{"input_tokens":3,"output_tokens":4}}"#;
-    let decoded = Dialect::Anthropic.wire().decode(anthropic).unwrap();
-    assert_eq!(decoded.usage, Some((3, 4)));
+    let decoded = Dialect::Anthropic.wire().decode(anthropic);
+    assert_eq!(decoded.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }));
+    let message = decoded.message.unwrap();
     assert!(
-        matches!(&decoded.message.blocks[0].kind, BlockKind::Reasoning(reasoning) if reasoning.origin.model.as_deref() == Some("claude-x"))
+        matches!(&message.blocks[0].kind, BlockKind::Reasoning(reasoning) if reasoning.origin.model.as_deref() == Some("claude-x"))
     );
-    assert_eq!(decoded.message.tool_calls().count(), 1);
+    assert_eq!(message.tool_calls().count(), 1);
 
     for dialect in Dialect::all() {
         let wire = dialect.wire();
-        assert!(wire.decode(b"<html>").unwrap_err().to_string().contains("not JSON"));
-        assert!(wire.decode(b"{}").unwrap_err().to_string().contains("has no"));
-        let error = wire.decode(br#"{"error":{"message":"overloaded"}}"#).unwrap_err();
-        assert_eq!(error.to_string(), "the provider answered: overloaded");
+        assert!(matches!(wire.decode(b"<html>").end, End::Garbage(_)));
+        assert!(matches!(wire.decode(b"{}").end, End::Garbage(_)));
+        let fault = Fault { kind: None, message: "overloaded".into() };
+        assert_eq!(wire.decode(br#"{"error":{"message":"overloaded"}}"#).end, End::Failed(fault));
     }
 }
 
@@ -230,11 +235,14 @@ fn responses_are_decoded() {
 fn what_was_decoded_can_be_sent() {
     let response = br#"{"role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},
         {"type":"tool_use","id":"t1","name":"a","input":{"x": 1.50}}]}"#;
-    let decoded = Dialect::Anthropic.wire().decode(response).unwrap();
-    let history: rejoin_view::History =
-        [rejoin_record::Message::user("go"), decoded.message, rejoin_record::Message::tool("t1", "done")]
-            .into_iter()
-            .collect();
+    let decoded = Dialect::Anthropic.wire().decode(response);
+    let history: rejoin_view::History = [
+        rejoin_record::Message::user("go"),
+        decoded.message.unwrap(),
+        rejoin_record::Message::tool("t1", "done"),
+    ]
+    .into_iter()
+    .collect();
     let view = rejoin_view::repair(&history, rejoin_view::Policy::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Anthropic), ..Default::default() };
     let out = Dialect::Anthropic.wire().encode(&view, &rejoin_formats::Target::of(&context)).unwrap();

@@ -44,6 +44,24 @@ impl Block {
         Self::new(BlockKind::ToolResult(result))
     }
 
+    /// Reasoning.
+    #[must_use]
+    pub fn reasoning(text: impl Into<Text>, sealed: bool, origin: Origin) -> Self {
+        Self::new(BlockKind::Reasoning(Box::new(Reasoning { text: text.into(), sealed, origin })))
+    }
+
+    /// Something of a provider's own.
+    #[must_use]
+    pub fn opaque(kind: impl Into<Text>, raw: Raw, fits: bool) -> Self {
+        Self::new(BlockKind::Opaque(Box::new(Opaque { kind: kind.into(), raw, fits })))
+    }
+
+    /// The same block, standing at `span` of the native item, if its bytes may be sent again.
+    #[must_use]
+    pub fn at_if(self, fits: bool, span: Span) -> Self {
+        if fits { self.at(span) } else { self }
+    }
+
     /// The same block, standing at `span` of the native item.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
@@ -103,6 +121,17 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// A call as somebody wrote it, who may have left out its id or its name.
+    #[must_use]
+    pub fn read(id: Option<CallId>, name: Option<Text>, arguments: Arguments) -> Self {
+        Self {
+            id_given: id.is_some(),
+            id: id.unwrap_or_else(|| CallId::from("")),
+            name: name.unwrap_or_else(|| Text::new("")),
+            arguments,
+        }
+    }
+
     /// A call as a provider would give it.
     #[must_use]
     pub fn new(id: impl Into<CallId>, name: impl Into<Text>, arguments: impl Into<Text>) -> Self {
@@ -167,6 +196,14 @@ pub struct Origin {
     pub prefix: Option<Text>,
     /// Whether the stream ended before it was complete.
     pub incomplete: bool,
+}
+
+impl Origin {
+    /// Reasoning of a dialect, by a model if that is known.
+    #[must_use]
+    pub fn of(dialect: &str, model: Option<Text>) -> Self {
+        Self { dialect: Some(Text::new(dialect)), model, ..Self::default() }
+    }
 }
 
 /// A picture or a document.

@@ -7,10 +7,7 @@ use rejoin_formats::{
     input::{InputError, Stream},
     session::Place,
     sessions::{self, FORMATS, Format},
-    wire::{
-        DecodeError,
-        stream::{Delta, Received},
-    },
+    wire::stream::{Delta, Received},
 };
 use rejoin_record::{Content, ConversationId, Entry, Message, Tree, verify::verify};
 use rejoin_view::{History, OnBroken, Policy, Repairer, path::path, repair};
@@ -27,10 +24,8 @@ pub enum Target {
     Read(&'static Format),
     /// Reading a file whose format nobody names.
     Detect,
-    /// Decoding a response of a dialect.
+    /// Decoding a response of a dialect, however it is cut.
     Decode(Dialect),
-    /// Decoding a response of a dialect as it streams in.
-    Stream(Dialect),
     /// The JSON reader, against another one.
     Json,
     /// A line of the record.
@@ -47,11 +42,9 @@ impl Target {
     pub fn all() -> Vec<Self> {
         let readable = FORMATS.iter().filter(|format| format.read.is_some()).map(Self::Read);
         let dialects = Dialect::all().map(Self::Decode);
-        let streams = Dialect::all().filter(|dialect| dialect.wire().stream().is_some()).map(Self::Stream);
         readable
             .chain([Self::Detect])
             .chain(dialects)
-            .chain(streams)
             .chain([Self::Json, Self::Entry, Self::Repair, Self::Reshape])
             .collect()
     }
@@ -69,7 +62,6 @@ impl Target {
             Self::Read(format) => format!("read-{}", format.name),
             Self::Detect => "detect".into(),
             Self::Decode(dialect) => format!("decode-{dialect}"),
-            Self::Stream(dialect) => format!("stream-{dialect}"),
             Self::Json => "json".into(),
             Self::Entry => "entry".into(),
             Self::Repair => "repair".into(),
@@ -86,7 +78,6 @@ impl Target {
             Self::Read(format) => read(input, Some(format), signs),
             Self::Detect => read(input, None, signs),
             Self::Decode(dialect) => decode(input, *dialect, signs),
-            Self::Stream(dialect) => streamed(input, *dialect, signs),
             Self::Json => json::agrees(&String::from_utf8_lossy(input), signs),
             Self::Entry => entries(&String::from_utf8_lossy(input), signs),
             Self::Repair => drawn(sketch::draw(input), signs),
@@ -100,11 +91,6 @@ impl Target {
             Self::Read(format) => read_all(input, Some(format)).iter().flatten().for_each(conversation::work),
             Self::Detect => read_all(input, None).iter().flatten().for_each(conversation::work),
             Self::Decode(dialect) => {
-                if let Ok(decoded) = dialect.wire().decode(input) {
-                    conversation::work(&answered(*dialect, decoded.message));
-                }
-            }
-            Self::Stream(dialect) => {
                 if let Some(message) = received(input, *dialect, input.len()).1.message {
                     conversation::work(&answered(*dialect, message));
                 }
@@ -242,30 +228,9 @@ fn refusal(error: &ReadError) -> &'static str {
     }
 }
 
-fn decode(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broken> {
-    match dialect.wire().decode(bytes) {
-        Ok(decoded) => {
-            let known = (decoded.model.is_some(), decoded.stop_reason.is_some(), decoded.usage.is_some());
-            signs.see(("decoded", known));
-            conversation::holds(&answered(dialect, decoded.message), signs)
-        }
-        Err(error) => {
-            signs.see((
-                "not decoded",
-                match &error {
-                    DecodeError::NotJson(error) => error.reason,
-                    DecodeError::Missing(what) => what,
-                    DecodeError::Provider(_) => "provider",
-                },
-            ));
-            Ok(())
-        }
-    }
-}
-
 /// A response that comes in pieces of this length: what was shown, and what was received.
 fn received(bytes: &[u8], dialect: Dialect, length: usize) -> (Vec<Delta>, Received) {
-    let mut decoder = dialect.wire().stream().expect("only what streams is a target");
+    let mut decoder = dialect.wire().decoder();
     let mut deltas = Vec::new();
     for piece in bytes.chunks(length.max(1)) {
         decoder.feed(piece, &mut deltas);
@@ -273,7 +238,7 @@ fn received(bytes: &[u8], dialect: Dialect, length: usize) -> (Vec<Delta>, Recei
     (deltas, decoder.finish())
 }
 
-fn streamed(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broken> {
+fn decode(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broken> {
     let (deltas, whole) = received(bytes, dialect, bytes.len());
     for length in [1, 7, 64] {
         let (again, cut) = received(bytes, dialect, length);

@@ -69,14 +69,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a piece of a call without a number begins a call of its own",
-        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
+        file: "crates/formats/src/wire/openai_chat/decode_calls.rs",
         from: "None if name.is_empty() => self.list.len().checked_sub(1),",
         to: "None if name.is_empty() => None,",
         tests: test("rejoin-formats", "streams", ""),
     },
     Break {
         what: "a whim of the server makes two calls of one",
-        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
+        file: "crates/formats/src/wire/openai_chat/decode_calls.rs",
         from: "own == id || name.is_empty()",
         to: "own == id",
         tests: test("rejoin-formats", "streams", ""),

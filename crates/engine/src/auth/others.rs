@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use rejoin_formats::wire::base64;
 use rejoin_record::json::{Doc, Value};
 use secrecy::SecretString;
 
@@ -72,7 +73,7 @@ struct Claims {
 
 fn claims(token: &str) -> Option<Claims> {
     let payload = token.split('.').nth(1)?;
-    let json = String::from_utf8(base64url(payload)?).ok()?;
+    let json = String::from_utf8(base64::decode(payload.as_bytes())?).ok()?;
     let doc = Doc::parse(&json).ok()?;
     let root = doc.root()?;
     let expires = root.given("exp").and_then(Value::as_u64);
@@ -82,27 +83,4 @@ fn claims(token: &str) -> Option<Claims> {
             .given("https://api.openai.com/auth")
             .and_then(|auth| text_of(auth, "chatgpt_account_id")),
     })
-}
-
-/// Base64 as it stands in addresses and tokens.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    Some(out)
 }

@@ -291,11 +291,7 @@ impl Elsewhere {
     fn new(session: &Session) -> Self {
         let hasher = DefaultHashBuilder::default();
         let mut texts = HashSet::new();
-        let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
-            Aside::Hidden(message, _) => Some(message),
-            _ => None,
-        });
-        for message in session.messages.iter().chain(hidden) {
+        for message in session.all_messages() {
             held::texts(message, |text| {
                 texts.insert(hasher.hash_one(text));
             });
@@ -319,11 +315,7 @@ impl Elsewhere {
 }
 
 fn read_size(session: &Session) -> usize {
-    let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
-        Aside::Hidden(message, _) => Some(message),
-        _ => None,
-    });
-    session.messages.iter().chain(hidden).map(|message| held::size(message)).sum()
+    session.all_messages().map(|message| held::size(message)).sum()
 }
 
 /// Whether a list of messages says nothing: each has a role and other fields, and none has a content.

@@ -4,8 +4,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
-    Span, Text, ToolCall, ToolResult,
+    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Origin, Raw, Role, Span, Text, ToolCall,
+    ToolResult,
     json::{Kind, Value, write},
     limits,
 };
@@ -177,9 +177,7 @@ impl BlockReader<'_> {
                 Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind, self),
                 Style::OpenAi => under == Under::Role(&Role::User) && is_audio(item, kind),
             };
-        let opaque = Opaque { kind: Text::new(kind), raw: self.raw(item), fits };
-        let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
-        if fits { block.at(self.span(item)) } else { block }
+        Block::opaque(kind, self.raw(item), fits).at_if(fits, self.span(item))
     }
 
     fn text_block(&self, item: Value<'_>, field: &str) -> Option<Block> {
@@ -196,14 +194,9 @@ impl BlockReader<'_> {
         };
         let signed = item.get("signature").and_then(|s| self.text(s)).is_some_and(|s| !s.is_blank());
         let complete = signed || redacted.is_some();
-        let origin = Origin {
-            dialect: Some(Text::new(Style::Anthropic.format())),
-            model: self.model.cloned(),
-            incomplete: !complete,
-            ..Origin::default()
-        };
-        let block = Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed: true, origin })));
-        Some(if complete { block.at(self.span(item)) } else { block })
+        let origin =
+            Origin { incomplete: !complete, ..Origin::of(Style::Anthropic.format(), self.model.cloned()) };
+        Some(Block::reasoning(text, true, origin).at_if(complete, self.span(item)))
     }
 
     /// An id: any text, or a number that some program took for one.
@@ -225,14 +218,8 @@ impl BlockReader<'_> {
             && name.is_some()
             && object
             && item.get("id").is_some_and(|id| id.kind() == Kind::String);
-        let call = ToolCall {
-            id_given: id.is_some(),
-            id: id.unwrap_or_else(|| CallId::from("")),
-            name: name.unwrap_or_else(|| Text::new("")),
-            arguments: self.arguments(input),
-        };
-        let block = Block::call(call);
-        if whole { block.at(self.span(item)) } else { block }
+        let call = ToolCall::read(id, name, self.arguments(input));
+        Block::call(call).at_if(whole, self.span(item))
     }
 
     /// Arguments in either dress: a JSON value, or a string that holds one.
@@ -264,8 +251,7 @@ impl BlockReader<'_> {
             form: content.form,
             is_error: is_error.and_then(Value::as_bool).unwrap_or(false),
         };
-        let block = Block::result(result);
-        if whole { block.at(self.span(item)) } else { block }
+        Block::result(result).at_if(whole, self.span(item))
     }
 
     fn image_url(&self, item: Value<'_>) -> Option<Block> {
@@ -275,8 +261,7 @@ impl BlockReader<'_> {
         let (media_type, source) = media::at_address(text.clone());
         let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
         let regular = holder.kind() == Kind::Object && openai_chat::MEDIA.takes_address(&kind, &text);
-        let block = Block::new(kind);
-        Some(if regular { block.at(self.span(item)) } else { block })
+        Some(Block::new(kind).at_if(regular, self.span(item)))
     }
 
     fn file(&self, item: Value<'_>) -> Option<Block> {
@@ -295,8 +280,7 @@ impl BlockReader<'_> {
         let held = media::is_data_url(&address) || matches!(source, MediaSource::ProviderFile(_));
         let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
         let usable = held && alone && openai_chat::MEDIA.takes_address(&kind, &address);
-        let block = Block::new(kind);
-        Some(if usable { block.at(self.span(item)) } else { block })
+        Some(Block::new(kind).at_if(usable, self.span(item)))
     }
 
     fn document_url(&self, item: Value<'_>) -> Option<Block> {
@@ -342,8 +326,7 @@ impl BlockReader<'_> {
         let media = Media { media_type, source: source.unwrap_or(MediaSource::Unusable), name: title };
         let kind = make(Box::new(media));
         let usable = typed && anthropic::MEDIA.takes_fields(&kind);
-        let block = Block::new(kind);
-        Some(if usable { block.at(self.span(item)) } else { block })
+        Some(Block::new(kind).at_if(usable, self.span(item)))
     }
 
     /// A call as OpenAI Chat writes it: an element of `tool_calls`.
@@ -355,13 +338,7 @@ impl BlockReader<'_> {
         let function = custom.or_else(|| item.given("function")).unwrap_or(item);
         let name = function.get("name").and_then(|name| self.text(name));
         let (arguments, written) = match custom {
-            Some(custom) => {
-                let input = custom.get("input").and_then(Value::as_str);
-                let mut wrapped = String::from("{\"input\":");
-                write::string(&mut wrapped, input.as_deref().unwrap_or_default());
-                wrapped.push('}');
-                (Arguments::new(wrapped), input.is_some())
-            }
+            Some(custom) => free_text(custom.get("input")),
             None => {
                 let given = function.get("arguments");
                 (self.arguments(given), given.is_some_and(|given| given.kind() == Kind::String))
@@ -371,15 +348,18 @@ impl BlockReader<'_> {
         let nested = custom.is_some() || item.given("function").is_some();
         let whole =
             id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
-        let call = ToolCall {
-            id_given: id.is_some(),
-            id: id.unwrap_or_else(|| CallId::from("")),
-            name: name.unwrap_or_else(|| Text::new("")),
-            arguments,
-        };
-        let block = Block::call(call);
-        if whole && self.style == Style::OpenAi { block.at(self.span(item)) } else { block }
+        let call = ToolCall::read(id, name, arguments);
+        Block::call(call).at_if(whole && self.style == Style::OpenAi, self.span(item))
     }
+}
+
+/// What a tool is called with that takes free text, as an object; and whether it is there.
+pub(crate) fn free_text(input: Option<Value<'_>>) -> (Arguments, bool) {
+    let input = input.and_then(Value::as_str);
+    let mut wrapped = String::from("{\"input\":");
+    write::string(&mut wrapped, input.as_deref().unwrap_or_default());
+    wrapped.push('}');
+    (Arguments::new(wrapped), input.is_some())
 }
 
 /// Whether a block has only fields that Anthropic knows for its kind; it refuses any other.

@@ -13,7 +13,7 @@ use crate::{
     context::{Context, Field},
     gemini,
     input::{Input, InputError, Stream},
-    session::{Aside, Place, ReadError, Session, SetAside, derive_id},
+    session::{Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_rest},
     wire::{registry::Dialect, render},
 };
 
@@ -160,11 +160,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
 /// If there is none: not JSON from the beginning, or nothing that looks like messages.
 pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = Doc::parse_prefix(&input.text);
-    let not_json = |error: rejoin_record::json::SyntaxError| ReadError::NotJson {
-        reason: error.reason,
-        line: input.line_of(error.offset),
-        offset: error.offset,
-    };
+    let not_json = |error| ReadError::not_json(input, error);
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
@@ -217,10 +213,7 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
         let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
         builder.around(root, &name);
     }
-    if let Some(at) = input.replaced_at {
-        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
-        builder.session.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
-    }
+    builder.session.findings.extend(replaced_bytes(input));
     for item in items(list) {
         if item.is_cut() {
             builder.set_aside(&input.text[item.start()..], item.start());
@@ -230,16 +223,11 @@ pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, Re
     }
     if let Some(error) = error {
         let cut = items(list).last().is_some_and(Value::is_cut);
-        let message = Some(builder.next - usize::from(cut));
+        let message = builder.next - usize::from(cut);
         if !cut {
             builder.set_aside(&input.text[error.offset..], error.offset);
         }
-        let at = Position { message, block: None, line: Some(input.line_of(error.offset)) };
-        let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-        builder
-            .session
-            .findings
-            .push(finding.because(format!("{}, and nothing after it can be read", error.reason)));
+        builder.session.findings.push(unreadable_rest(input, error, message));
     }
     Ok(vec![builder.finish()])
 }
@@ -255,9 +243,8 @@ fn read_lines<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadErr
         lines.add(line);
     }
     let mut sessions = lines.finish()?;
-    if let (Some(at), Some(first)) = (input.replaced_at, sessions.first_mut()) {
-        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
-        first.findings.insert(0, Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    if let Some(first) = sessions.first_mut() {
+        first.findings.splice(0..0, replaced_bytes(input));
     }
     Ok(sessions)
 }
@@ -505,18 +492,8 @@ impl<S: Shape> Builder<S> {
             let what = within::around(around);
             set_aside.push(SetAside { place, after: 0, what });
         }
-        let session = Session {
-            format: shape.format(),
-            id: derive_id(shape.format(), None, name, None),
-            context,
-            messages: Vec::new(),
-            places: Vec::new(),
-            details: Vec::new(),
-            known: Vec::new(),
-            sent: Vec::new(),
-            findings: Vec::new(),
-            set_aside,
-        };
+        let id = derive_id(shape.format(), None, name, None);
+        let session = Session { set_aside, ..Session::new(shape.format(), id, context) };
         let reader = shape.reader(model);
         Self { name: name.to_owned(), shape, reader, session, own_id, first: None, next: 0 }
     }

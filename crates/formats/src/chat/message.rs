@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Text, ToolResult,
+    Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolResult,
     hash::short_name,
     json::{Kind, Value},
     limits,
@@ -279,13 +279,8 @@ impl MessageReader {
             };
             // An empty field says nothing.
             if let Some(text) = text.filter(|text| sealed || !text.is_empty()) {
-                let origin = Origin {
-                    dialect: Some(Text::new(Style::OpenAi.format())),
-                    model: self.model.clone(),
-                    ..Origin::default()
-                };
-                let reasoning = Reasoning { text, sealed, origin };
-                all.push(Block::new(BlockKind::Reasoning(Box::new(reasoning))));
+                let origin = Origin::of(Style::OpenAi.format(), self.model.clone());
+                all.push(Block::reasoning(text, sealed, origin));
             }
         }
     }

@@ -15,7 +15,7 @@ use super::{
     fields::{Fields, Signature},
     parts::{self, PartReader},
 };
-use crate::chat::{DEEPEST, ReadMessage, list::ReadItem, roles};
+use crate::chat::{DEEPEST, ReadMessage, Style, blocks::BlockReader, list::ReadItem, roles};
 
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
@@ -51,7 +51,8 @@ impl ContentReader {
     ) -> Option<ReadMessage> {
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         let model = self.model.clone();
-        let reader = PartReader { buffer, base: item.start(), model: model.as_ref() };
+        let base = item.start();
+        let reader = PartReader(BlockReader { style: Style::OpenAi, buffer, base, model: model.as_ref() });
         let mut findings = Vec::new();
         let fields = Fields::of(item);
         let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());

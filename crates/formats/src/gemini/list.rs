@@ -5,7 +5,7 @@ use rejoin_record::{
     json::{Doc, Kind, Value},
 };
 
-use super::{ContentReader, FORMAT, fields::Fields};
+use super::{ContentReader, FORMAT, fields::Fields, parts::HELD};
 use crate::{
     chat::list::{SNIFF_BYTES, Shape, items},
     wire::registry::Dialect,
@@ -56,7 +56,8 @@ pub fn is_content(value: Value<'_>) -> bool {
     let named = value.get("role").is_none_or(|role| role.is_null() || role.kind() == Kind::String);
     let known = |part: Value<'_>| {
         // Other tools have `parts` too; theirs say what they are.
-        part.get("type").is_none() && Fields::of(part).all().any(|(name, _)| is_part_name(name))
+        part.get("type").is_none()
+            && Fields::of(part).all().any(|(name, _)| HELD.contains(&name) || name == "thoughtSignature")
     };
     named
         && match parts.kind() {
@@ -68,20 +69,6 @@ pub fn is_content(value: Value<'_>) -> bool {
             _ => false,
         }
         && value.given("content").is_none()
-}
-
-fn is_part_name(name: &str) -> bool {
-    matches!(
-        name,
-        "text"
-            | "inlineData"
-            | "fileData"
-            | "functionCall"
-            | "functionResponse"
-            | "executableCode"
-            | "codeExecutionResult"
-            | "thoughtSignature"
-    )
 }
 
 /// Whether a text looks like contents.

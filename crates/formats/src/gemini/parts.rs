@@ -1,10 +1,7 @@
 //! Reading one part. A part gets a span only if the API takes it as it is, so a span means: these bytes may be sent again.
 
-use std::sync::Arc;
-
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Raw, Reasoning, Role,
-    Span, Text, ToolCall, ToolResult,
+    Arguments, Block, BlockKind, Form, Media, MediaSource, Origin, Role, Span, Text, ToolCall, ToolResult,
     json::{Kind, Value},
     limits,
 };
@@ -13,10 +10,14 @@ use super::{
     FORMAT,
     fields::{Fields, Signature, is_bytes},
 };
-use crate::{chat::document_source, media, wire::gemini};
+use crate::{
+    chat::{blocks::BlockReader, document_source},
+    media,
+    wire::gemini,
+};
 
 /// What a part may hold: one of these.
-const HELD: &[&str] = &[
+pub(super) const HELD: &[&str] = &[
     "text",
     "inlineData",
     "fileData",
@@ -33,16 +34,11 @@ const CALL: &[&str] = &["id", "name", "args", "partialArgs", "willContinue"];
 const RESPONSE: &[&str] = &["id", "name", "response", "parts", "willContinue", "scheduling"];
 
 /// Reads the parts of one content.
-pub(super) struct PartReader<'b> {
-    pub buffer: &'b Arc<str>,
-    /// Where the content starts in the buffer; spans count from there.
-    pub base: usize,
-    pub model: Option<&'b Text>,
-}
+pub(super) struct PartReader<'b>(pub BlockReader<'b>);
 
 impl PartReader<'_> {
-    pub(super) fn text(&self, value: Value<'_>) -> Option<Text> {
-        value.to_text(self.base)
+    fn text(&self, value: Value<'_>) -> Option<Text> {
+        self.0.text(value)
     }
 
     /// Reads what stands in one part: one block, unless somebody put several things in it.
@@ -62,7 +58,7 @@ impl PartReader<'_> {
             && (signature == Signature::Absent || item.raw().contains("ignature\""))
             && signature != Signature::Corrupt
             && item.is_clean();
-        let span = Span::verbatim(item.start() - self.base, item.raw().len());
+        let span = self.0.span(item);
         let thought = fields.given("thought").and_then(Value::as_bool) == Some(true);
         for (name, value) in &held {
             let (block, fits) = match *name {
@@ -94,29 +90,25 @@ impl PartReader<'_> {
     }
 
     fn opaque(&self, kind: &str, item: Value<'_>, span: Option<Span>) -> Block {
-        let raw = Raw::slice(self.buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
-        let opaque = Opaque { kind: Text::new(kind), raw, fits: span.is_some() };
-        Block { span, ..Block::new(BlockKind::Opaque(Box::new(opaque))) }
+        Block { span, ..Block::opaque(kind, self.0.raw(item), span.is_some()) }
     }
 
     fn said(&self, value: Value<'_>) -> (Option<Block>, bool) {
         match self.text(value) {
             Some(text) => (Some(Block::text(text)), true),
-            None => (Some(Block::text(value.to_raw_text(self.base))), false),
+            None => (Some(Block::text(value.to_raw_text(self.0.base))), false),
         }
     }
 
     fn thought(&self, value: Value<'_>, signature: Signature) -> (Option<Block>, bool) {
         let text = self.text(value);
         let written = text.is_some();
-        let text = text.unwrap_or_else(|| value.to_raw_text(self.base));
+        let text = text.unwrap_or_else(|| value.to_raw_text(self.0.base));
         (Some(self.reasoning(text, signature == Signature::Bound)), written)
     }
 
     fn reasoning(&self, text: Text, sealed: bool) -> Block {
-        let origin =
-            Origin { dialect: Some(Text::new(FORMAT)), model: self.model.cloned(), ..Origin::default() };
-        Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed, origin })))
+        Block::reasoning(text, sealed, Origin::of(FORMAT, self.0.model.cloned()))
     }
 
     fn inline_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
@@ -152,44 +144,25 @@ impl PartReader<'_> {
         (Some(block), whole)
     }
 
-    /// An id that the source gives: any text, or a number that some program took for one.
-    fn id(&self, fields: &Fields<'_>) -> Option<CallId> {
-        let value = fields.given("id")?;
-        match value.kind() {
-            Kind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
-            Kind::Number => Some(CallId::new(value.to_raw_text(self.base))),
-            _ => None,
-        }
-    }
-
     fn call(&self, value: Value<'_>) -> (Option<Block>, bool) {
         if value.kind() != Kind::Object {
             return (None, false);
         }
         let fields = Fields::of(value);
-        let id = self.id(&fields);
+        let id = self.0.call_id(fields.given("id"));
         let name = fields.given("name").and_then(|name| self.text(name));
         let args = fields.given("args");
         let arguments = match args {
             // Not to say anything is to pass nothing.
             None => Arguments::new("{}"),
-            Some(args) => match self.text(args) {
-                Some(text) => Arguments::new(text),
-                None => Arguments::new(args.to_raw_text(self.base)),
-            },
+            args => self.0.arguments(args),
         };
         let written = args.is_none_or(|args| args.kind() == Kind::Object);
         let whole = written
             && name.as_ref().is_some_and(|name| !name.is_empty())
             && id_fits(&fields)
             && fields.are_among(CALL);
-        let call = ToolCall {
-            id_given: id.is_some(),
-            id: id.unwrap_or_else(|| CallId::from("")),
-            name: name.unwrap_or_else(|| Text::new("")),
-            arguments,
-        };
-        (Some(Block::call(call)), whole)
+        (Some(Block::call(ToolCall::read(id, name, arguments))), whole)
     }
 
     fn response(&self, value: Value<'_>) -> (Option<Block>, bool) {
@@ -197,7 +170,7 @@ impl PartReader<'_> {
             return (None, false);
         }
         let fields = Fields::of(value);
-        let call_id = self.id(&fields);
+        let call_id = self.0.call_id(fields.given("id"));
         let name = fields.given("name").and_then(|name| self.text(name));
         let (mut content, is_error) = match fields.given("response") {
             Some(response) => self.response_content(response),
@@ -238,7 +211,7 @@ impl PartReader<'_> {
         };
         match only.or_else(|| Some((self.text(response)?, false))) {
             Some((text, error)) => (vec![Block::text(text)], error),
-            None => (vec![Block::text(response.to_raw_text(self.base))], false),
+            None => (vec![Block::text(response.to_raw_text(self.0.base))], false),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, BlockKind, ConversationId, Form, Message, Native, NativeItem, Opaque, Raw, Role, Span, Text,
+    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
     json::{Doc, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -12,7 +12,7 @@ use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     chat::{MessageReader, Style, roles},
     context::Context,
-    session::{Aside, Detail, Place, Session, SetAside},
+    session::{Aside, Detail, Place, Session, SetAside, derive_id},
 };
 
 /// Where an item stands: the bytes that are kept of it, which may be more than the item itself.
@@ -27,6 +27,14 @@ pub struct Source<'s> {
     pub place: Place,
     /// The source's own time.
     pub time: Option<Text>,
+}
+
+impl<'s> Source<'s> {
+    /// The bytes of an item and nothing else.
+    #[must_use]
+    pub fn of(item: Value<'_>, buffer: &'s Arc<str>, place: Place, time: Option<Text>) -> Self {
+        Self { buffer, start: item.start(), end: item.end(), place, time }
+    }
 }
 
 /// Messages, and everything else, in the order of the source.
@@ -194,14 +202,22 @@ impl Assembler {
         true
     }
 
+    /// Adds an item; what is none is kept, with a finding at its position.
+    pub fn add_or_report(&mut self, item: Value<'_>, source: &Source<'_>, at: Position) {
+        if !self.add(item, source) {
+            self.aside(source.place, Aside::Unknown(Text::new(item.raw())));
+            let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
+            self.findings.push(finding.because("it is not an item"));
+        }
+    }
+
     /// Adds an item that only the provider can make sense of, in its place.
     pub fn add_as_it_is(&mut self, item: Value<'_>, source: &Source<'_>) {
         self.flush();
         let raw = |start, end| Raw::slice(source.buffer, start, end).unwrap_or_else(|| Raw::new(""));
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
-        let opaque = Opaque { kind: Text::new(&*kind), raw: raw(item.start(), item.end()), fits: true };
         let span = Span::verbatim(item.start() - source.start, item.raw().len());
-        let block = Block::new(BlockKind::Opaque(Box::new(opaque))).at(span);
+        let block = Block::opaque(&*kind, raw(item.start(), item.end()), true).at(span);
         let items = vec![NativeItem { span, blocks: 1, regular: true }];
         let detail = Detail { time: source.time.clone(), ..Detail::default() };
         let bytes = raw(source.start, source.end);
@@ -287,22 +303,20 @@ impl Assembler {
         self.push(Role::Assistant, blocks, Form::Parts, items, raw.into_raw(), place, detail);
     }
 
-    /// The session.
+    /// The session of a file of that name; its id comes from the source's own, if there is one.
     #[must_use]
-    pub fn into_session(mut self, format: &'static str, id: ConversationId, context: Context) -> Session {
+    pub fn into_session(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
         self.flush();
         self.hidden.append(&mut self.set_aside);
+        let first = self.messages.first().and_then(|message| message.native.as_ref());
+        let id = derive_id(self.format, own_id, name, first.map(|native| &native.raw));
         Session {
-            format,
-            id,
-            context,
             messages: self.messages,
             places: self.places,
             details: self.details,
-            known: Vec::new(),
-            sent: Vec::new(),
             findings: self.findings,
             set_aside: self.hidden,
+            ..Session::new(self.format, id, context)
         }
     }
 

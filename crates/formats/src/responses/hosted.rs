@@ -46,123 +46,102 @@ const MAYBE_TEXT: Form = Form::Maybe(&Form::Text);
 const MAYBE_OBJECTS: Form = Form::Maybe(&Form::Objects);
 
 const ALL: &[Hosted] = &[
-    Hosted {
-        kind: "web_search_call",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("action", Form::Maybe(&Form::Object)), ("status", MAYBE_TEXT)],
-    },
-    Hosted {
-        kind: "file_search_call",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("queries", Form::Texts), ("status", Form::Text), ("results", MAYBE_OBJECTS)],
-    },
-    Hosted {
-        kind: "code_interpreter_call",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[
+    Hosted::by(
+        Side::Provider,
+        "web_search_call",
+        &[("action", Form::Maybe(&Form::Object)), ("status", MAYBE_TEXT)],
+    ),
+    Hosted::by(
+        Side::Provider,
+        "file_search_call",
+        &[("queries", Form::Texts), ("status", Form::Text), ("results", MAYBE_OBJECTS)],
+    )
+    .with_id(),
+    Hosted::by(
+        Side::Provider,
+        "code_interpreter_call",
+        &[
             ("container_id", Form::Text),
             ("status", Form::Text),
             ("code", MAYBE_TEXT),
             ("outputs", MAYBE_OBJECTS),
         ],
-    },
-    Hosted {
-        kind: "image_generation_call",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("status", Form::Text), ("result", MAYBE_TEXT)],
-    },
-    Hosted {
-        kind: "mcp_list_tools",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("server_label", Form::Text), ("tools", Form::Objects)],
-    },
-    Hosted {
-        kind: "mcp_call",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[
+    )
+    .with_id(),
+    Hosted::by(Side::Provider, "image_generation_call", &[("status", Form::Text), ("result", MAYBE_TEXT)])
+        .with_id(),
+    Hosted::by(Side::Provider, "mcp_list_tools", &[("server_label", Form::Text), ("tools", Form::Objects)])
+        .with_id(),
+    Hosted::by(
+        Side::Provider,
+        "mcp_call",
+        &[
             ("server_label", Form::Text),
             ("name", Form::Text),
             ("arguments", Form::Text),
             ("output", MAYBE_TEXT),
         ],
-    },
-    Hosted {
-        kind: "mcp_approval_request",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("server_label", Form::Text), ("name", Form::Text), ("arguments", Form::Text)],
-    },
-    Hosted {
-        kind: "mcp_approval_response",
-        side: Side::User,
-        needs_id: false,
-        fields: &[("approval_request_id", Form::Text), ("approve", Form::Flag), ("reason", MAYBE_TEXT)],
-    },
+    )
+    .with_id(),
+    Hosted::by(
+        Side::Provider,
+        "mcp_approval_request",
+        &[("server_label", Form::Text), ("name", Form::Text), ("arguments", Form::Text)],
+    )
+    .with_id(),
+    Hosted::by(
+        Side::User,
+        "mcp_approval_response",
+        &[("approval_request_id", Form::Text), ("approve", Form::Flag), ("reason", MAYBE_TEXT)],
+    ),
     // With an id to answer, these two are a call and its result.
-    Hosted {
-        kind: "tool_search_call",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("arguments", Form::Object), ("status", Form::Maybe(&Form::Status))],
-    },
-    Hosted {
-        kind: "tool_search_output",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("tools", Form::Objects), ("status", Form::Maybe(&Form::Status))],
-    },
-    Hosted {
-        kind: "program",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("call_id", Form::Text), ("code", Form::Text), ("fingerprint", Form::Text)],
-    },
-    Hosted {
-        kind: "program_output",
-        side: Side::Provider,
-        needs_id: true,
-        fields: &[("call_id", Form::Text), ("result", Form::Text), ("status", Form::Text)],
-    },
-    Hosted {
-        kind: "compaction",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("encrypted_content", Form::Text)],
-    },
+    Hosted::by(
+        Side::Provider,
+        "tool_search_call",
+        &[("arguments", Form::Object), ("status", Form::Maybe(&Form::Status))],
+    ),
+    Hosted::by(
+        Side::Provider,
+        "tool_search_output",
+        &[("tools", Form::Objects), ("status", Form::Maybe(&Form::Status))],
+    ),
+    Hosted::by(
+        Side::Provider,
+        "program",
+        &[("call_id", Form::Text), ("code", Form::Text), ("fingerprint", Form::Text)],
+    )
+    .with_id(),
+    Hosted::by(
+        Side::Provider,
+        "program_output",
+        &[("call_id", Form::Text), ("result", Form::Text), ("status", Form::Text)],
+    )
+    .with_id(),
+    Hosted::by(Side::Provider, "compaction", &[("encrypted_content", Form::Text)]),
     // Names that the same item has, or had, where Codex sends it.
-    Hosted {
-        kind: "compaction_summary",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("encrypted_content", Form::Text)],
-    },
-    Hosted {
-        kind: "context_compaction",
-        side: Side::Provider,
-        needs_id: false,
-        fields: &[("encrypted_content", MAYBE_TEXT)],
-    },
-    Hosted {
-        kind: "additional_tools",
-        side: Side::Developer,
-        needs_id: false,
-        fields: &[("role", Form::Role("developer")), ("tools", Form::Objects)],
-    },
-    Hosted {
-        kind: "configuration_update",
-        side: Side::Developer,
-        needs_id: false,
-        fields: &[("reasoning", Form::Maybe(&Form::Object)), ("text", Form::Maybe(&Form::Object))],
-    },
+    Hosted::by(Side::Provider, "compaction_summary", &[("encrypted_content", Form::Text)]),
+    Hosted::by(Side::Provider, "context_compaction", &[("encrypted_content", MAYBE_TEXT)]),
+    Hosted::by(
+        Side::Developer,
+        "additional_tools",
+        &[("role", Form::Role("developer")), ("tools", Form::Objects)],
+    ),
+    Hosted::by(
+        Side::Developer,
+        "configuration_update",
+        &[("reasoning", Form::Maybe(&Form::Object)), ("text", Form::Maybe(&Form::Object))],
+    ),
 ];
 
 impl Hosted {
+    const fn by(side: Side, kind: &'static str, fields: &'static [(&'static str, Form)]) -> Self {
+        Self { kind, side, needs_id: false, fields }
+    }
+
+    const fn with_id(self) -> Self {
+        Self { needs_id: true, ..self }
+    }
+
     /// What is known of items of this type, if anything is.
     #[must_use]
     pub fn of(kind: &str) -> Option<&'static Self> {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Opaque, Origin, Reasoning, Role, Text,
-    ToolCall, ToolResult,
-    json::{Doc, Kind, Value, write},
+    Block, BlockKind, Form, Media, MediaSource, Origin, Role, Text, ToolCall, ToolResult,
+    json::{Doc, Kind, Value},
     limits,
 };
 
@@ -13,8 +12,8 @@ use super::{Hosted, Side};
 use crate::{
     accounting::has_words,
     chat::{
-        Style,
-        blocks::{BlockReader, Under, document_at, document_data, irregular},
+        DEEPEST, Style,
+        blocks::{BlockReader, Under, document_at, document_data, free_text, irregular},
         roles,
     },
     media,
@@ -23,9 +22,6 @@ use crate::{
 
 /// The dialect's name.
 pub const FORMAT: &str = "openai-responses";
-
-/// Nesting of a whole item: what arguments may have, and what stands around them.
-const DEEPEST: usize = limits::NESTING + 8;
 
 /// The kinds of calls: the item's type, the type of the item that answers it, how its tool is called here, and the field
 /// that says what is asked for.
@@ -43,38 +39,26 @@ pub struct Call {
 
 impl Call {
     /// A function with JSON arguments: what every other dialect calls a tool.
-    pub const FUNCTION: Call =
-        Call { call: "function_call", output: "function_call_output", tool: None, input: "arguments" };
+    pub const FUNCTION: Call = Call::of_names("function_call", "function_call_output", None, "arguments");
 
     const ALL: [Call; 7] = [
         Call::FUNCTION,
-        Call { call: "custom_tool_call", output: "custom_tool_call_output", tool: None, input: "input" },
-        Call {
-            call: "local_shell_call",
-            output: "local_shell_call_output",
-            tool: Some("local_shell"),
-            input: "action",
-        },
-        Call { call: "shell_call", output: "shell_call_output", tool: Some("shell"), input: "action" },
-        Call {
-            call: "apply_patch_call",
-            output: "apply_patch_call_output",
-            tool: Some("apply_patch"),
-            input: "operation",
-        },
-        Call {
-            call: "computer_call",
-            output: "computer_call_output",
-            tool: Some("computer"),
-            input: "action",
-        },
-        Call {
-            call: "tool_search_call",
-            output: "tool_search_output",
-            tool: Some("tool_search"),
-            input: "arguments",
-        },
+        Call::of_names("custom_tool_call", "custom_tool_call_output", None, "input"),
+        Call::of_names("local_shell_call", "local_shell_call_output", Some("local_shell"), "action"),
+        Call::of_names("shell_call", "shell_call_output", Some("shell"), "action"),
+        Call::of_names("apply_patch_call", "apply_patch_call_output", Some("apply_patch"), "operation"),
+        Call::of_names("computer_call", "computer_call_output", Some("computer"), "action"),
+        Call::of_names("tool_search_call", "tool_search_output", Some("tool_search"), "arguments"),
     ];
+
+    const fn of_names(
+        call: &'static str,
+        output: &'static str,
+        tool: Option<&'static str>,
+        input: &'static str,
+    ) -> Self {
+        Self { call, output, tool, input }
+    }
 
     /// The kind of call whose item has this type.
     #[must_use]
@@ -263,10 +247,8 @@ impl Reader<'_> {
             && !item.is_deeper_than(limits::NESTING)
             && known.is_some_and(|known| known.fits(item));
         let named = item.given("id").is_some() || !known.is_some_and(|known| known.needs_id);
-        let opaque = Opaque { kind: Text::new(kind), raw: self.blocks.raw(item), fits };
-        let block = Block::new(BlockKind::Opaque(Box::new(opaque)));
-        let block = if fits { block.at(self.blocks.span(item)) } else { block };
-        let blocks = vec![block];
+        let blocks =
+            vec![Block::opaque(kind, self.blocks.raw(item), fits).at_if(fits, self.blocks.span(item))];
         let read = match known.map_or(Side::Provider, |known| known.side) {
             Side::Provider => Item::Answer(blocks),
             Side::User => Item::Message(Role::User, blocks, Form::Parts),
@@ -394,8 +376,7 @@ impl Reader<'_> {
         let whole = alone
             && openai_responses::MEDIA.takes_address(&kind, &address)
             && are_texts(part, &["image_url", "file_id", "detail"]);
-        let block = Block::new(kind);
-        Some(if whole { block.at(self.blocks.span(part)) } else { block })
+        Some(Block::new(kind).at_if(whole, self.blocks.span(part)))
     }
 
     fn file(&self, part: Value<'_>) -> Option<Block> {
@@ -422,8 +403,7 @@ impl Reader<'_> {
             && given == 1
             && openai_responses::MEDIA.takes_address(&kind, &address)
             && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
-        let block = Block::new(kind);
-        Some(if usable { block.at(self.blocks.span(part)) } else { block })
+        Some(Block::new(kind).at_if(usable, self.blocks.span(part)))
     }
 
     fn call(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
@@ -435,13 +415,7 @@ impl Reader<'_> {
         let named = function.unwrap_or(item).get("name").and_then(|name| self.blocks.text(name));
         let asked = item.get(kind.input);
         let (arguments, written) = match (kind.tool, kind.call) {
-            (None, "custom_tool_call") => {
-                let text = asked.and_then(Value::as_str);
-                let mut wrapped = String::from("{\"input\":");
-                write::string(&mut wrapped, text.as_deref().unwrap_or_default());
-                wrapped.push('}');
-                (Arguments::new(wrapped), text.is_some())
-            }
+            (None, "custom_tool_call") => free_text(asked),
             (None, _) => {
                 (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == Kind::String))
             }
@@ -457,11 +431,8 @@ impl Reader<'_> {
                 Some("tool_search") => Hosted::of(kind.call).is_some_and(|known| known.fits(item)),
                 tool => status_fits(item, matches!(tool, Some("local_shell" | "apply_patch"))),
             };
-        let name = kind.tool.map(Text::new).or(named).unwrap_or_else(|| Text::new(""));
-        let call =
-            ToolCall { id_given: id.is_some(), id: id.unwrap_or_else(|| CallId::from("")), name, arguments };
-        let block = Block::call(call);
-        (if regular && item.is_clean() { block.at(self.blocks.span(item)) } else { block }, regular)
+        let call = ToolCall::read(id, kind.tool.map(Text::new).or(named), arguments);
+        (Block::call(call).at_if(regular && item.is_clean(), self.blocks.span(item)), regular)
     }
 
     fn output(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
@@ -512,8 +483,7 @@ impl Reader<'_> {
         let failed = item.get("status").is_some_and(|status| status.is_str("failed"));
         let name = item.given("name").and_then(|name| self.blocks.text(name));
         let result = ToolResult { call_id, name, content, form, is_error: failed };
-        let block = Block::result(result);
-        (if regular && item.is_clean() { block.at(self.blocks.span(item)) } else { block }, regular)
+        (Block::result(result).at_if(regular && item.is_clean(), self.blocks.span(item)), regular)
     }
 
     fn reasoning(&self, item: Value<'_>) -> (Block, bool) {
@@ -534,15 +504,9 @@ impl Reader<'_> {
         let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
         let told = item.given("content").is_none_or(|list| texts_fit(list, "reasoning_text"));
         let regular = sealed && summed && told && status_fits(item, false);
-        let origin = Origin {
-            dialect: Some(Text::new(FORMAT)),
-            model: self.model.cloned(),
-            incomplete: !sealed,
-            ..Origin::default()
-        };
-        let reasoning = Reasoning { text: Text::from(said.join("\n\n")), sealed: true, origin };
-        let block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
-        (if regular { block.at(self.blocks.span(item)) } else { block }, regular)
+        let origin = Origin { incomplete: !sealed, ..Origin::of(FORMAT, self.model.cloned()) };
+        let block = Block::reasoning(said.join("\n\n"), true, origin);
+        (block.at_if(regular, self.blocks.span(item)), regular)
     }
 }
 

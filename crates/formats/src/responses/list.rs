@@ -6,13 +6,13 @@ use rejoin_record::{
     Raw, Text,
     json::{Doc, Kind, Value},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::Position;
 
 use super::{Assembler, Call, FORMAT, Source};
 use crate::{
     context::{Context, Field},
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, Session, derive_id},
+    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     wire::registry::Dialect,
 };
 
@@ -65,11 +65,7 @@ fn is_only_here(value: Value<'_>) -> bool {
 /// If there is none: not JSON from the beginning, or nothing that looks like items.
 pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = Doc::parse_prefix(&input.text);
-    let not_json = |error: rejoin_record::json::SyntaxError| ReadError::NotJson {
-        reason: error.reason,
-        line: input.line_of(error.offset),
-        offset: error.offset,
-    };
+    let not_json = |error| ReadError::not_json(input, error);
     let nothing = || ReadError::NoConversation("it has no list of items");
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
@@ -104,10 +100,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     let own_id = body.and_then(|body| fields(&mut context, body, &input.text));
     let mut assembler = Assembler::new(FORMAT);
     assembler.set_model(context.model().map(Text::from));
-    if let Some(at) = input.replaced_at {
-        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
-        assembler.findings.push(Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
-    }
+    assembler.findings.extend(replaced_bytes(input));
     // Of several lists of that name the last one counts.
     let others = body.into_iter().flat_map(Value::fields);
     for (_, other) in others.filter(|(key, value)| key.is_str("input") && value.start() != list.start()) {
@@ -124,7 +117,7 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
     for (index, item) in items().enumerate() {
         count = index + 1;
         let place = Place { index, offset: item.start(), line: None };
-        let source = Source { buffer: &input.text, start: item.start(), end: item.end(), place, time: None };
+        let source = Source::of(item, &input.text, place, None);
         if item.is_cut() {
             assembler.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
         } else if list.kind() == Kind::String {
@@ -132,10 +125,8 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
             add_text(&mut assembler, item, &source);
         } else if chained && answers_elsewhere(item, &called) {
             assembler.add_as_it_is(item, &source);
-        } else if !assembler.add(item, &source) {
-            assembler.aside(place, Aside::Unknown(Text::new(item.raw())));
-            let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
-            assembler.findings.push(finding.because("it is not an item"));
+        } else {
+            assembler.add_or_report(item, &source, Position::message(index));
         }
     }
     if let Some(error) = error {
@@ -145,15 +136,9 @@ pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
             let place = Place { index, offset: error.offset, line: None };
             assembler.aside(place, Aside::Raw(Text::new(&input.text[error.offset..])));
         }
-        let at = Position { message: Some(index), block: None, line: Some(input.line_of(error.offset)) };
-        let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-        let why = format!("{}, and nothing after it can be read", error.reason);
-        assembler.findings.push(finding.because(why));
+        assembler.findings.push(unreadable_rest(input, error, index));
     }
-    assembler.flush();
-    let first = assembler.messages.first().and_then(|message| message.native.as_ref());
-    let id = derive_id(FORMAT, own_id.as_deref(), &input.name, first.map(|native| &native.raw));
-    Ok(vec![assembler.into_session(FORMAT, id, context)])
+    Ok(vec![assembler.into_session(&input.name, own_id.as_deref(), context)])
 }
 
 /// A list of items is one text: a file of lines is not in this format.

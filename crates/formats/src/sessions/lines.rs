@@ -11,7 +11,7 @@ use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use crate::{
     input::{Input, InputError, Stream},
-    session::{Place, ReadError, Session},
+    session::{Place, ReadError, Session, replaced_bytes},
 };
 
 /// One line, or the part of one that is a JSON value by itself.
@@ -44,9 +44,8 @@ pub fn of_text(
     let companions = input.companions.as_deref();
     let mut sessions = read(Stream { name: &input.name, source: &mut source, companions })?;
     // What was no text was replaced before the lines were looked at.
-    if let (Some(at), Some(first)) = (input.replaced_at, sessions.first_mut()) {
-        let at = Position { line: Some(input.line_of(at)), ..Position::default() };
-        first.findings.insert(0, Finding::new(Rule::InvalidUtf8, at, Action::Replaced));
+    if let Some(first) = sessions.first_mut() {
+        first.findings.splice(0..0, replaced_bytes(input));
     }
     Ok(sessions)
 }
@@ -179,6 +178,11 @@ fn shifted(place: Place, by: usize) -> Place {
 #[must_use]
 pub fn at(place: Place) -> Position {
     Position { line: place.line, ..Position::default() }
+}
+
+/// A source's own time, verbatim: a text, or a number that means one.
+pub(crate) fn time_of(time: Value<'_>) -> Text {
+    time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text))
 }
 
 /// The text of a string field.

@@ -2,21 +2,21 @@
 //! own, `{timestamp, summary, truncatedCount}`.
 
 use rejoin_record::{
-    Message, Raw, Text, Timestamp,
+    Message, Text, Timestamp,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{Action, Finding, Rule, SoundView};
 
 use super::{
-    lines::{self, Line, LineReader, at, text_of},
+    lines::{self, Line, LineReader, at, text_of, time_of},
     writing::{Writing, Written},
 };
 use crate::{
-    context::{Context, Field},
+    context::Context,
     convert::Target,
     input::{Input, Stream},
     responses::{Assembler, Source, is_said_by_a_person},
-    session::{Aside, ReadError, Session, derive_id, instant},
+    session::{Aside, ReadError, Session, instant},
     wire::{TooLarge, registry::Dialect, render},
 };
 
@@ -63,16 +63,12 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     if !turns.known {
         return Err(ReadError::NoConversation("no line of it is a turn"));
     }
-    turns.assembler.flush();
     let mut context = Context { dialect: Some(DIALECT), ..Context::default() };
     if let Some(model) = &turns.model {
-        let value = Raw::new(render::literal(model));
-        context.fields.push(Field { name: Text::new("model"), value });
+        context.put("model", &render::literal(model));
         context.before_messages = 1;
     }
-    let first = turns.assembler.messages.first().and_then(|message| message.native.as_ref());
-    let id = derive_id(FORMAT, None, stream.name, first.map(|native| &native.raw));
-    Ok(vec![turns.assembler.into_session(FORMAT, id, context)])
+    Ok(vec![turns.assembler.into_session(stream.name, None, context)])
 }
 
 struct Turns {
@@ -84,9 +80,7 @@ struct Turns {
 
 impl LineReader for Turns {
     fn value(&mut self, line: &Line, root: Value<'_>) {
-        let time = root
-            .given("timestamp")
-            .map(|time| time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text)));
+        let time = root.given("timestamp").map(time_of);
         let items = root.get("items").filter(|items| items.kind() == Kind::Array);
         let summary = text_of(root, "summary");
         if items.is_none() && summary.is_none() {
@@ -115,18 +109,8 @@ impl LineReader for Turns {
         let known = root.fields().all(known);
         self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });
         for item in items.into_iter().flat_map(Value::items) {
-            let source = Source {
-                buffer: &line.text,
-                start: item.start(),
-                end: item.end(),
-                place: line.place,
-                time: time.clone(),
-            };
-            if !self.assembler.add(item, &source) {
-                self.assembler.aside(line.place, Aside::Unknown(Text::new(item.raw())));
-                let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
-                self.assembler.findings.push(finding.because("it is not an item"));
-            }
+            let source = Source::of(item, &line.text, line.place, time.clone());
+            self.assembler.add_or_report(item, &source, at(line.place));
         }
         // The next turn begins with somebody else's word, or is another answer.
         self.assembler.flush();

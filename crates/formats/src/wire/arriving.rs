@@ -1,7 +1,9 @@
 //! What the decoders of all dialects have in common: from bytes to events, and from the last event to what was received.
 //!
 //! A dialect says what an event means ([`Assembly`]) and puts the item together that its provider would have given at once.
-//! Whatever comes, also a whole JSON body where a stream was asked for, is cut into JSON objects here.
+//! Bytes are cut into JSON objects here; a response that does not stream is one such object, and the only event.
+
+use std::sync::Arc;
 
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Media, MediaSource, Message, Opaque, Raw, Reasoning, Role, Text,
@@ -15,14 +17,27 @@ use super::{
     documents::{Documents, Wrong},
     sse::{EVENT_BYTES, Sse},
     stream::{Delta, End, Fault, Received, Stop, StreamDecoder, Usage},
+    usage::{Counted, UsageFields},
 };
 
 /// What a dialect makes of the events of a response.
-pub(crate) trait Assembly: Send + 'static {
+pub(crate) trait Assembly: Default + Send + 'static {
     /// Takes an event, or a whole response; false if it is neither.
     fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool;
-    /// The message, read from its item. The item stays beside it only if the response is `complete`.
-    fn message(self, seen: &Seen, complete: bool) -> Option<Message>;
+    /// The item that the provider would have given at once, as far as it came; none if there is nothing in it.
+    fn item(self, seen: &Seen, complete: bool) -> Option<Item>;
+    /// Reads an item, which is a value of the text in `buffer`.
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message>;
+}
+
+/// What was put together from the events of a response.
+pub(crate) struct Item {
+    /// Its JSON.
+    pub(crate) json: String,
+    /// Whether it is what the provider would have given: then it stays beside the message.
+    pub(crate) whole: bool,
+    /// Whether its last block was cut.
+    pub(crate) halted: bool,
 }
 
 /// What is known of a response beside its message.
@@ -34,12 +49,10 @@ pub(crate) struct Seen {
     pub(crate) fault: Option<Fault>,
     /// The model that answers.
     pub(crate) model: Option<String>,
-    /// Tokens.
-    pub(crate) usage: Option<Usage>,
+    usage: Option<Usage>,
     /// Nothing that matters comes after this.
     pub(crate) done: bool,
-    /// The message of a response that did not stream.
-    pub(crate) whole: Option<Message>,
+    counted: Counted,
     /// Made of everything that came: no other response has it.
     pub(crate) seed: String,
 }
@@ -58,20 +71,23 @@ impl Seen {
         self.model.as_deref().map(Text::new)
     }
 
-    /// Takes a response that did not stream: it is shown at once.
-    pub(crate) fn whole(&mut self, message: Message, stop: Option<Stop>, out: &mut Vec<Delta>) {
-        out.extend(message.blocks.iter().filter_map(|block| match &block.kind {
-            BlockKind::Text(text) if !text.is_empty() => Some(Delta::Text(text.to_string())),
-            BlockKind::Reasoning(held) if !held.text.is_empty() => {
-                Some(Delta::Reasoning(held.text.to_string()))
-            }
-            BlockKind::ToolCall(call) => Some(Delta::Call(call.name.to_string())),
-            _ => None,
-        }));
-        self.whole = Some(message);
-        self.stop = Some(stop.unwrap_or(Stop::Done));
-        self.done = true;
+    /// Counts tokens.
+    pub(crate) fn count(&mut self, fields: &UsageFields, usage: Option<Value<'_>>) {
+        usage.into_iter().for_each(|usage| self.counted.add(fields, usage));
+        self.usage = self.counted.usage(fields);
     }
+}
+
+/// Shows a piece, if there is something in it.
+pub(crate) fn show(piece: String, kind: fn(String) -> Delta, out: &mut Vec<Delta>) {
+    if !piece.is_empty() {
+        out.push(kind(piece));
+    }
+}
+
+/// A text of an object; empty if there is none.
+pub(crate) fn word(holder: Value<'_>, name: &str) -> String {
+    holder.given(name).and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
 /// A decoder of a dialect.
@@ -107,9 +123,13 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl<A: Assembly> Decoder<A> {
     /// A decoder of one response.
-    pub(crate) fn new(assembly: A) -> Self {
+    pub(crate) fn boxed() -> Box<dyn StreamDecoder> {
+        Box::new(Self::new())
+    }
+
+    fn new() -> Self {
         let taking = Taking {
-            assembly,
+            assembly: A::default(),
             seen: Seen::default(),
             broken: None,
             taken: 0,
@@ -174,6 +194,9 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
             let head = std::mem::take(&mut self.head);
             self.take(&head, out);
             self.take(rest, out);
+            // A response that comes as a whole says nothing before its last byte; it is not silent while it comes.
+            let is_open = matches!(self.framing, Framing::Documents(_)) && !self.taking.any;
+            self.taking.said += u64::from(is_open && !bytes.trim_ascii().is_empty());
         }
     }
 
@@ -292,12 +315,14 @@ impl<A: Assembly> Taking<A> {
     }
 
     fn finish(self) -> Received {
-        let Self { assembly, mut seen, broken, .. } = self;
+        let Self { assembly, seen, broken, .. } = self;
         let complete = seen.fault.is_none() && seen.stop.is_some();
-        let message = match seen.whole.take() {
-            Some(message) => Some(message),
-            None => assembly.message(&seen, complete),
-        };
+        let message = assembly.item(&seen, complete).and_then(|Item { json, whole, halted }| {
+            let buffer: Arc<str> = json.into();
+            let doc = Doc::parse(&buffer).ok()?;
+            let message = A::read(doc.root()?, &buffer, &seen)?;
+            Some(if whole { message } else { without_item(message, halted) })
+        });
         let end = match (seen.fault, seen.stop, broken) {
             (Some(fault), ..) => End::Failed(fault),
             (None, Some(stop), _) => End::Complete(stop),
@@ -421,12 +446,12 @@ fn own_media(media: &Media) -> Media {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::openai_chat::stream::ChatAssembly;
+    use crate::wire::openai_chat::decode::ChatAssembly;
 
     /// Comments, pings and an empty event that comes again and again keep a connection open and say nothing.
     #[test]
     fn signs_of_life_say_nothing() {
-        let mut decoder = Decoder::new(ChatAssembly::default());
+        let mut decoder = Decoder::<ChatAssembly>::new();
         let mut feed = |bytes: &str| {
             decoder.feed(bytes.as_bytes(), &mut Vec::new());
             decoder.said()
@@ -449,7 +474,7 @@ mod tests {
     /// Small events without end are given up as well; what they said stays.
     #[test]
     fn a_response_without_end_is_given_up() {
-        let mut decoder = Decoder::new(ChatAssembly::default());
+        let mut decoder = Decoder::<ChatAssembly>::new();
         decoder.taking.limit = 1 << 20;
         let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ha\"}}]}\n\n";
         let mut deltas = Vec::new();

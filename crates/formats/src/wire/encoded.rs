@@ -1,6 +1,6 @@
-//! What goes in and out of a codec.
+//! What an encoder gives.
 
-use rejoin_record::{Message, Text, json::Value};
+use rejoin_record::Text;
 use rejoin_view::{Finding, Position};
 
 /// A request body, and what was done to get it.
@@ -32,40 +32,4 @@ pub struct TooLarge {
     pub limit: usize,
     /// Where it is.
     pub at: Position,
-}
-
-/// A whole response as a message.
-#[derive(Debug, Clone)]
-pub struct Decoded {
-    /// What the model said.
-    pub message: Message,
-    /// The model that the response names.
-    pub model: Option<String>,
-    /// Why it stopped, in the provider's word.
-    pub stop_reason: Option<String>,
-    /// Tokens of the request and of the answer, where the response counts them.
-    pub usage: Option<(u64, u64)>,
-}
-
-/// Why bytes are not a response.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// Not JSON, not even at the beginning.
-    #[error("the response is not JSON: {0}")]
-    NotJson(#[from] rejoin_record::json::SyntaxError),
-    /// JSON that is no response.
-    #[error("the response has no {0}")]
-    Missing(&'static str),
-    /// The provider says that it failed.
-    #[error("the provider answered: {0}")]
-    Provider(String),
-}
-
-impl DecodeError {
-    /// What a response says that failed, in its field `error`: a text, or an object with a message.
-    pub(crate) fn said_by(response: Value<'_>) -> Option<Self> {
-        let error = response.given("error")?;
-        let words = error.as_str().or_else(|| error.get("message")?.as_str());
-        Some(Self::Provider(words.unwrap_or_else(|| error.raw().into()).into_owned()))
-    }
 }

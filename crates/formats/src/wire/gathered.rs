@@ -102,8 +102,11 @@ impl Growing {
         }
     }
 
-    /// Adds to a field: a string grows, anything else is set. What was added, where it is text.
+    /// Adds to a field: a string or a list grows, anything else is set. What was added, where it is text.
     pub(crate) fn add(&mut self, name: &str, value: Value<'_>) -> String {
+        if value.kind() == Kind::Array && self.extend(name, value) {
+            return String::new();
+        }
         if value.kind() != Kind::String {
             if !value.is_null() || !self.places.contains_key(name) {
                 self.put(name, value.raw());
@@ -130,6 +133,31 @@ impl Growing {
         match held {
             Held::Text(text) => text.push(value),
             Held::Raw(_) => String::new(),
+        }
+    }
+
+    /// Adds to a list; false if there is none yet.
+    fn extend(&mut self, name: &str, list: Value<'_>) -> bool {
+        let held = self.places.get(name).map(|place| &mut self.fields[*place].1);
+        let Some(Held::Raw(raw)) = held.filter(|held| matches!(held, Held::Raw(raw) if raw.ends_with(']')))
+        else {
+            return false;
+        };
+        for item in list.items() {
+            raw.pop();
+            raw.push_str(if raw.trim_end().ends_with('[') { "" } else { "," });
+            raw.push_str(item.raw());
+            raw.push(']');
+        }
+        true
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn end(&mut self) {
+        for (_, held) in &mut self.fields {
+            if let Held::Text(text) = held {
+                text.end();
+            }
         }
     }
 

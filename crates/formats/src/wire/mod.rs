@@ -1,11 +1,12 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
-//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a whole response into a message) and `answers.rs`
+//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a response into a message) and `answers.rs`
 //! (the provider's own words for each rule). What a provider refuses is judged in a room of its own, `crates/checkers`, which
 //! shares nothing with the codecs.
 //!
-//! `stream.rs` in a folder puts a streamed response together. `arriving.rs` does what all of them need: it cuts bytes into
-//! events (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces.
+//! There is one decoder for responses that stream and for those that come as a whole: `decode.rs` puts the item together that
+//! the provider would have given at once, and reads that. `arriving.rs` does what all of them need: it cuts bytes into events
+//! (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces, `usage.rs` counts tokens.
 //!
 //! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
 //! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
@@ -14,7 +15,7 @@
 
 pub mod anthropic;
 pub(crate) mod arriving;
-pub(crate) mod base64;
+pub mod base64;
 pub mod bedrock;
 pub(crate) mod body;
 pub(crate) mod calls;
@@ -36,5 +37,6 @@ pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
+pub(crate) mod usage;
 
-pub use encoded::{DecodeError, Decoded, Encoded, TooLarge};
+pub use encoded::{Encoded, TooLarge};

@@ -6,10 +6,9 @@ use rejoin_record::{Block, Message, json::Value};
 use rejoin_view::{Rule, SoundView};
 
 use super::{
-    DecodeError, Decoded, Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat,
-    openai_responses,
+    Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses,
     outline::{Encode, Outline},
-    stream::StreamDecoder,
+    stream::{Received, StreamDecoder},
 };
 use crate::{
     context::{ToolChoice, ToolDeclaration},
@@ -56,10 +55,8 @@ pub struct Wire {
     pub tools: ToolSyntax,
     /// An encoder that has taken nothing yet: see [`Wire::encoder`].
     pub encoder: fn(&Arc<Settings>, &SoundView) -> Box<dyn Encode>,
-    /// Turns a whole response into a message: see [`Wire::decode`].
-    pub decode: fn(&[u8]) -> Result<Decoded, DecodeError>,
-    /// Decodes a response as it streams in; none where nobody streams the dialect.
-    pub stream: Option<fn() -> Box<dyn StreamDecoder>>,
+    /// Makes a decoder of one response: see [`Wire::decoder`].
+    pub decoder: fn() -> Box<dyn StreamDecoder>,
     /// The provider's own words for what a rule is about: see [`Wire::answer`].
     pub answer: fn(Rule) -> Option<&'static str>,
 }
@@ -171,18 +168,18 @@ impl Wire {
         (self.encoder)(settings, view)
     }
 
-    /// Turns a whole response into a message.
-    ///
-    /// # Errors
-    /// If the bytes are not a response of this dialect.
-    pub fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        (self.decode)(response)
+    /// A decoder of one response, whether it streams or comes as a whole.
+    #[must_use]
+    pub fn decoder(&self) -> Box<dyn StreamDecoder> {
+        (self.decoder)()
     }
 
-    /// Decodes a response as it streams in; none where nobody streams the dialect.
+    /// Decodes a response that is here already.
     #[must_use]
-    pub fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        self.stream.map(|stream| stream())
+    pub fn decode(&self, response: &[u8]) -> Received {
+        let mut decoder = self.decoder();
+        decoder.feed(response, &mut Vec::new());
+        decoder.finish()
     }
 
     /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.

@@ -1,9 +1,11 @@
 //! A response as it arrives: bytes in, deltas out, and in the end the message that the provider would have given at once.
 //!
-//! A decoder takes bytes in any pieces; how they were cut never shows. It never fails: what came before trouble is kept,
-//! and [`End`] says how it ended.
+//! A decoder takes bytes in any pieces, and a response that does not stream is a single piece; how it was cut never shows.
+//! A decoder never fails: what came before trouble is kept, and [`End`] says how it ended.
 
 use rejoin_record::Message;
+
+pub use super::usage::Usage;
 
 /// A piece of a response, to be shown as it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,19 +16,6 @@ pub enum Delta {
     Reasoning(String),
     /// A call begins: its tool. Its arguments come with the message.
     Call(String),
-}
-
-/// Tokens, as the provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Of the request, those from the cache included.
-    pub input: u64,
-    /// Of the answer, reasoning included.
-    pub output: u64,
-    /// Of the request, those that came from the provider's cache.
-    pub cached: u64,
-    /// Of the answer, those that were reasoning.
-    pub reasoning: u64,
 }
 
 /// Why a model stopped.
@@ -42,6 +31,14 @@ pub enum Stop {
     Paused,
     /// Another reason, in the provider's word.
     Other(String),
+}
+
+impl Stop {
+    /// What a word means by the table of its dialect.
+    pub(crate) fn of(word: &str, table: &[(&str, Self)]) -> Self {
+        let known = table.iter().find(|(known, _)| *known == word);
+        known.map_or_else(|| Self::Other(word.to_owned()), |(_, stop)| stop.clone())
+    }
 }
 
 /// What a provider says that failed, in the middle of a response.

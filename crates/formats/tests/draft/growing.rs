@@ -47,7 +47,7 @@ fn dressed(mut session: Session, own: bool) -> Session {
 }
 
 proptest! {
-    #![proptest_config(cases(10))]
+    #![proptest_config(testkit::law_cases(10))]
 
     /// Law `linear`, its second half, for bodies: whatever was sealed when, a draft's body is what the whole history gives with
     /// the same marks of what was sent, byte for byte, and so is what its answer stands on.

@@ -36,7 +36,7 @@ fn marked(value: &Value) -> Vec<Value> {
 }
 
 proptest! {
-    #![proptest_config(cases(4))]
+    #![proptest_config(testkit::law_cases(4))]
 
     /// ANT-26: with marks a body is the one without, and the marks; the provider takes it.
     #[test]

@@ -18,7 +18,7 @@ fn with_own(mut session: Session, count: usize) -> Session {
 }
 
 proptest! {
-    #![proptest_config(cases(2))]
+    #![proptest_config(testkit::law_cases(2))]
 
     /// The checkers take the conversation's own instructions and tools, around any history, beside any fields.
     #[test]

@@ -100,7 +100,7 @@ impl Provider {
                 parts.extend((0..calls).map(|_| json!({"functionCall":{"name":tool,"args":{"path":"a"}}})));
                 let last = if calls == 0 { 0 } else { 1 };
                 parts[last]["thoughtSignature"] = json!(secret);
-                json!({"candidates":[{"content":{"role":"model","parts":parts}}]})
+                json!({"candidates":[{"content":{"role":"model","parts":parts},"finishReason":"STOP"}]})
             }
             Dialect::OpenAiChat => {
                 let mut message = json!({"role":"assistant","content":format!("said {number}"),
@@ -142,7 +142,7 @@ impl Provider {
                 {"reasoningContent":{"reasoningText":{"text":"hm","signature":secret}}},
                 {"text":format!("said {number}")}]}}}),
         };
-        self.dialect.wire().decode(response.to_string().as_bytes()).unwrap().message
+        self.dialect.wire().decode(response.to_string().as_bytes()).message.unwrap()
     }
 }
 
@@ -234,7 +234,7 @@ fn run(turns: &[Turn], policy: Policy) -> Result<usize, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(8))]
+    #![proptest_config(testkit::law_cases(8))]
 
     /// Whatever a conversation went through: every request is taken, no secret goes to somebody else, and none stands on
     /// anything but what it was issued on.
@@ -408,7 +408,7 @@ fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
     let parts = |name: &str| {
         let call = json!({"functionCall":{"name":name,"args":{}}});
         json!({"candidates":[{"content":{"role":"model","parts":[
-            signed(json!({"text":"x"}), "Zmlyc3Q="), call, signed(json!({"text":"y"}), "c2Vjb25k")]}}]})
+            signed(json!({"text":"x"}), "Zmlyc3Q="), call, signed(json!({"text":"y"}), "c2Vjb25k")]},"finishReason":"STOP"}]})
     };
     // A call whose id is taken gets another one; so does a tool whose name is refused.
     let cases = [
@@ -428,7 +428,7 @@ fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
         }
         let (_, prefix) = sent(&mut repairer, &mut provider.draft());
         let decoded = provider.dialect.wire().decode(response.to_string().as_bytes());
-        let mut answer = decoded.unwrap().message;
+        let mut answer = decoded.message.unwrap();
         issued(&mut answer, &Origin { prefix, ..provider.origin.clone() });
         let results = results(&answer);
         repairer.push(Arc::new(answer), &[]);

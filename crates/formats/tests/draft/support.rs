@@ -1,6 +1,6 @@
 //! What the tests of requests share.
 
-use proptest::{prelude::*, test_runner::Config};
+use proptest::prelude::*;
 use rejoin_formats::{
     Dialect, Input, Session,
     context::ToolDeclaration,
@@ -12,16 +12,6 @@ use testkit::bodies::{self, Body};
 
 /// What the conversation is told first.
 pub const INSTRUCTIONS: &str = "You keep \"every\" word.\n⟦own⟧";
-
-pub fn cases(share: u32) -> Config {
-    let all = std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u32);
-    Config {
-        cases: (all / share).max(50),
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..Config::default()
-    }
-}
 
 pub fn any_body() -> BoxedStrategy<Body> {
     bodies::body_of(&bodies::Shape::ALL)

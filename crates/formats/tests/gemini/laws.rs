@@ -2,16 +2,6 @@
 
 use super::*;
 
-fn cases(share: u32) -> Config {
-    let all = std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u32);
-    Config {
-        cases: (all / share).max(50),
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..Config::default()
-    }
-}
-
 /// The exact bytes of each content.
 fn contents(json: &str) -> Vec<String> {
     #[derive(serde::Deserialize)]
@@ -76,7 +66,7 @@ fn parts(running: &Repairer, base: &Session) -> Vec<(String, String)> {
 }
 
 proptest! {
-    #![proptest_config(cases(1))]
+    #![proptest_config(testkit::law_cases(1))]
 
     /// Any body becomes one that the API takes, and stays as it is from then on.
     #[test]

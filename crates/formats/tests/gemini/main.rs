@@ -12,7 +12,7 @@ mod states;
 
 use std::sync::Arc;
 
-use proptest::{prelude::*, test_runner::Config};
+use proptest::prelude::*;
 use rejoin_formats::{Converted, Dialect, Input, Session, Target, convert, sessions};
 use rejoin_record::{BlockKind, Message, Role, Timestamp};
 use rejoin_view::{Finding, OnBroken, Policy, Repairer, Rule, repair};

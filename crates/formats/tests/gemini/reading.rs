@@ -1,6 +1,7 @@
 //! What a body is read as, and that it comes back as it was.
 
 use super::*;
+use rejoin_formats::wire::stream::{End, Stop, Usage};
 
 #[test]
 fn what_the_api_takes_comes_back_byte_for_byte() {
@@ -112,15 +113,20 @@ fn a_torn_file_gives_what_was_complete() {
 fn responses_are_decoded_and_sent_back() {
     let response = br#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true,"thoughtSignature":"dA=="},{"functionCall":{"name":"a","args":{"x": 1.50}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4,"thoughtsTokenCount":5},"modelVersion":"gemini-x","responseId":"r1"}"#;
     let wire = Dialect::Gemini.wire();
-    let decoded = wire.decode(response).unwrap();
+    let decoded = wire.decode(response);
     assert_eq!(decoded.model.as_deref(), Some("gemini-x"));
-    assert_eq!(decoded.stop_reason.as_deref(), Some("STOP"));
-    assert_eq!(decoded.usage, Some((3, 9)));
-    let call = decoded.message.tool_calls().next().unwrap().clone();
-    let other = wire.decode(&String::from_utf8_lossy(response).replace("r1", "r2").into_bytes()).unwrap();
-    assert_ne!(call.id, other.message.tool_calls().next().unwrap().id, "each response has its own ids");
+    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.usage, Some(Usage { input: 3, output: 9, cached: 0, reasoning: 5 }));
+    let message = decoded.message.unwrap();
+    let call = message.tool_calls().next().unwrap().clone();
+    let other = wire.decode(&String::from_utf8_lossy(response).replace("r1", "r2").into_bytes());
+    assert_ne!(
+        call.id,
+        other.message.unwrap().tool_calls().next().unwrap().id,
+        "each response has its own ids"
+    );
     let history: rejoin_view::History =
-        [Message::user("go"), decoded.message, Message::tool(call.id, "done")].into_iter().collect();
+        [Message::user("go"), message, Message::tool(call.id, "done")].into_iter().collect();
     let view = repair(&history, Policy::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Gemini), ..Default::default() };
     let out = wire.encode(&view, &Target::of(&context)).unwrap();
@@ -128,14 +134,13 @@ fn responses_are_decoded_and_sent_back() {
         out.body,
         r#"{"contents":[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"text":"hm","thought":true,"thoughtSignature":"dA=="},{"functionCall":{"name":"a","args":{"x": 1.50}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"a","response":{"output":"done"}}}]}]}"#
     );
-    let quiet =
-        wire.decode(br#"{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS"}]}"#).unwrap();
-    assert!(quiet.message.blocks.is_empty() && quiet.message.role == Role::Assistant);
-    let blocked = wire.decode(br#"{"promptFeedback":{"blockReason":"SAFETY"}}"#).unwrap_err();
-    assert_eq!(blocked.to_string(), "the response has no candidates");
-    let error =
-        wire.decode(br#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#).unwrap_err();
-    assert_eq!(error.to_string(), "the provider answered: bad");
+    for (silent, stop) in [
+        (r#"{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS"}]}"#, Stop::Length),
+        (r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, Stop::Refused),
+    ] {
+        let silent = wire.decode(silent.as_bytes());
+        assert_eq!((silent.message, silent.end), (None, End::Complete(stop)));
+    }
 }
 
 #[test]

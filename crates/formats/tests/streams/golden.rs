@@ -173,10 +173,3 @@ fn ollama() {
     );
     assert_eq!(shown(&deltas).1, "Let me look.");
 }
-
-/// Who asks a dialect that nobody streams gets no decoder.
-#[test]
-fn every_dialect_with_a_transport_streams() {
-    let silent: Vec<_> = Dialect::all().filter(|dialect| dialect.wire().stream().is_none()).collect();
-    assert_eq!(silent, [Dialect::Bedrock]);
-}

@@ -6,6 +6,7 @@ mod bytes;
 mod golden;
 mod quirks;
 mod replay;
+mod whole;
 
 use rejoin_formats::{
     Dialect,
@@ -26,7 +27,7 @@ const STREAMS: &[(Dialect, &str)] = &[
 
 /// Decodes bytes that come in these pieces.
 fn decoded<'p>(dialect: Dialect, pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<Delta>, Received) {
-    let mut decoder = dialect.wire().stream().expect("it streams");
+    let mut decoder = dialect.wire().decoder();
     let mut deltas = Vec::new();
     for piece in pieces {
         decoder.feed(piece, &mut deltas);

@@ -48,7 +48,7 @@ fn what_a_model_said_is_sent_back_as_it_was() {
             let body: Value = serde_json::from_str(&encoded.body).unwrap();
             let got = ask(&server, service, api, &body);
             assert_eq!(got.status, 200, "{service} {api} {turn}: {}\n{}", got.text(), encoded.body);
-            let said = dialect.wire().decode(&got.body).unwrap().message;
+            let said = dialect.wire().decode(&got.body).message.unwrap();
             let ids: Vec<String> = said.tool_calls().map(|call| call.id.as_str().to_owned()).collect();
             messages.push(said);
             for id in &ids {

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use rejoin_formats::{
     Dialect,
-    wire::{
-        DecodeError,
-        stream::{Delta, End, Received, Stop, StreamDecoder, Usage},
-    },
+    wire::stream::{End, Received, StreamDecoder},
 };
 use rejoin_record::json::write;
 use reqwest::{
@@ -78,7 +75,7 @@ impl Attempt<'_> {
         &self,
         mut response: Response,
         dialect: Dialect,
-        decoder: Option<Box<dyn StreamDecoder>>,
+        mut decoder: Box<dyn StreamDecoder>,
         listener: Listener<'_>,
         stop: &turn::Stop,
     ) -> Result<Received, Failure> {
@@ -91,28 +88,21 @@ impl Attempt<'_> {
         let options = self.client.options();
         let (mut head, mut deltas) = (Vec::new(), Vec::new());
         let (mut total, mut line) = (0, 0);
-        let (mut too_long, mut ended, mut silent) = (None, true, false);
+        let (mut too_long, mut silent) = (None, false);
         // Bytes that say nothing must not put this off, so it is not left to the client's own timeout.
         let mut silence = std::pin::pin!(tokio::time::sleep(options.read_timeout));
-        // What comes in one piece begins as JSON does; so does a stream of lines.
-        let mut decoder = decoder;
-        let mut whole = decoder.is_none().then(Vec::new);
-        let mut is_decided = whole.is_some() || dialect.wire().streams_lines;
-        while decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
+        while !decoder.is_done() {
             let next = tokio::select! {
                 biased;
                 next = response.chunk() => next,
                 // Nobody waits for more: what is here is what arrived.
-                () = stop.asked() => {
-                    ended = false;
-                    break;
-                }
+                () = stop.asked() => break,
                 () = &mut silence => {
-                    (ended, silent) = (false, true);
+                    silent = true;
                     break;
                 }
             };
-            let said_before = decoder.as_ref().map(|decoder| decoder.said());
+            let said_before = decoder.said();
             let bytes = match next {
                 Ok(None) => break,
                 Ok(Some(bytes)) if bytes.is_empty() => continue,
@@ -121,7 +111,6 @@ impl Attempt<'_> {
                 Err(error) => {
                     let why = self.lost(error).error;
                     tracing::warn!(provider = self.client.provider(), %why, "the answer was cut off");
-                    ended = false;
                     break;
                 }
             };
@@ -129,27 +118,12 @@ impl Attempt<'_> {
             if head.len() < HEAD_BYTES {
                 head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES - head.len())]);
             }
-            if let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace())
-                && !std::mem::replace(&mut is_decided, true)
-                && matches!(first, b'{' | b'[')
-            {
-                (whole, decoder) = (Some(Vec::new()), None);
-            }
-            match (&mut whole, &mut decoder) {
-                (Some(whole), _) => {
-                    whole.extend_from_slice(&bytes);
-                    line = whole.len();
-                }
-                (None, Some(decoder)) => {
-                    line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
-                        Some(at) => bytes.len() - at - 1,
-                        None => line + bytes.len(),
-                    };
-                    decoder.feed(&bytes, &mut deltas);
-                    deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
-                }
-                (None, None) => {}
-            }
+            line = match bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(at) => bytes.len() - at - 1,
+                None => line + bytes.len(),
+            };
+            decoder.feed(&bytes, &mut deltas);
+            deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
             if line > options.longest_line {
                 too_long = Some(format!("a line of more than {} bytes", options.longest_line));
             } else if total > options.longest_answer {
@@ -158,32 +132,20 @@ impl Attempt<'_> {
             if too_long.is_some() {
                 break;
             }
-            let speaks = match &decoder {
-                Some(decoder) => said_before != Some(decoder.said()),
-                None => !bytes.trim_ascii().is_empty(),
-            };
-            if speaks {
+            if said_before != decoder.said() {
                 silence.as_mut().reset(tokio::time::Instant::now() + options.read_timeout);
             } else if silence.is_elapsed() {
-                (ended, silent) = (false, true);
+                silent = true;
                 break;
             }
             // A stream that always has more must not outrun the wish to stop it.
-            if stop.is_stopped() && decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
-                ended = false;
+            if stop.is_stopped() && !decoder.is_done() {
                 break;
             }
         }
-        let Some(decoder) = decoder.filter(|_| total > 0) else {
-            let whole = whole.filter(|whole| !whole.is_empty());
-            let Some(whole) = whole else {
-                let empty = || Failure::last(ProviderError::Empty);
-                return Err(if silent { self.silent(total == 0) } else { empty() });
-            };
-            let read = self.in_one_piece(&whole, ended && too_long.is_none(), dialect, listener);
-            // It may be whole although the connection stayed open.
-            return if silent { read.map_err(|_| self.silent(false)) } else { read };
-        };
+        if total == 0 {
+            return Err(if silent { self.silent(true) } else { Failure::last(ProviderError::Empty) });
+        }
         let mut received = decoder.finish();
         if silent && received.message.is_none() {
             return Err(self.silent(false));
@@ -217,29 +179,6 @@ impl Attempt<'_> {
             End::Complete(_) | End::Cut => {}
         }
         Ok(received)
-    }
-
-    /// An answer that comes in one piece: from a service that does not stream, or an error with a good status.
-    fn in_one_piece(
-        &self,
-        bytes: &[u8],
-        ended: bool,
-        dialect: Dialect,
-        listener: Listener<'_>,
-    ) -> Result<Received, Failure> {
-        let decoded = match dialect.wire().decode(bytes) {
-            Ok(decoded) => decoded,
-            Err(DecodeError::Provider(_)) => return Err(self.refusal(None, &String::from_utf8_lossy(bytes))),
-            Err(error) => return Err(self.not_an_answer(&error.to_string(), bytes)),
-        };
-        for block in &decoded.message.blocks {
-            if let rejoin_record::BlockKind::Text(text) = &block.kind {
-                listener(Progress::Delta(Delta::Text(text.to_string())));
-            }
-        }
-        let end = if ended { End::Complete(stop(decoded.stop_reason)) } else { End::Cut };
-        let usage = decoded.usage.map(|(input, output)| Usage { input, output, ..Usage::default() });
-        Ok(Received { message: Some(decoded.message), end, model: decoded.model, usage })
     }
 
     /// An error that came in the middle of a stream, before anything was said.
@@ -338,20 +277,6 @@ fn is_begun(head: &[u8], dialect: Dialect) -> bool {
 
 fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
-}
-
-/// The words of the dialects for why a model stopped.
-fn stop(reason: Option<String>) -> Stop {
-    match reason.as_deref().unwrap_or("stop") {
-        "stop" | "end_turn" | "stop_sequence" | "tool_use" | "tool_calls" | "function_call" | "completed"
-        | "STOP" => Stop::Done,
-        "length" | "max_tokens" | "MAX_TOKENS" | "max_output_tokens" | "incomplete" | "model_length" => {
-            Stop::Length
-        }
-        "content_filter" | "refusal" | "SAFETY" => Stop::Refused,
-        "pause_turn" => Stop::Paused,
-        other => Stop::Other(other.to_owned()),
-    }
 }
 
 /// How long to wait before the next attempt, and whether there is one.

@@ -28,7 +28,7 @@ use crate::{
 const MODELS_BYTES: usize = 16 * 1024 * 1024;
 
 /// Makes what reads an answer.
-type Decoders = fn(Dialect) -> Option<Box<dyn StreamDecoder>>;
+type Decoders = fn(Dialect) -> Box<dyn StreamDecoder>;
 
 /// Everything that a choice and a row say about requests.
 pub(crate) struct Wiring {
@@ -75,7 +75,7 @@ impl HttpProvider {
         Self {
             wiring,
             client,
-            decoders: |dialect| dialect.wire().stream(),
+            decoders: |dialect| dialect.wire().decoder(),
             versioned: AtomicBool::new(false),
         }
     }

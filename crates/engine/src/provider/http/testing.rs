@@ -1,12 +1,12 @@
-//! What the tests of this room share: a decoder that is just good enough, and a way to ask a scripted server.
+//! What the tests of this room share: the decoder, and a way to ask a scripted server.
 
 use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     Dialect, Draft,
-    wire::stream::{Delta, End, Fault, Received, Stop, StreamDecoder},
+    wire::stream::{Received, StreamDecoder},
 };
-use rejoin_record::{Message, json::Doc};
+use rejoin_record::Message;
 use rejoin_view::{History, Policy, repair};
 
 pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
@@ -33,66 +33,9 @@ pub fn said(words: &[&str]) -> String {
     out + "data: [DONE]\n\n"
 }
 
-/// Reads just enough of Chat to see what the transport does.
-#[derive(Default)]
-struct Words {
-    rest: Vec<u8>,
-    text: String,
-    end: Option<End>,
-}
-
-/// The decoder of the tests, whatever the dialect.
-pub fn words(_: Dialect) -> Option<Box<dyn StreamDecoder>> {
-    Some(Box::new(Words::default()))
-}
-
-impl StreamDecoder for Words {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
-        self.rest.extend_from_slice(bytes);
-        while let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=at).collect();
-            let line = String::from_utf8_lossy(&line).trim().to_owned();
-            if line.is_empty() || line.starts_with(':') {
-                continue;
-            }
-            let Some(data) = line.strip_prefix("data: ") else {
-                self.end = self.end.take().or(Some(End::Garbage(String::from("no event"))));
-                continue;
-            };
-            if data == "[DONE]" {
-                self.end = Some(End::Complete(Stop::Done));
-                continue;
-            }
-            let doc = Doc::parse(data).unwrap();
-            let root = doc.root().unwrap();
-            if let Some(error) = root.get("error") {
-                let text =
-                    |name| error.get(name).and_then(|value| value.as_str()).map(|text| text.into_owned());
-                let message = text("message").unwrap_or_default();
-                self.end = Some(End::Failed(Fault { kind: text("type"), message }));
-                continue;
-            }
-            let choice = root.get("choices").and_then(|choices| choices.items().next());
-            let word = choice.and_then(|choice| choice.get("delta")?.get("content")?.as_str());
-            if let Some(word) = word {
-                self.text.push_str(&word);
-                out.push(Delta::Text(word.into_owned()));
-            }
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.end.is_some()
-    }
-
-    fn said(&self) -> u64 {
-        self.text.len() as u64
-    }
-
-    fn finish(self: Box<Self>) -> Received {
-        let message = (!self.text.is_empty()).then(|| Message::assistant(self.text.as_str()));
-        Received { message, end: self.end.unwrap_or(End::Cut), model: None, usage: None }
-    }
+/// The decoder of the tests, whatever the dialect: their servers all speak Chat.
+pub fn words(_: Dialect) -> Box<dyn StreamDecoder> {
+    Dialect::OpenAiChat.wire().decoder()
 }
 
 /// Options for tests: everything is quick.

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
-    json::{Doc, Value, write},
+    json::{Doc, Value},
 };
 use rejoin_view::{Action, Finding, Rule};
 
@@ -18,11 +18,11 @@ use super::{
 };
 use crate::{
     chat::{MessageReader, Style},
-    context::{Context, Field},
+    context::Context,
     input::{Companions, Input, Stream},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     sessions::lines,
-    wire::registry::Dialect,
+    wire::{registry::Dialect, render},
 };
 
 /// What marks a block for a cache. Marks beyond what the provider takes would have to be counted: blocks that have one are
@@ -86,18 +86,8 @@ impl<'l> Builder<'l> {
         findings.extend(self.shape.findings.iter().cloned());
         findings.extend(self.not_shown());
         findings.append(&mut self.disputed);
-        Session {
-            format: FORMAT,
-            id: self.id(name),
-            context: context(model.as_deref()),
-            messages,
-            places,
-            details,
-            known: Vec::new(),
-            sent: Vec::new(),
-            findings,
-            set_aside: self.set_aside,
-        }
+        let empty = Session::new(FORMAT, self.id(name), context(model.as_deref()));
+        Session { messages, places, details, findings, set_aside: self.set_aside, ..empty }
     }
 
     /// Says which lines hold words that are in no message: attachments, which the model saw in other words, and notes that
@@ -340,13 +330,10 @@ fn forget_marked(block: &mut Block, raw: &str) {
 
 /// What surrounds the messages: a transcript names only the models that spoke.
 fn context(model: Option<&str>) -> Context {
-    let field = model.map(|model| {
-        let mut value = String::new();
-        write::string(&mut value, model);
-        Field { name: Text::new("model"), value: Raw::new(value) }
-    });
-    let fields: Vec<Field> = field.into_iter().collect();
-    Context { dialect: Some(Dialect::Anthropic), before_messages: fields.len(), fields, ..Context::default() }
+    let mut context = Context { dialect: Some(Dialect::Anthropic), ..Context::default() };
+    model.into_iter().for_each(|model| context.put("model", &render::literal(model)));
+    context.before_messages = context.fields.len();
+    context
 }
 
 /// The file that a result says its full text was saved to.

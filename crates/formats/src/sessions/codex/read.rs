@@ -3,19 +3,19 @@
 use std::{collections::HashSet, io::Cursor};
 
 use rejoin_record::{
-    Message, Raw, Role, Text,
-    json::{Doc, Kind, Value, write},
+    Message, Role, Text,
+    json::{Doc, Kind, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::FORMAT;
 use crate::{
-    context::{Context, Field},
+    context::Context,
     input::{Companions, Input, Stream},
     responses::{Assembler, Source, is_said_by_a_person},
-    session::{Aside, ReadError, Session, derive_id},
-    sessions::lines::{self, Line, LineReader, at, text_of},
-    wire::registry::Dialect,
+    session::{Aside, ReadError, Session},
+    sessions::lines::{self, Line, LineReader, at, text_of, time_of},
+    wire::{registry::Dialect, render},
 };
 
 /// How many lines are looked at to tell the format.
@@ -138,16 +138,12 @@ impl<'c> Rollout<'c> {
         let instructions = self.meta.as_ref().and_then(|meta| meta.instructions.clone());
         for (name, text) in [("model", self.model.clone()), ("instructions", instructions)] {
             if let Some(text) = text.filter(|text| !text.is_blank()) {
-                let mut value = String::new();
-                write::string(&mut value, &text);
-                context.fields.push(Field { name: Text::new(name), value: Raw::new(value) });
+                context.put(name, &render::literal(&text));
             }
         }
         context.before_messages = context.fields.len();
         let own_id = self.meta.as_ref().and_then(|meta| meta.id.clone());
-        let first = self.assembler.messages.first().and_then(|message| message.native.as_ref());
-        let id = derive_id(FORMAT, own_id.as_deref(), name, first.map(|native| &native.raw));
-        let mut session = self.assembler.into_session(FORMAT, id, context);
+        let mut session = self.assembler.into_session(name, own_id.as_deref(), context);
         if !anything_said(&session) {
             session.set_aside.iter_mut().for_each(|item| doubt_event(&mut item.what));
         }
@@ -231,8 +227,7 @@ impl<'c> Rollout<'c> {
             Some(list) => {
                 self.assembler.replace(line.place);
                 for item in list.items() {
-                    let source = self.source(line, item.start(), item.end(), None);
-                    self.assembler.add(item, &source);
+                    self.assembler.add(item, &Source::of(item, &line.text, line.place, None));
                 }
                 self.assembler.flush();
             }
@@ -247,12 +242,9 @@ impl<'c> Rollout<'c> {
         }
     }
 
-    fn source<'s>(&self, line: &'s Line, start: usize, end: usize, time: Option<Text>) -> Source<'s> {
-        Source { buffer: &line.text, start, end, place: line.place, time }
-    }
-
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
-        let source = self.source(line, 0, line.text.len(), time);
+        // The whole line is kept of an item.
+        let source = Source { buffer: &line.text, start: 0, end: line.text.len(), place: line.place, time };
         if !self.assembler.add(item, &source) {
             self.unknown(line);
         }
@@ -294,10 +286,7 @@ impl LineReader for Rollout<'_> {
             return self.damaged(line, finding.because("it is not an object"));
         }
         let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
-        let time = ["timestamp", "created_at"].iter().find_map(|name| {
-            let time = root.given(name)?;
-            Some(time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text)))
-        });
+        let time = ["timestamp", "created_at"].iter().find_map(|name| root.given(name)).map(time_of);
         let payload = root.get("payload").filter(|payload| payload.kind() == Kind::Object);
         let enveloped = payload.is_some() && ENVELOPES.contains(&&*kind);
         self.known |= enveloped || is_rollout_line(root);
@@ -354,12 +343,7 @@ impl LineReader for Rollout<'_> {
 
 /// Whether a person or a model says anything in the items.
 fn anything_said(session: &Session) -> bool {
-    let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
-        Aside::Hidden(message, _) => Some(message),
-        _ => None,
-    });
-    let mut messages = session.messages.iter().chain(hidden);
-    messages.any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
+    session.all_messages().any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
 }
 
 /// Events show again what the items say. In a rollout without items, their words are nowhere else.

@@ -1,26 +1,229 @@
-//! A whole response of the Messages API as a message.
+//! A response of the Messages API.
+//!
+//! In a stream each block begins with an object and grows by deltas; at the end the blocks are the content that the API would
+//! have given at once. Blocks that nobody here knows are kept as they came, and grow by whatever fields their deltas have.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use rejoin_record::json::{Doc, Value};
+use rejoin_record::{
+    Arguments, ArgumentsClass, Message,
+    json::{Doc, Value, write},
+};
 
-use super::super::{DecodeError, Decoded};
-use crate::chat::{MessageReader, Style};
+use crate::{
+    chat::{MessageReader, Style},
+    wire::{
+        arriving::{Assembly, Item, Seen, show, word},
+        gathered::{Growing, Streamed},
+        render::text_block,
+        stream::{Delta, Stop},
+        usage::UsageFields,
+    },
+};
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("content"))?;
-    if let Some(error) = DecodeError::said_by(root) {
-        return Err(error);
+/// A response, as far as it came.
+#[derive(Default)]
+pub(super) struct MessagesAssembly {
+    blocks: Vec<Growth>,
+    places: HashMap<u64, usize>,
+}
+
+/// A block, as far as it came.
+#[derive(Default)]
+struct Growth {
+    kind: String,
+    fields: Growing,
+    /// What a tool is called with, as text.
+    input: Streamed,
+    citations: Vec<String>,
+    ended: bool,
+}
+
+/// The API counts what comes from its cache, and what goes there, beside the rest.
+const USAGE: UsageFields = UsageFields {
+    input: &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
+    output: &["output_tokens"],
+    cached: &["cache_read_input_tokens"],
+    reasoning: &[],
+};
+
+const STOPS: &[(&str, Stop)] = &[
+    ("end_turn", Stop::Done),
+    ("tool_use", Stop::Done),
+    ("stop_sequence", Stop::Done),
+    ("max_tokens", Stop::Length),
+    ("model_context_window_exceeded", Stop::Length),
+    ("refusal", Stop::Refused),
+    ("pause_turn", Stop::Paused),
+];
+
+impl MessagesAssembly {
+    fn begin(&mut self, index: u64, block: Value<'_>, out: &mut Vec<Delta>) {
+        let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+        match &*kind {
+            "tool_use" => show(word(block, "name"), Delta::Call, out),
+            "text" => show(word(block, "text"), Delta::Text, out),
+            "thinking" => show(word(block, "thinking"), Delta::Reasoning, out),
+            _ => {}
+        }
+        self.places.insert(index, self.blocks.len());
+        self.blocks.push(Growth { kind: kind.into_owned(), fields: Growing::of(block), ..Growth::default() });
     }
-    root.given("content").ok_or(DecodeError::Missing("content"))?;
-    let field = |name| root.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
-    let model = field("model");
-    let mut reader = MessageReader::new(Style::Anthropic, model.clone().map(Into::into));
-    let read = reader.read(root, &text, 0).ok_or(DecodeError::Missing("content"))?;
-    let usage = root.given("usage").and_then(|usage| {
-        Some((usage.get("input_tokens")?.as_u64()?, usage.get("output_tokens")?.as_u64()?))
-    });
-    Ok(Decoded { message: read.message, model, stop_reason: field("stop_reason"), usage })
+
+    fn grow(&mut self, index: u64, delta: Value<'_>, out: &mut Vec<Delta>) {
+        let kind = delta.get("type").and_then(Value::as_str).unwrap_or_default();
+        let place = match self.places.get(&index) {
+            Some(place) => *place,
+            // A server that forgot to say that a block begins: of these two kinds nothing is missing.
+            None => {
+                match &*kind {
+                    "text_delta" => self.begin_with(index, r#"{"type":"text","text":""}"#, out),
+                    "thinking_delta" => {
+                        self.begin_with(index, r#"{"type":"thinking","thinking":"","signature":""}"#, out);
+                    }
+                    _ => return,
+                }
+                self.blocks.len() - 1
+            }
+        };
+        let block = &mut self.blocks[place];
+        match &*kind {
+            "input_json_delta" => {
+                delta.given("partial_json").map(|json| block.input.push(json));
+            }
+            "citations_delta" => {
+                block.citations.extend(delta.given("citation").map(|citation| citation.raw().to_owned()));
+            }
+            _ => {
+                for (key, value) in delta.fields().filter(|(key, _)| !key.is_str("type")) {
+                    let name = key.as_str().unwrap_or_default();
+                    let piece = block.fields.add(&name, value);
+                    match (&*block.kind, &*name) {
+                        _ if piece.is_empty() => {}
+                        ("text", "text") => out.push(Delta::Text(piece)),
+                        ("thinking", "thinking") => out.push(Delta::Reasoning(piece)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a block that the server did not write as one.
+    fn begin_with(&mut self, index: u64, block: &str, out: &mut Vec<Delta>) {
+        let doc = Doc::parse(block).expect("BUG: a block of our own is JSON");
+        doc.root().into_iter().for_each(|block| self.begin(index, block, out));
+    }
+
+    /// Takes a response that did not stream: blocks that have ended.
+    fn whole(&mut self, content: Value<'_>, out: &mut Vec<Delta>) {
+        if let Some(text) = content.as_str() {
+            self.begin_with(0, &text_block(&text), out);
+        }
+        for (index, block) in content.items().enumerate() {
+            self.begin(index as u64, block, out);
+        }
+        self.blocks.iter_mut().for_each(|block| block.ended = true);
+    }
+}
+
+impl Assembly for MessagesAssembly {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let kind = event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into());
+        let index = event.given("index").and_then(Value::as_u64).unwrap_or(0);
+        let mut stop = |holder: Value<'_>| {
+            let reason = holder.given("stop_reason").and_then(Value::as_str);
+            seen.stop = reason.map(|reason| Stop::of(&reason, STOPS)).or(seen.stop.take());
+        };
+        match &*kind {
+            "message_start" => {
+                if let Some(message) = event.given("message") {
+                    seen.model(message, "model");
+                    seen.count(&USAGE, message.given("usage"));
+                }
+            }
+            "content_block_start" => {
+                event.given("content_block").inspect(|block| self.begin(index, *block, out));
+            }
+            "content_block_delta" => {
+                event.given("delta").inspect(|delta| self.grow(index, *delta, out));
+            }
+            "content_block_stop" => {
+                if let Some(place) = self.places.get(&index) {
+                    self.blocks[*place].ended = true;
+                }
+            }
+            "message_delta" => {
+                event.given("delta").into_iter().for_each(&mut stop);
+                seen.count(&USAGE, event.given("usage"));
+            }
+            "message_stop" => {
+                seen.stop.get_or_insert(Stop::Done);
+                seen.done = true;
+            }
+            "message" | "" => {
+                let Some(content) = event.given("content") else { return false };
+                stop(event);
+                self.whole(content, out);
+                seen.model(event, "model");
+                seen.count(&USAGE, event.given("usage"));
+                seen.stop.get_or_insert(Stop::Done);
+                seen.done = true;
+            }
+            other => return other == "ping",
+        }
+        true
+    }
+
+    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+        let mut whole = complete;
+        let halted = !complete && self.blocks.last().is_some_and(|block| !block.ended);
+        let mut json = String::from("{\"role\":\"assistant\",\"content\":[");
+        for (place, block) in self.blocks.iter_mut().enumerate() {
+            if place > 0 {
+                json.push(',');
+            }
+            whole &= block.write(&mut json, complete);
+        }
+        json.push_str("]}");
+        Some(Item { json, whole, halted })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        let mut reader = MessageReader::new(Style::Anthropic, seen.model_text());
+        reader.read(item, buffer, 0).map(|read| read.message)
+    }
+}
+
+impl Growth {
+    /// Writes the block; false if it is not what the API would have given, because its input is no object.
+    fn write(&mut self, out: &mut String, complete: bool) -> bool {
+        if complete {
+            self.input.end();
+        }
+        let arguments = Arguments::new(self.input.as_str());
+        let whole = match arguments.class() {
+            ArgumentsClass::Object => {
+                self.fields.put("input", arguments.text());
+                true
+            }
+            // A call begins with `{}`; that these are its arguments shows only when it ends.
+            ArgumentsClass::Blank if !complete && !self.ended && self.fields.has("input") => {
+                self.fields.put("input", "\"\"");
+                false
+            }
+            ArgumentsClass::Blank => true,
+            ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {
+                let mut text = String::new();
+                write::string(&mut text, arguments.text());
+                self.fields.put("input", &text);
+                false
+            }
+        };
+        if !self.citations.is_empty() {
+            self.fields.put("citations", &format!("[{}]", self.citations.join(",")));
+        }
+        self.fields.write(out);
+        whole
+    }
 }

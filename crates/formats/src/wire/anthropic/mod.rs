@@ -8,8 +8,6 @@ mod marks;
 mod pieces;
 mod results;
 
-mod stream;
-
 use super::{
     arriving::Decoder,
     names::{ID_LENGTH, wire_name},
@@ -49,7 +47,6 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::Anthropic),
     tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(stream::MessagesAssembly::default()))),
+    decoder: Decoder::<decode::MessagesAssembly>::boxed,
     answer: answers::answer,
 };

@@ -1,75 +1,99 @@
-//! A whole response of Converse as a message.
+//! A response of Converse as a message.
 
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Message, Native, Opaque, Origin, Raw, Reasoning, Role, Span,
-    Text, ToolCall,
-    json::{Doc, Value},
+    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Span, Text, ToolCall, json::Value,
 };
 
-use super::super::{DecodeError, Decoded};
+use crate::wire::{
+    arriving::{Assembly, Item, Seen, show, word},
+    stream::{Delta, Stop},
+    usage::UsageFields,
+};
 
 const FORMAT: &str = "bedrock";
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("output"))?;
-    if let Some(error) = DecodeError::said_by(root) {
-        return Err(error);
+const USAGE: UsageFields = UsageFields {
+    input: &["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"],
+    output: &["outputTokens"],
+    cached: &["cacheReadInputTokens"],
+    reasoning: &[],
+};
+
+const STOPS: &[(&str, Stop)] = &[
+    ("end_turn", Stop::Done),
+    ("tool_use", Stop::Done),
+    ("stop_sequence", Stop::Done),
+    ("max_tokens", Stop::Length),
+    ("model_context_window_exceeded", Stop::Length),
+    ("guardrail_intervened", Stop::Refused),
+    ("content_filtered", Stop::Refused),
+];
+
+/// A response. Nobody streams the dialect, so it comes as a whole.
+#[derive(Default)]
+pub(super) struct ConverseAssembly {
+    message: Option<String>,
+}
+
+impl Assembly for ConverseAssembly {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let Some(message) = event.given("output").and_then(|output| output.given("message")) else {
+            return false;
+        };
+        seen.count(&USAGE, event.given("usage"));
+        // The response does not say which model it was: the address of the request did.
+        seen.stop = Some(Stop::of(
+            &event.given("stopReason").and_then(Value::as_str).unwrap_or("end_turn".into()),
+            STOPS,
+        ));
+        seen.done = true;
+        for block in message.given("content").into_iter().flat_map(Value::items) {
+            show(word(block, "text"), Delta::Text, out);
+            block.given("toolUse").into_iter().for_each(|call| show(word(call, "name"), Delta::Call, out));
+            let thought = block.given("reasoningContent").and_then(|held| held.given("reasoningText"));
+            thought.into_iter().for_each(|thought| show(word(thought, "text"), Delta::Reasoning, out));
+        }
+        self.message = Some(message.raw().to_owned());
+        true
     }
-    let Some(output) = root.given("output") else {
-        // An exception is a message and nothing else.
-        let words = ["message", "Message"].iter().find_map(|name| root.given(name)?.as_str());
-        let words = words.ok_or(DecodeError::Missing("output"))?;
-        return Err(DecodeError::Provider(words.into_owned()));
-    };
-    let item = output.given("message").ok_or(DecodeError::Missing("message"))?;
-    let content = item.given("content").ok_or(DecodeError::Missing("content"))?;
-    let base = item.start();
-    let blocks = content.items().map(|value| {
-        let span = Span::verbatim(value.start() - base, value.raw().len());
-        let block = Block::new(block(value, base));
-        if value.is_clean() { block.at(span) } else { block }
-    });
-    let message = Message {
-        role: Role::Assistant,
-        blocks: blocks.collect(),
-        form: Form::Parts,
-        native: Some(Native::one(
-            FORMAT,
-            Raw::slice(&text, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw())),
-            item.is_clean(),
-        )),
-    };
-    let stop_reason = root.given("stopReason").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
-    let usage = root
-        .given("usage")
-        .and_then(|usage| Some((usage.get("inputTokens")?.as_u64()?, usage.get("outputTokens")?.as_u64()?)));
-    // The response does not say which model it was: the address of the request did.
-    Ok(Decoded { message, model: None, stop_reason, usage })
+
+    fn item(self, _: &Seen, complete: bool) -> Option<Item> {
+        self.message.map(|json| Item { json, whole: complete, halted: false })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, _: &Seen) -> Option<Message> {
+        let base = item.start();
+        let blocks = item.given("content")?.items().map(|value| {
+            let span = Span::verbatim(value.start() - base, value.raw().len());
+            block(value, base).at_if(value.is_clean(), span)
+        });
+        let raw = Raw::slice(buffer, item.start(), item.end())?;
+        Some(Message {
+            role: Role::Assistant,
+            blocks: blocks.collect(),
+            form: Form::Parts,
+            native: Some(Native::one(FORMAT, raw, item.is_clean())),
+        })
+    }
 }
 
 /// A content block: an object with one field, which says what it is.
-fn block(value: Value<'_>, base: usize) -> BlockKind {
+fn block(value: Value<'_>, base: usize) -> Block {
     let text = |value: Value<'_>| value.to_text(base);
     let kind = value.fields().next().and_then(|(key, _)| key.as_str()).unwrap_or_default();
     let read = match &*kind {
-        "text" => value.given("text").and_then(text).map(BlockKind::Text),
-        "toolUse" => value.given("toolUse").and_then(|call| tool_call(call, base)).map(BlockKind::ToolCall),
+        "text" => value.given("text").and_then(text).map(Block::text),
+        "toolUse" => value.given("toolUse").and_then(|call| tool_call(call, base)).map(Block::call),
         "reasoningContent" => value.given("reasoningContent").map(|held| {
             let words = held.given("reasoningText").and_then(|words| words.given("text"));
             let words = words.and_then(text).unwrap_or_else(|| Text::new(""));
-            let origin = Origin { dialect: Some(FORMAT.into()), ..Origin::default() };
-            BlockKind::Reasoning(Box::new(Reasoning { text: words, sealed: true, origin }))
+            Block::reasoning(words, true, Origin::of(FORMAT, None))
         }),
         _ => None,
     };
-    read.unwrap_or_else(|| {
-        let opaque = Opaque { kind: Text::new(&*kind), raw: Raw::new(value.raw()), fits: value.is_clean() };
-        BlockKind::Opaque(Box::new(opaque))
-    })
+    read.unwrap_or_else(|| Block::opaque(&*kind, Raw::new(value.raw()), value.is_clean()))
 }
 
 fn tool_call(call: Value<'_>, base: usize) -> Option<ToolCall> {

@@ -7,6 +7,7 @@ mod encode;
 mod media;
 
 use super::{
+    arriving::Decoder,
     names::{ID_LENGTH, wire_name},
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
     render,
@@ -43,8 +44,7 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: None,
+    decoder: Decoder::<decode::ConverseAssembly>::boxed,
     answer: answers::answer,
 };
 

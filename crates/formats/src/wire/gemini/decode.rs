@@ -1,36 +1,130 @@
-//! A whole response of `generateContent` as a message.
+//! A response of `generateContent`: of a streamed one every chunk is a small response, and a whole response is one large chunk.
+//!
+//! Words that follow words make one part, as long as neither is signed; any other part stays as it came.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
-use rejoin_record::json::{Doc, Value};
+use rejoin_record::{
+    Message,
+    json::{Kind, Value, write},
+};
 
-use super::super::{DecodeError, Decoded};
-use crate::gemini::ContentReader;
+use crate::{
+    gemini::{ContentReader, fields::Fields},
+    wire::{
+        arriving::{Assembly, Item, Seen, show, word},
+        gathered::Streamed,
+        stream::{Delta, Stop},
+        usage::UsageFields,
+    },
+};
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("candidates"))?;
-    // Errors of a stream come in a list.
-    let holder = root.items().next().unwrap_or(root);
-    if let Some(error) = holder.given("error") {
-        let words = error.get("message").and_then(Value::as_str).unwrap_or_else(|| error.raw().into());
-        return Err(DecodeError::Provider(words.into_owned()));
-    }
-    let candidate = root
-        .get("candidates")
-        .and_then(|list| list.items().next())
-        .ok_or(DecodeError::Missing("candidates"))?;
-    let content = candidate.given("content").ok_or(DecodeError::Missing("content"))?;
-    let field = |value: Value<'_>, name| value.given(name).and_then(Value::as_str).map(Cow::into_owned);
-    let model = field(root, "modelVersion");
-    let mut reader = ContentReader::of_response(model.clone().map(Into::into), &text);
-    let message = reader.answer(content, &text).ok_or(DecodeError::Missing("content"))?;
-    let usage = root.given("usageMetadata").and_then(|usage| {
-        let count = |name| usage.get(name).and_then(Value::as_u64);
-        // What was thought is part of the answer; nothing is counted that did not occur.
-        let answer = count("candidatesTokenCount").unwrap_or(0) + count("thoughtsTokenCount").unwrap_or(0);
-        Some((count("promptTokenCount")?, answer))
-    });
-    Ok(Decoded { message, model, stop_reason: field(candidate, "finishReason"), usage })
+/// A response, as far as it came.
+#[derive(Default)]
+pub(super) struct ContentAssembly {
+    parts: Vec<Part>,
 }
+
+enum Part {
+    /// Words, or thoughts, without a signature.
+    Words { thought: bool, text: Streamed },
+    /// Anything else, as it came.
+    Other(String),
+}
+
+impl ContentAssembly {
+    fn part(&mut self, part: Value<'_>, out: &mut Vec<Delta>) {
+        let fields = Fields::of(part);
+        let thought = fields.given("thought").and_then(Value::as_bool) == Some(true);
+        let kind = if thought { Delta::Reasoning } else { Delta::Text };
+        let words = fields.given("text").filter(|text| text.kind() == Kind::String);
+        let Some(words) = words.filter(|_| fields.are_among(&["text", "thought"])) else {
+            show(words.and_then(Value::as_str).unwrap_or_default().into_owned(), kind, out);
+            let call = fields.given("functionCall").and_then(|call| Fields::of(call).given("name")?.as_str());
+            out.extend(call.map(|name| Delta::Call(name.into_owned())));
+            self.parts.push(Part::Other(part.raw().to_owned()));
+            return;
+        };
+        if !matches!(self.parts.last(), Some(Part::Words { thought: last, .. }) if *last == thought) {
+            self.parts.push(Part::Words { thought, text: Streamed::default() });
+        }
+        if let Some(Part::Words { text, .. }) = self.parts.last_mut() {
+            show(text.push(words), kind, out);
+        }
+    }
+}
+
+impl Assembly for ContentAssembly {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let chunk = event.given("response").unwrap_or(event);
+        seen.model(chunk, "modelVersion");
+        let counted = chunk.given("usageMetadata");
+        seen.count(&USAGE, counted);
+        let blocked = chunk.given("promptFeedback").and_then(|feedback| feedback.given("blockReason"));
+        if blocked.is_some() {
+            seen.stop = Some(Stop::Refused);
+        }
+        let candidates = chunk.given("candidates");
+        let first =
+            |candidate: &Value<'_>| candidate.given("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+        if let Some(candidate) = candidates.and_then(|list| list.items().find(first)) {
+            let parts = candidate.given("content").and_then(|content| content.given("parts"));
+            parts.into_iter().flat_map(Value::items).for_each(|part| self.part(part, out));
+            let reason = word(candidate, "finishReason");
+            if !matches!(&*reason, "" | "FINISH_REASON_UNSPECIFIED") {
+                seen.stop = Some(Stop::of(&reason, STOPS));
+            }
+        }
+        candidates.is_some() || blocked.is_some() || counted.is_some()
+    }
+
+    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+        // An empty text that nobody signed says nothing.
+        self.parts.retain(|part| !matches!(part, Part::Words { text, .. } if text.is_empty()));
+        let halted = matches!(self.parts.last()?, Part::Words { .. });
+        let mut json = String::from("{\"role\":\"model\",\"parts\":[");
+        for (place, part) in self.parts.iter_mut().enumerate() {
+            if place > 0 {
+                json.push(',');
+            }
+            match part {
+                Part::Other(raw) => json.push_str(raw),
+                Part::Words { thought, text } => {
+                    if complete {
+                        text.end();
+                    }
+                    json.push_str(if *thought { "{\"thought\":true" } else { "{" });
+                    write::key(&mut json, "text");
+                    write::string(&mut json, text.as_str());
+                    json.push('}');
+                }
+            }
+        }
+        json.push_str("]}");
+        Some(Item { json, whole: complete, halted })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        ContentReader::of_response(seen.model_text(), &seen.seed).answer(item, buffer)
+    }
+}
+
+const USAGE: UsageFields = UsageFields {
+    input: &["promptTokenCount", "toolUsePromptTokenCount"],
+    output: &["candidatesTokenCount", "thoughtsTokenCount"],
+    cached: &["cachedContentTokenCount"],
+    reasoning: &["thoughtsTokenCount"],
+};
+
+const STOPS: &[(&str, Stop)] = &[
+    ("STOP", Stop::Done),
+    ("MAX_TOKENS", Stop::Length),
+    ("SAFETY", Stop::Refused),
+    ("RECITATION", Stop::Refused),
+    ("BLOCKLIST", Stop::Refused),
+    ("PROHIBITED_CONTENT", Stop::Refused),
+    ("SPII", Stop::Refused),
+    ("IMAGE_SAFETY", Stop::Refused),
+    ("IMAGE_PROHIBITED_CONTENT", Stop::Refused),
+    ("IMAGE_RECITATION", Stop::Refused),
+];

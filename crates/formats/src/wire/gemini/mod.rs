@@ -8,8 +8,6 @@ mod encode;
 mod pieces;
 mod results;
 
-mod stream;
-
 use super::{
     arriving::Decoder,
     names::ID_LENGTH,
@@ -53,7 +51,6 @@ pub static WIRE: Wire = Wire {
         choice: Some(around::choice_in),
     },
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(stream::ContentAssembly::default()))),
+    decoder: Decoder::<decode::ContentAssembly>::boxed,
     answer: answers::answer,
 };

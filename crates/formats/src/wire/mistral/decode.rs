@@ -1,41 +1,45 @@
-//! A whole response of Mistral's API as a message. It has the shape of Chat Completions, but for its errors and for what
-//! its models think.
+//! A response of Mistral's API as a message. It has the shape of Chat Completions, but for what its models think.
+
+use std::sync::Arc;
 
 use rejoin_record::{
-    Block, BlockKind, Message, Origin, Reasoning, Text,
+    Block, BlockKind, Message, Origin, Text,
     json::{Doc, Value},
 };
 
-use super::super::{DecodeError, Decoded, openai_chat};
+use crate::wire::{
+    arriving::{Assembly, Item, Seen},
+    openai_chat::decode::ChatAssembly,
+    stream::Delta,
+};
 
-pub(crate) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let mut decoded =
-        openai_chat::decode::decode(response).map_err(|error| provider_error(response).unwrap_or(error))?;
-    name_thoughts(&mut decoded.message, decoded.model.as_deref());
-    Ok(decoded)
-}
+/// A response, as far as it came.
+#[derive(Default)]
+pub(super) struct MistralAssembly(ChatAssembly);
 
-/// Thoughts stand among the parts of the content; elsewhere they are reasoning.
-pub(crate) fn name_thoughts(message: &mut Message, model: Option<&str>) {
-    let model = model.map(Text::new);
-    for block in &mut message.blocks {
-        if let Some(text) = thought(block) {
-            let origin =
-                Origin { dialect: Some("mistral".into()), model: model.clone(), ..Origin::default() };
-            let reasoning = Reasoning { text: text.into(), sealed: false, origin };
-            *block = Block::new(BlockKind::Reasoning(Box::new(reasoning)));
-        }
+impl Assembly for MistralAssembly {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        self.0.event(name, event, seen, out)
+    }
+
+    fn item(self, seen: &Seen, complete: bool) -> Option<Item> {
+        self.0.item(seen, complete)
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        let mut message = ChatAssembly::read(item, buffer, seen)?;
+        name_thoughts(&mut message, seen.model_text());
+        Some(message)
     }
 }
 
-/// What went wrong, in the words of the API: it puts them at the top, or in a list of details.
-fn provider_error(response: &[u8]) -> Option<DecodeError> {
-    let text = String::from_utf8_lossy(response);
-    let doc = Doc::parse(&text).ok()?;
-    let root = doc.root()?;
-    let words = ["message", "detail"].iter().find_map(|name| root.given(name))?;
-    let words = words.as_str().unwrap_or_else(|| words.raw().into());
-    Some(DecodeError::Provider(words.into_owned()))
+/// Thoughts stand among the parts of the content; elsewhere they are reasoning.
+fn name_thoughts(message: &mut Message, model: Option<Text>) {
+    for block in &mut message.blocks {
+        if let Some(text) = thought(block) {
+            *block = Block::reasoning(text, false, Origin::of("mistral", model.clone()));
+        }
+    }
 }
 
 /// The text of a chunk that holds thoughts: they are a list of texts of their own.

@@ -1,13 +1,12 @@
 //! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
 
 mod answers;
-pub(crate) mod decode;
+mod decode;
 mod encode;
 
 use super::{
     arriving::Decoder,
     names::wire_name,
-    openai_chat,
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
     render,
 };
@@ -38,7 +37,6 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral()))),
+    decoder: Decoder::<decode::MistralAssembly>::boxed,
     answer: answers::answer,
 };

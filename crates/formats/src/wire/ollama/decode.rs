@@ -1,35 +1,76 @@
-//! A whole response of Ollama as a message.
+//! A response of Ollama as a message. A streamed one is lines of JSON, each a small response; a whole one is the only line.
+//! Calls come whole.
 
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Reasoning, Role, Text, ToolCall,
-    hash::short_name,
-    json::{Doc, Value},
+    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolCall, hash::short_name,
+    json::Value,
 };
 
-use super::super::{DecodeError, Decoded};
+use crate::wire::{
+    arriving::{Assembly, Item, Seen, show, word},
+    gathered::Growing,
+    stream::{Delta, Stop},
+    usage::UsageFields,
+};
 
 const FORMAT: &str = "ollama";
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("message"))?;
-    if let Some(error) = DecodeError::said_by(root) {
-        return Err(error);
+const USAGE: UsageFields =
+    UsageFields { input: &["prompt_eval_count"], output: &["eval_count"], cached: &[], reasoning: &[] };
+
+const STOPS: &[(&str, Stop)] = &[("", Stop::Done), ("stop", Stop::Done), ("length", Stop::Length)];
+
+/// A response, as far as it came: its message.
+#[derive(Default)]
+pub(super) struct LinesAssembly(Growing);
+
+impl Assembly for LinesAssembly {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        seen.model(event, "model");
+        seen.count(&USAGE, Some(event));
+        let message = event.given("message").filter(|message| message.as_str().is_none());
+        for (key, value) in message.into_iter().flat_map(Value::fields).filter(|(_, value)| !value.is_null())
+        {
+            let name = key.as_str().unwrap_or_default();
+            let piece = if name == "role" { String::new() } else { self.0.add(&name, value) };
+            match &*name {
+                "thinking" => show(piece, Delta::Reasoning, out),
+                "content" => show(piece, Delta::Text, out),
+                "tool_calls" => out.extend(
+                    value
+                        .items()
+                        .map(|call| Delta::Call(word(call.given("function").unwrap_or(call), "name"))),
+                ),
+                _ => {}
+            }
+        }
+        let done = event.given("done").and_then(Value::as_bool);
+        if done == Some(true) {
+            seen.stop = Some(Stop::of(&word(event, "done_reason"), STOPS));
+            seen.done = true;
+        }
+        message.is_some() || done.is_some()
     }
-    let item = root.given("message").ok_or(DecodeError::Missing("message"))?;
-    let field = |name| root.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
-    let model = field("model");
-    let message = message(item, &text, model.as_deref(), &short_name(&text, 24));
-    let count = |name| root.given(name).and_then(Value::as_u64);
-    let usage = count("prompt_eval_count").zip(count("eval_count"));
-    Ok(Decoded { message, model, stop_reason: field("done_reason"), usage })
+
+    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+        if complete {
+            self.0.end();
+        }
+        let mut json = String::from("{\"role\":\"assistant\"");
+        self.0.write_fields(&mut json);
+        json.push('}');
+        Some(Item { json, whole: complete, halted: true })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        Some(message(item, buffer, seen))
+    }
 }
 
-/// Reads a message of the dialect. Its calls have no ids: they get some from the `seed`.
-pub(super) fn message(item: Value<'_>, buffer: &Arc<str>, model: Option<&str>, seed: &str) -> Message {
+/// Reads a message of the dialect. Its calls have no ids: they get some that no other response has.
+fn message(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Message {
     let base = item.start();
     let mut blocks = Vec::new();
     let written = |name| {
@@ -37,13 +78,11 @@ pub(super) fn message(item: Value<'_>, buffer: &Arc<str>, model: Option<&str>, s
         text.filter(|text| !text.is_empty())
     };
     if let Some(text) = written("thinking") {
-        let origin =
-            Origin { dialect: Some(FORMAT.into()), model: model.map(Text::new), ..Origin::default() };
-        blocks.push(Block::new(BlockKind::Reasoning(Box::new(Reasoning { text, sealed: false, origin }))));
+        blocks.push(Block::reasoning(text, false, Origin::of(FORMAT, seen.model_text())));
     }
     blocks.extend(written("content").map(Block::text));
     for (place, call) in item.given("tool_calls").into_iter().flat_map(Value::items).enumerate() {
-        blocks.push(Block::call(tool_call(call, base, &format!("{place} {seed}"))));
+        blocks.push(Block::call(tool_call(call, base, &format!("{place} {}", seen.seed))));
     }
     let raw = Raw::slice(buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
     Message {

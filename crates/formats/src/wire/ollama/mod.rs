@@ -4,8 +4,6 @@ mod answers;
 mod decode;
 mod encode;
 
-mod stream;
-
 use std::borrow::Cow;
 
 use super::{
@@ -41,7 +39,6 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(stream::LinesAssembly::default()))),
+    decoder: Decoder::<decode::LinesAssembly>::boxed,
     answer: answers::answer,
 };

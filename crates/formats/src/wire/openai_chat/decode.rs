@@ -1,29 +1,315 @@
-//! A whole response of the Chat Completions API as a message.
+//! A response of Chat Completions, in the dress of any of the services that speak it.
+//!
+//! The pieces of a stream become the message that the API would have given at once. Services differ in how they cut it: texts may come as
+//! strings or as lists of parts (Mistral), reasoning in several fields, calls whole or in pieces (`decode_calls.rs`).
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use rejoin_record::json::{Doc, Value};
+use rejoin_record::{
+    Message,
+    json::{Kind, Value, write},
+};
 
-use super::super::{DecodeError, Decoded};
-use crate::chat::{MessageReader, Style};
+use super::decode_calls::Calls;
+use crate::{
+    chat::{MessageReader, REASONING_FIELDS, Style},
+    wire::{
+        arriving::{Assembly, Item, Seen, show, word},
+        gathered::{Growing, Streamed},
+        stream::{Delta, Stop},
+        usage::UsageFields,
+    },
+};
 
-pub(crate) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("choices"))?;
-    if let Some(error) = DecodeError::said_by(root) {
-        return Err(error);
+/// A response, as far as it came.
+#[derive(Default)]
+pub(crate) struct ChatAssembly {
+    content: Content,
+    details: Details,
+    calls: Calls,
+    /// Everything else that the message says: reasoning in fields that are strings, a refusal, lists.
+    fields: Growing,
+    refused: bool,
+}
+
+/// Fields of a message that are lists and belong to it.
+const KEPT: [&str; 2] = ["annotations", "images"];
+
+const USAGE: UsageFields = UsageFields {
+    input: &["prompt_tokens"],
+    output: &["completion_tokens"],
+    // DeepSeek counts it beside the others.
+    cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"],
+    reasoning: &["completion_tokens_details.reasoning_tokens"],
+};
+
+const STOPS: &[(&str, Stop)] = &[
+    ("stop", Stop::Done),
+    ("tool_calls", Stop::Done),
+    ("function_call", Stop::Done),
+    ("eos", Stop::Done),
+    ("length", Stop::Length),
+    ("model_length", Stop::Length),
+    ("max_tokens", Stop::Length),
+    ("content_filter", Stop::Refused),
+];
+
+impl ChatAssembly {
+    /// Takes a piece of the message, or all of it.
+    fn delta(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
+        self.reasoning(delta, out);
+        for (key, value) in delta.fields() {
+            let name = key.as_str().unwrap_or_default();
+            match &*name {
+                "content" => self.content.add(value, out),
+                "tool_calls" => value.items().for_each(|call| self.calls.add(call, out)),
+                "function_call" if !value.is_null() => self.calls.add_legacy(value, out),
+                "refusal" => {
+                    let piece = self.add("refusal", value);
+                    self.refused |= !piece.is_empty();
+                    show(piece, Delta::Text, out);
+                }
+                name if KEPT.contains(&name) => {
+                    self.add(name, value);
+                }
+                // Some services refuse to have back what they say beside the message.
+                _ => {}
+            }
+        }
     }
-    let choice =
-        root.get("choices").and_then(|list| list.items().next()).ok_or(DecodeError::Missing("choices"))?;
-    let message = choice.given("message").ok_or(DecodeError::Missing("message"))?;
-    let field =
-        |value: Value<'_>, name| value.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
-    let model = field(root, "model");
-    let mut reader = MessageReader::new(Style::OpenAi, model.clone().map(Into::into));
-    let read = reader.read(message, &text, 0).ok_or(DecodeError::Missing("message"))?;
-    let usage = root.given("usage").and_then(|usage| {
-        Some((usage.get("prompt_tokens")?.as_u64()?, usage.get("completion_tokens")?.as_u64()?))
-    });
-    Ok(Decoded { message: read.message, model, stop_reason: field(choice, "finish_reason"), usage })
+
+    /// Adds to a field, if the piece says anything.
+    fn add(&mut self, name: &str, value: Value<'_>) -> String {
+        let empty_list = value.kind() == Kind::Array && value.items().next().is_none();
+        if value.is_null() || value.is_str("") || empty_list {
+            return String::new();
+        }
+        self.fields.add(name, value)
+    }
+
+    /// Some services say the same in several fields: it is shown once.
+    fn reasoning(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
+        let mut words = String::new();
+        for &(name, sealed) in REASONING_FIELDS {
+            if let Some(value) = delta.given(name).filter(|value| value.kind() == Kind::String) {
+                let piece = self.add(name, value);
+                if words.is_empty() && !sealed {
+                    words = piece;
+                }
+            }
+        }
+        let details = delta.given("reasoning_details").into_iter().flat_map(Value::items);
+        let detailed: String = details.map(|detail| self.details.add(detail)).collect();
+        show(if words.is_empty() { detailed } else { words }, Delta::Reasoning, out);
+    }
+}
+
+impl Assembly for ChatAssembly {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        seen.model(event, "model");
+        let counted = event.given("usage").or_else(|| event.given("x_groq")?.given("usage"));
+        seen.count(&USAGE, counted);
+        let Some(choices) = event.given("choices") else { return counted.is_some() };
+        // Who asks for one answer gets one; a filter's notes come as a choice without a number.
+        let first = |choice: &Value<'_>| choice.given("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+        for choice in choices.items().filter(first) {
+            let whole = choice.given("message").filter(|_| choice.given("delta").is_none());
+            choice.given("delta").or(whole).into_iter().for_each(|delta| self.delta(delta, out));
+            let reason = word(choice, "finish_reason");
+            if !reason.is_empty() {
+                let stop = Stop::of(&reason, STOPS);
+                seen.stop = Some(if self.refused && stop == Stop::Done { Stop::Refused } else { stop });
+            }
+            if whole.is_some() {
+                seen.stop.get_or_insert(Stop::Done);
+                seen.done = true;
+                break;
+            }
+        }
+        true
+    }
+
+    fn item(mut self, seen: &Seen, complete: bool) -> Option<Item> {
+        if complete {
+            self.content.end();
+            self.fields.end();
+            self.calls.end();
+        }
+        let mut json = String::from("{\"role\":\"assistant\"");
+        write::key(&mut json, "content");
+        self.content.write(&mut json);
+        self.fields.write_fields(&mut json);
+        if !self.details.list.is_empty() {
+            write::key(&mut json, "reasoning_details");
+            self.details.write(&mut json);
+        }
+        if !self.calls.is_empty() {
+            write::key(&mut json, "tool_calls");
+            self.calls.write(&mut json, &seen.seed);
+        }
+        json.push('}');
+        Some(Item { json, whole: complete, halted: true })
+    }
+
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        let mut reader = MessageReader::new(Style::OpenAi, seen.model_text());
+        reader.read(item, buffer, 0).map(|read| read.message)
+    }
+}
+
+/// What is said: one string, or parts.
+#[derive(Default)]
+struct Content {
+    parts: Vec<Part>,
+    /// A string came, be it an empty one.
+    given: bool,
+    /// Parts came.
+    listed: bool,
+}
+
+enum Part {
+    Text(Streamed),
+    Thought(Streamed),
+    Other(String),
+}
+
+impl Content {
+    fn add(&mut self, content: Value<'_>, out: &mut Vec<Delta>) {
+        match content.kind() {
+            Kind::String => {
+                self.given = true;
+                show(self.text(content), Delta::Text, out);
+            }
+            Kind::Array => content.items().for_each(|part| self.part(part, out)),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, value: Value<'_>) -> String {
+        if let Some(Part::Text(text)) = self.parts.last_mut() {
+            return text.push(value);
+        }
+        let mut text = Streamed::default();
+        let piece = text.push(value);
+        if !text.is_empty() {
+            self.parts.push(Part::Text(text));
+        }
+        piece
+    }
+
+    fn part(&mut self, part: Value<'_>, out: &mut Vec<Delta>) {
+        self.listed = true;
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        match (&*kind, part.given("text"), part.given("thinking")) {
+            ("text", Some(text), _) => show(self.text(text), Delta::Text, out),
+            ("thinking", _, Some(thinking)) => {
+                if !matches!(self.parts.last(), Some(Part::Thought(_))) {
+                    self.parts.push(Part::Thought(Streamed::default()));
+                }
+                let Some(Part::Thought(thought)) = self.parts.last_mut() else { return };
+                let texts = thinking.items().filter_map(|text| text.given("text"));
+                let alone = (thinking.kind() == Kind::String).then_some(thinking);
+                for text in alone.into_iter().chain(texts) {
+                    show(thought.push(text), Delta::Reasoning, out);
+                }
+            }
+            _ => self.parts.push(Part::Other(part.raw().to_owned())),
+        }
+    }
+
+    fn end(&mut self) {
+        for part in &mut self.parts {
+            if let Part::Text(text) | Part::Thought(text) = part {
+                text.end();
+            }
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        match &self.parts[..] {
+            [] if self.given => out.push_str("\"\""),
+            [] => out.push_str("null"),
+            [Part::Text(text)] if !self.listed => write::string(out, text.as_str()),
+            parts => {
+                for (place, part) in parts.iter().enumerate() {
+                    out.push(if place == 0 { '[' } else { ',' });
+                    let (opening, text, closing) = match part {
+                        Part::Text(text) => ("{\"type\":\"text\",\"text\":", text, "}"),
+                        Part::Thought(text) => {
+                            ("{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":", text, "}]}")
+                        }
+                        Part::Other(raw) => {
+                            out.push_str(raw);
+                            continue;
+                        }
+                    };
+                    out.push_str(opening);
+                    write::string(out, text.as_str());
+                    out.push_str(closing);
+                }
+                out.push(']');
+            }
+        }
+    }
+}
+
+/// `reasoning_details`: they must go back as they came, so pieces of one are put together and nothing else is touched.
+#[derive(Default)]
+struct Details {
+    list: Vec<Growing>,
+    /// Places by number, kind and id.
+    places: HashMap<(u64, String, String), usize>,
+    /// Kind and id of the last one, where it has no number.
+    last: Option<(String, String)>,
+}
+
+impl Details {
+    /// Adds a piece; what of it can be read.
+    fn add(&mut self, piece: Value<'_>) -> String {
+        let word = |name| piece.given(name).and_then(Value::as_str).unwrap_or_default().into_owned();
+        let (kind, id) = (word("type"), word("id"));
+        let readable = |name: &str| matches!(name, "text" | "summary");
+        let place = match piece.given("index").and_then(Value::as_u64) {
+            Some(index) => {
+                self.last = None;
+                let next = self.list.len();
+                *self.places.entry((index, kind, id)).or_insert(next)
+            }
+            // Without a number, only words go on with words.
+            None => {
+                let goes_on = piece.fields().any(|(key, _)| key.as_str().is_some_and(|name| readable(&name)))
+                    && self.last.as_ref().is_some_and(|last| *last == (kind.clone(), id.clone()));
+                self.last = Some((kind, id));
+                if goes_on { self.list.len().saturating_sub(1) } else { self.list.len() }
+            }
+        };
+        if place >= self.list.len() {
+            self.list.push(Growing::default());
+        }
+        let detail = &mut self.list[place];
+        let mut words = String::new();
+        for (key, value) in piece.fields() {
+            let name = key.as_str().unwrap_or_default();
+            let grows = readable(&name) || &*name == "data";
+            if grows {
+                // What cannot be read may come twice; what can be read never does.
+                let twice = !readable(&name) && value.as_str().is_some_and(|data| detail.is(&name, &data));
+                if !twice {
+                    let piece = detail.add(&name, value);
+                    words.push_str(if readable(&name) { &piece } else { "" });
+                }
+            } else if !value.is_null() || !detail.has(&name) {
+                detail.put(&name, value.raw());
+            }
+        }
+        words
+    }
+
+    fn write(&self, out: &mut String) {
+        for (place, detail) in self.list.iter().enumerate() {
+            out.push(if place == 0 { '[' } else { ',' });
+            detail.write(out);
+        }
+        out.push(']');
+    }
 }

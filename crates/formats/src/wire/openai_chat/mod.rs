@@ -3,9 +3,8 @@
 mod answers;
 mod around;
 pub(crate) mod decode;
+mod decode_calls;
 mod encode;
-pub(crate) mod stream;
-mod stream_calls;
 
 use super::{
     arriving::Decoder,
@@ -40,7 +39,6 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(stream::ChatAssembly::default()))),
+    decoder: Decoder::<decode::ChatAssembly>::boxed,
     answer: answers::answer,
 };

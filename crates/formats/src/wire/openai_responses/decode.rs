@@ -1,43 +1,308 @@
-//! A whole response of the Responses API as a message.
+//! A response of the Responses API.
+//!
+//! In a stream, items are complete when `response.output_item.done` says so, and only then: those bytes are the truth, encrypted reasoning
+//! included. Deltas are there to be shown, and for what is cut.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rejoin_record::{
-    Text,
-    json::{Doc, Value},
+    Block, Message,
+    json::{Value, write},
 };
 
-use super::super::{DecodeError, Decoded};
 use crate::{
     responses::{Assembler, FORMAT, Source},
     session::Place,
+    wire::{
+        arriving::{Assembly, Item, Seen, fault_in, show, without_item, word},
+        gathered::Streamed,
+        stream::{Delta, Stop},
+        usage::UsageFields,
+    },
 };
 
-pub(super) fn decode(response: &[u8]) -> Result<Decoded, DecodeError> {
-    let text: Arc<str> = String::from_utf8_lossy(response).into();
-    let doc = Doc::parse(&text)?;
-    let root = doc.root().ok_or(DecodeError::Missing("output"))?;
-    if let Some(error) = root.given("error") {
-        let words = error.get("message").and_then(Value::as_str).unwrap_or_else(|| error.raw().into());
-        return Err(DecodeError::Provider(words.into_owned()));
-    }
-    let output = root.given("output").ok_or(DecodeError::Missing("output"))?;
-    let field =
-        |value: Value<'_>, name| value.given(name).and_then(Value::as_str).map(|text| text.into_owned());
-    let model = field(root, "model");
-    let mut assembler = Assembler::new(FORMAT);
-    assembler.set_model(model.clone().map(Text::from));
-    for (index, item) in output.items().enumerate() {
-        let place = Place { index, offset: item.start(), line: None };
-        let source = Source { buffer: &text, start: item.start(), end: item.end(), place, time: None };
-        assembler.add(item, &source);
-    }
-    assembler.flush();
-    let message = assembler.messages.pop().ok_or(DecodeError::Missing("output"))?;
-    let details = root.given("incomplete_details").and_then(|details| field(details, "reason"));
-    let usage = root.given("usage").and_then(|usage| {
-        Some((usage.get("input_tokens")?.as_u64()?, usage.get("output_tokens")?.as_u64()?))
-    });
-    let message = Arc::unwrap_or_clone(message);
-    Ok(Decoded { message, model, stop_reason: details.or_else(|| field(root, "status")), usage })
+/// A response, as far as it came.
+#[derive(Default)]
+pub(super) struct ResponseAssembly {
+    /// By their number in the output.
+    items: BTreeMap<u64, Growth>,
+    /// The item that the last event was about.
+    current: u64,
+    refused: bool,
 }
+
+/// An item, as far as it came.
+#[derive(Default)]
+struct Growth {
+    /// Its bytes, once it is complete.
+    done: Option<String>,
+    kind: String,
+    call_id: String,
+    name: String,
+    /// Texts by their number, and whether each is a refusal.
+    texts: Vec<(u64, Streamed, bool)>,
+    /// What was thought, or what a tool is called with.
+    input: Streamed,
+    /// Something of it was shown.
+    shown: bool,
+}
+
+impl ResponseAssembly {
+    /// The item that an event is about.
+    fn item(&mut self, event: Value<'_>) -> &mut Growth {
+        if let Some(index) = event.given("output_index").and_then(Value::as_u64) {
+            self.current = index;
+        }
+        self.items.entry(self.current).or_default()
+    }
+
+    fn begin(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let Some(item) = event.given("item") else { return };
+        if event.given("output_index").is_none() {
+            self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        }
+        let growth = self.item(event);
+        growth.kind = word(item, "type");
+        growth.call_id = word(item, "call_id");
+        growth.name = word(item, "name");
+        if is_call(&growth.kind) && !growth.name.is_empty() {
+            growth.shown = true;
+            out.push(Delta::Call(growth.name.clone()));
+        }
+    }
+
+    fn done(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let Some(item) = event.given("item") else { return };
+        let refuses = refuses(item);
+        let growth = self.item(event);
+        growth.complete(item, out);
+        self.refused |= refuses;
+    }
+
+    fn text(&mut self, event: Value<'_>, refusal: bool, out: &mut Vec<Delta>) {
+        self.refused |= refusal;
+        let growth = self.item(event);
+        let part = event.given("content_index").and_then(Value::as_u64).unwrap_or(0);
+        if growth.texts.last().is_none_or(|(last, ..)| *last != part) {
+            growth.texts.push((part, Streamed::default(), refusal));
+        }
+        let Some(((_, text, _), delta)) = growth.texts.last_mut().zip(event.given("delta")) else { return };
+        let piece = text.push(delta);
+        growth.shown |= !piece.is_empty();
+        show(piece, Delta::Text, out);
+    }
+
+    /// Another piece of what was thought begins.
+    fn next_thought(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let growth = self.item(event);
+        if !growth.input.is_empty() {
+            growth.input.push_str("\n\n");
+            out.push(Delta::Reasoning(String::from("\n\n")));
+        }
+    }
+
+    fn thought(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
+        let growth = self.item(event);
+        let piece = event.given("delta").map(|delta| growth.input.push(delta)).unwrap_or_default();
+        if growth.kind.is_empty() {
+            growth.kind = String::from("reasoning");
+        }
+        growth.shown |= !piece.is_empty();
+        show(piece, Delta::Reasoning, out);
+    }
+
+    /// The response as a whole: at the end of a stream, or where there was none.
+    fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Seen, out: &mut Vec<Delta>) {
+        seen.model(response, "model");
+        seen.count(&USAGE, response.given("usage"));
+        for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
+            self.refused |= refuses(item);
+            let growth = self.items.entry(index as u64).or_default();
+            // What was said to be done is the truth; some servers say it only here.
+            if growth.done.is_none() {
+                growth.complete(item, out);
+            }
+        }
+        let status = word(response, "status");
+        let status = if status.is_empty() { ended_as } else { &status };
+        let reason = response.given("incomplete_details").map(|details| word(details, "reason"));
+        seen.stop = match (status, reason.as_deref()) {
+            ("completed", _) if self.refused => Some(Stop::Refused),
+            ("completed", _) => Some(Stop::Done),
+            ("incomplete", Some("max_output_tokens" | "max_tokens")) => Some(Stop::Length),
+            ("incomplete", Some("content_filter")) => Some(Stop::Refused),
+            ("incomplete", Some(other)) if !other.is_empty() => Some(Stop::Other(other.to_owned())),
+            // It runs on at the provider's: nobody waits for it here.
+            ("in_progress" | "queued" | "failed", _) => None,
+            (other, _) => Some(Stop::Other(other.to_owned())),
+        };
+        if let Some(error) = response.given("error") {
+            seen.fault.get_or_insert_with(|| fault_in(error));
+        } else if status == "failed" {
+            seen.fault.get_or_insert_with(|| fault_in(response));
+        }
+        seen.done = true;
+    }
+}
+
+impl Assembly for ResponseAssembly {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+        let kind = event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into());
+        if event
+            .given("output")
+            .is_some_and(|output| event.get("type").is_none() && output.raw().starts_with('['))
+        {
+            self.response(event, "completed", seen, out);
+            return true;
+        }
+        match &*kind {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                event.given("response").inspect(|response| seen.model(*response, "model"));
+            }
+            "response.output_item.added" => self.begin(event, out),
+            "response.output_item.done" => self.done(event, out),
+            "response.output_text.delta" => self.text(event, false, out),
+            "response.refusal.delta" => self.text(event, true, out),
+            "response.reasoning_summary_part.added" => self.next_thought(event, out),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.thought(event, out);
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                let growth = self.item(event);
+                event.given("delta").map(|delta| growth.input.push(delta));
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => {
+                let ended_as = kind.strip_prefix("response.").filter(|word| *word != "done");
+                let response = event.given("response").unwrap_or(event);
+                self.response(response, ended_as.unwrap_or("completed"), seen, out);
+            }
+            other => return other.starts_with("response."),
+        }
+        true
+    }
+
+    fn item(self, _: &Seen, complete: bool) -> Option<Item> {
+        let whole = complete && self.items.values().all(|growth| growth.done.is_some());
+        let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
+        let mut json = String::from("[");
+        for growth in self.items.values() {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            match &growth.done {
+                Some(raw) => json.push_str(raw),
+                None => growth.write(&mut json),
+            }
+        }
+        json.push(']');
+        Some(Item { json, whole, halted })
+    }
+
+    fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+        let mut assembler = Assembler::new(FORMAT);
+        assembler.set_model(seen.model_text());
+        for (index, item) in list.items().enumerate() {
+            let place = Place { index, offset: item.start(), line: None };
+            assembler.add(item, &Source::of(item, buffer, place, None));
+        }
+        assembler.flush();
+        let mut messages = assembler.messages.into_iter().map(Arc::unwrap_or_clone);
+        let mut message = messages.next()?;
+        let rest: Vec<Block> = messages.flat_map(|message| message.blocks).collect();
+        if rest.is_empty() {
+            return Some(message);
+        }
+        // Something among the items is not the model's own: the answer stays one, without its items.
+        message.blocks.extend(rest);
+        Some(without_item(message, false))
+    }
+}
+
+impl Growth {
+    /// The item is complete. What was not shown as it came is shown now.
+    fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
+        self.done = Some(item.raw().to_owned());
+        if std::mem::replace(&mut self.shown, true) {
+            return;
+        }
+        let kind = word(item, "type");
+        let texts = |list: &str| -> Vec<String> {
+            let parts = item.given(list).into_iter().flat_map(Value::items);
+            parts.map(|part| word(part, "text")).filter(|text| !text.is_empty()).collect()
+        };
+        match &*kind {
+            "message" => {
+                for part in item.given("content").into_iter().flat_map(Value::items) {
+                    let said = match &*word(part, "type") {
+                        "output_text" => word(part, "text"),
+                        "refusal" => word(part, "refusal"),
+                        _ => continue,
+                    };
+                    show(said, Delta::Text, out);
+                }
+            }
+            "reasoning" => {
+                show([texts("summary"), texts("content")].concat().join("\n\n"), Delta::Reasoning, out);
+            }
+            call if is_call(call) => out.push(Delta::Call(word(item, "name"))),
+            _ => {}
+        }
+    }
+
+    /// An item that was cut, as far as it came.
+    fn write(&self, out: &mut String) {
+        let text = |out: &mut String, name: &str, text: &str| {
+            write::key(out, name);
+            write::string(out, text);
+        };
+        match &*self.kind {
+            "reasoning" => {
+                out.push_str("{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\"");
+                text(out, "text", self.input.as_str());
+                out.push_str("}]}");
+            }
+            kind if is_call(kind) => {
+                out.push('{');
+                text(out, "type", kind);
+                text(out, "call_id", &self.call_id);
+                text(out, "name", &self.name);
+                let input = if kind == "custom_tool_call" { "input" } else { "arguments" };
+                text(out, input, self.input.as_str());
+                out.push('}');
+            }
+            _ => {
+                out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
+                for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
+                    out.push_str(if place == 0 { "{" } else { ",{" });
+                    let (kind, field) =
+                        if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+                    text(out, "type", kind);
+                    text(out, field, said.as_str());
+                    out.push('}');
+                }
+                out.push_str("]}");
+            }
+        }
+    }
+}
+
+/// Whether an item asks for a tool by its name.
+fn is_call(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+}
+
+fn refuses(item: Value<'_>) -> bool {
+    let mut parts = item.given("content").into_iter().flat_map(Value::items);
+    parts.any(|part| part.get("type").is_some_and(|kind| kind.is_str("refusal")))
+}
+
+const USAGE: UsageFields = UsageFields {
+    input: &["input_tokens"],
+    output: &["output_tokens"],
+    cached: &["input_tokens_details.cached_tokens"],
+    reasoning: &["output_tokens_details.reasoning_tokens"],
+};

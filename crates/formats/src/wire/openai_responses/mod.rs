@@ -6,8 +6,6 @@ mod decode;
 mod encode;
 mod pieces;
 
-mod stream;
-
 use super::{
     arriving::Decoder,
     names::{ID_LENGTH, wire_name},
@@ -51,7 +49,6 @@ pub static WIRE: Wire = Wire {
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax { custom_is_free_text: true, ..ToolSyntax::COMMON },
     encoder: encode::encoder,
-    decode: decode::decode,
-    stream: Some(|| Box::new(Decoder::new(stream::ResponseAssembly::default()))),
+    decoder: Decoder::<decode::ResponseAssembly>::boxed,
     answer: answers::answer,
 };

@@ -172,9 +172,9 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
             "{answer:?}"
         );
     }
-    // Cut in the middle, it is no whole answer.
+    // Cut behind its last bracket it is an answer all the same; cut in the middle it is none.
     let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
-    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Cut);
+    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Complete(Stop::Done));
     let half = &whole[..whole.len() - 9];
     let server = Server::new(vec![Answer::json(200, half).ending(Ending::Cut)]);
     assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");

@@ -1,4 +1,4 @@
-//! Calls of a streamed response. By the book each has a number, its first piece has id and name, the others have arguments.
+//! Calls of a response. In a stream, by the book, each has a number, its first piece has id and name, the others have arguments.
 //! Services leave the number out, send whole calls, give every call the number 0, or say id and name again and again.
 
 use std::collections::HashMap;
@@ -8,8 +8,8 @@ use rejoin_record::{
     json::{Kind, Value, write},
 };
 
-use super::stream::shown;
 use crate::wire::{
+    arriving::show,
     gathered::{Growing, Streamed},
     stream::Delta,
 };
@@ -137,7 +137,7 @@ impl Call {
     /// Names come whole, again, or (rarely) in pieces.
     fn name(&mut self, name: &str, out: &mut Vec<Delta>) {
         if self.name.is_empty() {
-            shown(name.to_owned(), Delta::Call, out);
+            show(name.to_owned(), Delta::Call, out);
         }
         if name.starts_with(&self.name) {
             self.name = name.to_owned();
