@@ -193,6 +193,9 @@ fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
     ends
 }
 
+/// The message that holds a result, and when it came.
+type TimedResult = (Arc<Message>, Option<Timestamp>);
+
 #[derive(Default)]
 struct Audit {
     calls: Vec<CallRecord>,
@@ -203,7 +206,7 @@ struct Audit {
     new: HashSet<EntryId>,
     /// The results of each call, in order: those that answer it first, then those that came before it or after an answer. The
     /// key is the call's place, whether it is one of the others, the `seq` of the result's entry and its block.
-    results: BTreeMap<(usize, bool, u64, usize), (Arc<Message>, Option<Timestamp>)>,
+    results: BTreeMap<(usize, bool, u64, usize), TimedResult>,
 }
 
 impl Audit {
