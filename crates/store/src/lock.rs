@@ -10,7 +10,7 @@ use std::{
 
 use rejoin_record::{
     ConversationId,
-    json::{Doc, write},
+    json::{Doc, Object},
 };
 
 use crate::{
@@ -37,15 +37,11 @@ impl Holder {
     }
 
     fn to_json(&self) -> String {
-        let mut out = String::from("{");
-        write::key(&mut out, "pid");
-        out.push_str(&self.pid.to_string());
-        write::key(&mut out, "command");
-        write::string(&mut out, &self.command);
-        write::key(&mut out, "since");
-        write::string(&mut out, &self.since);
-        out.push_str("}\n");
-        out
+        let holder = Object::new()
+            .number("pid", u64::from(self.pid))
+            .text("command", &self.command)
+            .text("since", &self.since);
+        format!("{}\n", holder.finish())
     }
 
     fn from_json(text: &str) -> Self {

@@ -84,8 +84,7 @@ fn failure(error: EngineError) -> Failure {
 
 fn tell(id: ConversationId, added: u64, total: u64, json: bool) -> Result<(), Failure> {
     if json {
-        let object =
-            Object::new().text("id", &id.to_string()).number("added", added).number("entries", total);
+        let object = Object::new().text("id", id).number("added", added).number("entries", total);
         output::json_data(&object.finish())
     } else if added == 0 {
         output::data(&format!("{id}  nothing new, {total} entries"))

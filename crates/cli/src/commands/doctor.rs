@@ -2,19 +2,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{Finding, Rule, Session, check, checkers, record::json::write};
+use rejoin::{Finding, Rule, Session, check, checkers};
 
 use crate::{
     args::DoctorArguments,
     commands::installation,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
+    json::Object,
     output::{self, harmless, paint},
     places::{self, AGENTS, Agent, Candidate},
 };
@@ -201,6 +202,23 @@ fn check(session: &Session) -> Checked {
     }
 }
 
+impl Checked {
+    fn json(&self, about: Object) -> String {
+        let problems = self.problems.iter();
+        let problems =
+            problems.fold(Object::new(), |object, (rule, count)| object.count(rule.name(), *count));
+        about
+            .text("id", &self.id)
+            .text("title", &self.title)
+            .count("messages", self.messages)
+            .flag("resumable", self.health.is_resumable())
+            .text("state", self.health.name())
+            .text_if("answer", self.answer.as_ref())
+            .object("problems", problems)
+            .finish()
+    }
+}
+
 /// Counts of one agent's sessions, by what becomes of them.
 #[derive(Default)]
 struct Counts {
@@ -365,80 +383,22 @@ fn reason(rule: Rule, count: usize) -> String {
 
 fn as_json(examined: &[Examined]) -> String {
     let counts = counts(examined);
-    let mut out = String::from("{");
-    number_fields(&mut out, &sums(&total(&counts)));
-    write::key(&mut out, "agents");
-    out.push('[');
-    for (agent, counts) in &counts {
-        out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-        write::key(&mut out, "agent");
-        write::string(&mut out, agent);
-        number_fields(&mut out, &sums(counts));
-        out.push('}');
-    }
-    out.push(']');
-    write::key(&mut out, "found");
-    out.push('[');
-    for file in examined {
+    let agents =
+        counts.iter().map(|(agent, counts)| sums(Object::new().text("agent", agent), counts).finish());
+    let found = examined.iter().flat_map(|file| {
+        let about = Object::new().text("path", file.path.display()).text("agent", file.agent);
         match &file.state {
-            State::Sessions(sessions) => {
-                for session in sessions {
-                    out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-                    session_json(&mut out, &file.path, file.agent, session);
-                }
-            }
-            State::Unreadable(why) => {
-                out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-                text_fields(
-                    &mut out,
-                    &[("path", &file.path.to_string_lossy()), ("agent", file.agent), ("error", why)],
-                );
-                write::key(&mut out, "resumable");
-                out.push_str("false}");
-            }
-            State::Other => {}
+            State::Sessions(sessions) => sessions.iter().map(|session| session.json(about.clone())).collect(),
+            State::Unreadable(why) => vec![about.text("error", why).flag("resumable", false).finish()],
+            State::Other => Vec::new(),
         }
-    }
-    out.push_str("]}");
-    out
+    });
+    sums(Object::new(), &total(&counts)).list("agents", agents).list("found", found).finish()
 }
 
-fn sums(counts: &Counts) -> Vec<(&'static str, usize)> {
-    let by_health = Health::ALL.map(|health| (health.name(), counts.of(health)));
+fn sums(object: Object, counts: &Counts) -> Object {
     let broken = counts.sessions - counts.unreadable - counts.of(Health::Sound);
-    let mut sums = vec![("sessions", counts.sessions), ("broken", broken), ("unreadable", counts.unreadable)];
-    sums.extend(by_health);
-    sums
-}
-
-fn session_json(out: &mut String, path: &Path, agent: &str, session: &Checked) {
-    let path = path.to_string_lossy();
-    text_fields(out, &[("path", &path), ("agent", agent), ("id", &session.id), ("title", &session.title)]);
-    number_fields(out, &[("messages", session.messages)]);
-    write::key(out, "resumable");
-    out.push_str(if session.health.is_resumable() { "true" } else { "false" });
-    text_fields(out, &[("state", session.health.name())]);
-    if let Some(answer) = &session.answer {
-        text_fields(out, &[("answer", answer)]);
-    }
-    write::key(out, "problems");
-    out.push('{');
-    for (rule, count) in &session.problems {
-        number_fields(out, &[(rule.name(), *count)]);
-    }
-    out.push_str("}}");
-}
-
-fn text_fields(out: &mut String, fields: &[(&str, &str)]) {
-    for (name, value) in fields {
-        write::key(out, name);
-        write::string(out, value);
-    }
-}
-
-fn number_fields(out: &mut String, fields: &[(&str, usize)]) {
-    for (name, value) in fields {
-        write::key(out, name);
-        out.push_str(&value.to_string());
-    }
+    let object = object.count("sessions", counts.sessions).count("broken", broken);
+    let object = object.count("unreadable", counts.unreadable);
+    Health::ALL.into_iter().fold(object, |object, health| object.count(health.name(), counts.of(health)))
 }

@@ -7,7 +7,7 @@ use rejoin::{
     engine::{Clock as _, SystemClock},
     record::{
         ConversationId,
-        json::{Doc, write},
+        json::{Doc, Object},
     },
 };
 
@@ -75,21 +75,14 @@ impl Installation {
         if !json {
             return output::data(&harmless(&command));
         }
-        let mut out = String::from("{");
-        let directory = new.directory.to_string_lossy();
-        for (name, value) in [
-            ("agent", agent.name),
-            ("format", agent.format),
-            ("id", &new.id),
-            ("path", &shown),
-            ("directory", &directory),
-            ("command", &command),
-        ] {
-            write::key(&mut out, name);
-            write::string(&mut out, value);
-        }
-        out.push('}');
-        output::json_data(&out)
+        let object = Object::new()
+            .text("agent", agent.name)
+            .text("format", agent.format)
+            .text("id", new.id)
+            .text("path", shown)
+            .text("directory", new.directory.display())
+            .text("command", command);
+        output::json_data(&object.finish())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
     home::Home,
-    json::{Object, list, literal},
+    json::{Object, list, quoted},
     output::{self, harmless},
     places::{AGENTS, Agent},
     settings::Settings,
@@ -232,9 +232,9 @@ fn bytes(count: u64) -> String {
 
 fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> String {
     let (read, written) = readers_and_writers();
-    let names = |names: Vec<&str>| list(names.into_iter().map(literal));
+    let names = |names: Vec<&str>| list(names.into_iter().map(quoted));
     let store = Object::new()
-        .text("location", &about.location.to_string())
+        .text("location", &about.location)
         .flag("there", !matches!(about.state, State::Missing))
         .flag("writable", about.unwritable.is_none())
         .text_or_null("unwritable", about.unwritable.as_deref());
@@ -242,11 +242,11 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers
         State::Missing => store,
         State::Unusable(why) => store.text("error", why),
         State::Open { conversations, size, schema } => store
-            .number("conversations", *conversations as u64)
+            .count("conversations", *conversations)
             .number("record_bytes", size.record)
             .number("index_bytes", size.index)
             .raw("schema", &schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
-            .text("entries", &VERSION.to_string()),
+            .text("entries", VERSION),
     };
     let settings = Object::new()
         .text("path", &home.config.to_string_lossy())
@@ -259,7 +259,7 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers
         .raw("reads", &names(read))
         .raw("writes", &names(written))
         .raw("settings", &settings.finish())
-        .raw("answers", &list(answers.iter().map(Answers::as_json)))
+        .list("answers", answers.iter().map(Answers::as_json))
         .raw("store", &store.finish())
         .finish()
 }

@@ -168,7 +168,7 @@ fn updated(summary: &Summary) -> String {
 
 fn json(summary: &Summary, active: Option<ConversationId>) -> String {
     Object::new()
-        .text("id", &summary.id.to_string())
+        .text("id", summary.id)
         .text_or_null("title", summary.title.as_deref())
         .text("state", summary.shown_state().name())
         .text_or_null("provider", summary.provider.as_deref())
@@ -177,8 +177,8 @@ fn json(summary: &Summary, active: Option<ConversationId>) -> String {
         .text_or_null("format", summary.format.as_deref())
         .text_or_null("forked_from", summary.forked_from.as_deref())
         .number("messages", summary.messages)
-        .text("created_at", &summary.created.to_string())
-        .text("updated_at", &summary.updated.to_string())
+        .text("created_at", summary.created)
+        .text("updated_at", summary.updated)
         .flag("active", active == Some(summary.id))
         .finish()
 }

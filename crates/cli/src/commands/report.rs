@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoin::{
-    Dialect, Finding, Input, Position, Rule, Session, Severity, Verdict, check::Refusal, record::json::write,
-};
+use rejoin::{Dialect, Finding, Input, Position, Rule, Session, Severity, Verdict, check::Refusal};
 
 use crate::{
     json::Object,
@@ -56,30 +54,19 @@ impl Lines<'_> {
 
 /// A finding as JSON.
 pub fn json(finding: &Finding) -> String {
-    let mut out = String::from("{");
-    write::key(&mut out, "rule");
-    write::string(&mut out, finding.rule.name());
-    write::key(&mut out, "severity");
-    write::string(&mut out, finding.severity.name());
-    write::key(&mut out, "at");
-    out.push_str(&place_json(finding.at));
-    write::key(&mut out, "message");
-    write::string(&mut out, &finding.to_string());
-    write::key(&mut out, "action");
-    write::string(&mut out, finding.action.name());
-    out.push('}');
-    out
+    Object::new()
+        .text("rule", finding.rule)
+        .text("severity", finding.severity.name())
+        .object("at", place_json(finding.at))
+        .text("message", finding)
+        .text("action", finding.action.name())
+        .finish()
 }
 
 /// A place as JSON.
-fn place_json(at: Position) -> String {
-    let mut out = String::from("{");
-    for (name, place) in [("message", at.message), ("block", at.block), ("line", at.line)] {
-        write::key(&mut out, name);
-        out.push_str(&place.map_or_else(|| String::from("null"), |place| place.to_string()));
-    }
-    out.push('}');
-    out
+fn place_json(at: Position) -> Object {
+    let place = Object::new().number_or_null("message", at.message).number_or_null("block", at.block);
+    place.number_or_null("line", at.line)
 }
 
 /// What a provider would say to a part of a request, as JSON in the shape of a finding.
@@ -88,7 +75,7 @@ pub fn refusal_json(refusal: &Refusal, severity: Severity) -> String {
     Object::new()
         .text("rule", violation.rule)
         .text("severity", severity.name())
-        .raw("at", &place_json(refusal.at))
+        .object("at", place_json(refusal.at))
         .text("path", &violation.path)
         .text("message", &violation.message)
         .text("action", rejoin::Action::Kept.name())
@@ -118,8 +105,7 @@ pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
 
 /// A list of findings as JSON.
 pub fn json_list(findings: &[Finding]) -> String {
-    let list: Vec<String> = findings.iter().map(json).collect();
-    format!("[{}]", list.join(","))
+    crate::json::list(findings.iter().map(json))
 }
 
 /// Where a finding is, for a person.

@@ -14,7 +14,7 @@ use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::{self, Object},
+    json::Object,
     meaning, output,
 };
 
@@ -75,12 +75,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         if arguments.talk.json {
             let object = Object::new()
                 .text("type", "resumed")
-                .text("id", &id.to_string())
+                .text("id", id)
                 .text("state", state.state.name())
-                .number("unanswered_calls", state.unanswered as u64)
-                .number("messages", state.messages as u64)
-                .number("damaged", state.damaged as u64)
-                .raw("calls", &json::list(calls.iter().map(call_json)))
+                .count("unanswered_calls", state.unanswered)
+                .count("messages", state.messages)
+                .count("damaged", state.damaged)
+                .list("calls", calls.iter().map(call_json))
                 .text("provider", talking.provider_name())
                 .text("model", talking.model_name());
             output::json_data(&object.finish())?;

@@ -37,7 +37,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.json {
         let found = json::list(problems.iter().map(as_json));
         let object = Object::new()
-            .text("store", &desk.location.to_string())
+            .text("store", desk.location)
             .number("conversations", verified.conversations)
             .number("entries", verified.entries)
             .raw("problems", &found)

@@ -5,7 +5,7 @@
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
-use rejoin_record::json::{Doc, Value, write};
+use rejoin_record::json::{Doc, Object, Value};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{sync::Mutex, time::Instant};
@@ -144,13 +144,7 @@ fn pause(seconds: u64) -> Duration {
 }
 
 fn object(fields: &[(&str, &str)]) -> String {
-    let mut out = String::from("{");
-    for (name, value) in fields {
-        write::key(&mut out, name);
-        write::string(&mut out, value);
-    }
-    out.push('}');
-    out
+    fields.iter().fold(Object::new(), |object, (name, value)| object.text(name, value)).finish()
 }
 
 fn unexpected(text: &str, secrets: &[&SecretString]) -> ProviderError {

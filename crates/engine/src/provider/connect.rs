@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_formats::Dialect;
-use rejoin_record::json::write;
+use rejoin_record::json::{Object, quoted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
@@ -335,11 +335,6 @@ fn fields(
     let known = catalogue::known(model);
     let thinking = known.map(|family| family.thinking);
     let effort = choice.effort.filter(|_| thinking != Some(Thinking::None));
-    let quoted = |text: &str| {
-        let mut out = String::new();
-        write::string(&mut out, text);
-        out
-    };
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: String| out.push((name, value));
     match api.dialect {
@@ -374,7 +369,10 @@ fn fields(
                 put("max_output_tokens", max.to_string());
             }
             if let Some(effort) = effort {
-                put("reasoning", format!(r#"{{"effort":{},"summary":"auto"}}"#, quoted(effort.word())));
+                put(
+                    "reasoning",
+                    Object::new().text("effort", effort.word()).text("summary", "auto").finish(),
+                );
             }
         }
         Dialect::Anthropic => {
@@ -388,32 +386,31 @@ fn fields(
                 (Some(effort), Some(Thinking::Budget)) => {
                     let budget = effort.budget().min(max.saturating_sub(1_024));
                     if budget >= 1_024 {
-                        put("thinking", format!(r#"{{"type":"enabled","budget_tokens":{budget}}}"#));
+                        put(
+                            "thinking",
+                            Object::new().text("type", "enabled").number("budget_tokens", budget).finish(),
+                        );
                     }
                 }
                 (Some(effort), _) => {
                     put("thinking", String::from(r#"{"type":"adaptive"}"#));
-                    put("output_config", format!(r#"{{"effort":{}}}"#, quoted(effort.word())));
+                    put("output_config", Object::new().text("effort", effort.word()).finish());
                 }
             }
         }
         Dialect::Gemini => {
-            let mut config = Vec::new();
-            if let Some(max) = choice.max_tokens {
-                config.push(format!(r#""maxOutputTokens":{max}"#));
-            }
+            let max = choice.max_tokens.map(|max| max.to_string());
+            let mut config = Object::new().raw_if("maxOutputTokens", max.as_deref());
             if let Some(effort) = effort {
+                let how = Object::new().flag("includeThoughts", true);
                 let how = match thinking {
-                    Some(Thinking::Budget) => format!(r#""thinkingBudget":{}"#, effort.budget()),
-                    _ => format!(
-                        r#""thinkingLevel":{}"#,
-                        quoted(if effort == Effort::Low { "low" } else { "high" })
-                    ),
+                    Some(Thinking::Budget) => how.number("thinkingBudget", effort.budget()),
+                    _ => how.text("thinkingLevel", if effort == Effort::Low { "low" } else { "high" }),
                 };
-                config.push(format!(r#""thinkingConfig":{{"includeThoughts":true,{how}}}"#));
+                config = config.object("thinkingConfig", how);
             }
-            if !config.is_empty() {
-                put("generationConfig", format!("{{{}}}", config.join(",")));
+            if max.is_some() || effort.is_some() {
+                put("generationConfig", config.finish());
             }
         }
         Dialect::Ollama => {
@@ -422,7 +419,7 @@ fn fields(
                 put("think", String::from("true"));
             }
             if let Some(max) = choice.max_tokens {
-                put("options", format!(r#"{{"num_predict":{max}}}"#));
+                put("options", Object::new().number("num_predict", max).finish());
             }
         }
         // No row speaks it: its requests are signed.

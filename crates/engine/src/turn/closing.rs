@@ -6,7 +6,7 @@ use rejoin_formats::{Context, context::ToolDeclaration};
 use rejoin_record::{
     Content, Kind, Message, Native, Raw, Text,
     content::{self, Closed, ClosedCall, Decision, TurnState},
-    json::write,
+    json::{self, Object},
 };
 
 use super::{Event, Running, Worker};
@@ -72,8 +72,8 @@ impl Worker {
             self.decide(running, calls);
         }
         if self.composer.ends_with_assistant() {
-            let raw = format!("{{\"role\":\"user\",\"content\":\"{GO_ON}\"}}");
-            let native = Some(Native::one(SYNTHETIC, Raw::new(raw), false));
+            let raw = Object::new().text("role", "user").text("content", GO_ON);
+            let native = Some(Native::one(SYNTHETIC, Raw::new(raw.finish()), false));
             self.say(running, Message { native, ..Message::user(GO_ON) });
         }
         self.turn_entry(running, TurnState::Started, None);
@@ -150,23 +150,16 @@ impl Worker {
         }
         let endpoint = self.provider.endpoint();
         let offered = self.tools.declarations();
-        let mut target = String::from("{");
-        let mut field = |name: &str, value: Option<&str>| {
-            if let Some(value) = value {
-                write::key(&mut target, name);
-                write::string(&mut target, value);
-            }
-        };
-        field("provider", Some(&endpoint.provider));
-        field("dialect", endpoint.dialect.map(rejoin_formats::Dialect::name));
-        field("model", Some(&endpoint.model));
-        field("url", endpoint.url.as_deref());
-        field("base_url", endpoint.base_url.as_deref());
-        target.push('}');
+        let target = Object::new()
+            .text("provider", &endpoint.provider)
+            .text_if("dialect", endpoint.dialect)
+            .text("model", &endpoint.model)
+            .text_if("url", endpoint.url.as_deref())
+            .text_if("base_url", endpoint.base_url.as_deref());
         let context = content::Context {
             system: self.settings.system.as_deref().map(Text::new),
             tools: (!offered.is_empty()).then(|| Raw::new(tools_json(&offered))),
-            target: Some(Raw::new(target)),
+            target: Some(Raw::new(target.finish())),
         };
         let recorded =
             self.conversation.entries().iter().rev().find_map(|entry| match entry.envelope().kind {
@@ -186,19 +179,9 @@ impl Worker {
 
 /// Tools as they are recorded.
 fn tools_json(tools: &[ToolDeclaration]) -> String {
-    let mut out = String::from("[");
-    for (place, tool) in tools.iter().enumerate() {
-        out.push_str(if place > 0 { ",{" } else { "{" });
-        write::key(&mut out, "name");
-        write::string(&mut out, &tool.name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        write::key(&mut out, "input_schema");
-        out.push_str(tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str));
-        out.push('}');
-    }
-    out.push(']');
-    out
+    json::list(tools.iter().map(|tool| {
+        let schema = tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str);
+        let named = Object::new().text("name", &tool.name).text_if("description", tool.description.as_ref());
+        named.raw("input_schema", schema).finish()
+    }))
 }

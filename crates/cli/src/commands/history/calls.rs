@@ -115,7 +115,7 @@ fn as_json(call: &CallRecord, full: bool) -> String {
     let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
     let took = call.latency_ms().map(|took| took.to_string());
     let object = Object::new()
-        .text("request_id", &call.request.to_string())
+        .text("request_id", call.request)
         .text("call_id", &call.call_id)
         .text("tool", &call.tool)
         .text("status", call.status.name())

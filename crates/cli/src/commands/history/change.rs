@@ -56,7 +56,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
     if arguments.json {
-        let object = Object::new().text("id", &new.to_string()).text("from", &id.to_string());
+        let object = Object::new().text("id", new).text("from", id);
         output::json_data(&object.finish())?;
     } else {
         output::raw_data(&new.to_string())?;
@@ -238,7 +238,7 @@ impl Deed {
     fn as_json(&self, removal: &Removal, dry_run: bool) -> String {
         let sharer = |sharer: &Sharer| {
             Object::new()
-                .text("id", &sharer.id.to_string())
+                .text("id", sharer.id)
                 .text_or_null("title", sharer.title.as_deref())
                 .number("entries", sharer.entries)
                 .flag("fork", sharer.is_fork)
@@ -247,16 +247,13 @@ impl Deed {
         Object::new()
             .text("action", self.verb)
             .flag("dry_run", dry_run)
-            .text("id", &self.id.to_string())
+            .text("id", self.id)
             .number("messages", removal.messages)
             .number("entries", removal.entries)
             .number("bytes", removal.bytes)
-            .raw(
-                "files",
-                &json::list(removal.files.iter().map(|file| json::literal(&file.to_string_lossy()))),
-            )
-            .raw("held_by", &json::list(removal.sharers.iter().map(sharer)))
-            .raw("unread", &json::list(removal.unread.iter().map(|id| json::literal(&id.to_string()))))
+            .list("files", removal.files.iter().map(|file| json::quoted(&file.to_string_lossy())))
+            .list("held_by", removal.sharers.iter().map(sharer))
+            .list("unread", removal.unread.iter().map(|id| json::quoted(&id.to_string())))
             .finish()
     }
 }

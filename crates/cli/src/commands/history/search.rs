@@ -109,15 +109,15 @@ fn as_json(hit: &Hit, number: Option<usize>) -> String {
     let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
     let hits = hit.excerpt.pieces.iter().filter(|(_, hit)| *hit);
     Object::new()
-        .text("conversation", &hit.conversation.to_string())
+        .text("conversation", hit.conversation)
         .text_or_null("title", hit.title.as_deref())
-        .text("entry", &hit.entry.to_string())
+        .text("entry", hit.entry)
         .number("seq", hit.seq)
         .raw("message", &number.map_or_else(|| String::from("null"), |number| number.to_string()))
-        .text("time", &hit.time.to_string())
+        .text("time", hit.time)
         .text("role", &hit.role)
         .text("excerpt", &plain)
-        .raw("hits", &crate::json::list(hits.map(|(piece, _)| crate::json::literal(piece))))
+        .list("hits", hits.map(|(piece, _)| crate::json::quoted(piece)))
         .raw("score", &score(hit.score))
         .finish()
 }

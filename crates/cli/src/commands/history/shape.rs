@@ -4,7 +4,7 @@ use rejoin::{Block, BlockKind, Message, ToolCall, ToolResult, record::Timestamp}
 
 use super::numbers::{Shown, What};
 use crate::{
-    json::{self, Object, literal},
+    json::{self, Object, quoted},
     output::{self, harmless, harmless_lines, local_time, paint},
 };
 
@@ -63,8 +63,8 @@ impl Shown<'_> {
     /// As a JSON object.
     pub fn json(&self, number: usize) -> String {
         let object = Object::new()
-            .number("index", number as u64)
-            .text("entry", &self.entry.id().to_string())
+            .count("index", number)
+            .text("entry", self.entry.id())
             .text("type", self.entry.envelope().kind.as_str())
             .text("time", &self.time())
             .text("role", &self.role());
@@ -209,7 +209,7 @@ fn openai(message: &Message) -> Vec<String> {
 fn openai_result(result: &ToolResult) -> String {
     Object::new()
         .text("role", "tool")
-        .raw_if("tool_call_id", result.call_id.as_ref().map(|id| literal(id.as_str())).as_deref())
+        .raw_if("tool_call_id", result.call_id.as_ref().map(|id| quoted(id.as_str())).as_deref())
         .text("content", &result_text(result).unwrap_or_default())
         .finish()
 }

@@ -102,7 +102,7 @@ impl Head {
             .text("id", &self.id)
             .text_or_null("title", Some(self.title.as_str()).filter(|title| !title.is_empty()))
             .text_or_null("model", self.model.as_deref())
-            .number("message_count", self.count as u64)
+            .count("message_count", self.count)
             .raw("messages", messages)
             .finish()
     }

@@ -8,7 +8,7 @@ use super::Saving;
 use crate::{
     commands::{exchange, report},
     failure::Failure,
-    json::{self, Object},
+    json::Object,
     output::{self, harmless, harmless_lines, paint},
 };
 
@@ -204,9 +204,9 @@ impl Drawing {
             let object = Object::new()
                 .text("type", "error")
                 .text("code", error.code())
-                .text("message", &error.to_string())
+                .text("message", error)
                 .text_or_null("hint", error.hint().as_deref())
-                .raw("findings", &json::list(findings.iter().map(report::json)));
+                .list("findings", findings.iter().map(report::json));
             self.print_json(&object.finish());
             return;
         }
@@ -272,21 +272,17 @@ fn as_json(event: &Event) -> Option<String> {
     Some(
         match event {
             Event::Started { conversation, provider, model } => object("started")
-                .text("conversation", &conversation.to_string())
+                .text("conversation", conversation)
                 .text("provider", provider)
                 .text("model", model),
-            Event::Damaged(findings) => {
-                object("damaged").raw("findings", &json::list(findings.iter().map(report::json)))
-            }
-            Event::Mended(findings) => {
-                object("mended").raw("findings", &json::list(findings.iter().map(report::json)))
-            }
+            Event::Damaged(findings) => object("damaged").list("findings", findings.iter().map(report::json)),
+            Event::Mended(findings) => object("mended").list("findings", findings.iter().map(report::json)),
             Event::Closed { interrupted, left_out, rerun } => object("closed")
-                .number("interrupted", *interrupted as u64)
-                .number("left_out", *left_out as u64)
-                .number("rerun", *rerun as u64),
+                .count("interrupted", *interrupted)
+                .count("left_out", *left_out)
+                .count("rerun", *rerun),
             Event::Asking { request, bytes } => {
-                object("asking").number("request", u64::from(*request)).number("bytes", *bytes as u64)
+                object("asking").number("request", u64::from(*request)).count("bytes", *bytes)
             }
             Event::Retrying { attempt, wait, why } => object("retrying")
                 .number("attempt", u64::from(*attempt))
@@ -303,7 +299,7 @@ fn as_json(event: &Event) -> Option<String> {
                         .number("reasoning_tokens", usage.reasoning)
                         .finish()
                 });
-                object("answered").text("entry", &entry.to_string()).raw_if("usage", usage.as_deref())
+                object("answered").text("entry", entry).raw_if("usage", usage.as_deref())
             }
             Event::CallStarted { id, name, arguments } => {
                 object("call_started").text("id", id).text("name", name).text("arguments", arguments)

@@ -9,7 +9,7 @@ use rejoin_formats::{
         stream::{Delta, End, Received, Stop, StreamDecoder, Usage},
     },
 };
-use rejoin_record::json::write;
+use rejoin_record::json::Object;
 use reqwest::{
     RequestBuilder, Response,
     header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION},
@@ -244,14 +244,7 @@ impl Attempt<'_> {
 
     /// An error that came in the middle of a stream, before anything was said.
     fn in_stream(&self, kind: Option<&str>, message: &str) -> Failure {
-        let mut body = String::from("{");
-        if let Some(kind) = kind {
-            write::key(&mut body, "type");
-            write::string(&mut body, kind);
-        }
-        write::key(&mut body, "message");
-        write::string(&mut body, message);
-        body.push('}');
+        let body = Object::new().text_if("type", kind).text("message", message).finish();
         // Bytes of an answer have arrived: it is not sent again, whatever it says.
         self.refusal(None, &body)
     }

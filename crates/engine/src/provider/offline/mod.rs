@@ -11,7 +11,7 @@ use std::time::Duration;
 use intents::Intent;
 use memory::Memory;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
-use rejoin_record::{Block, Message, Role, ToolCall, json::write};
+use rejoin_record::{Block, Message, Role, ToolCall, json::Object};
 
 use super::{Doing, Endpoint, Listener, Model, Progress, Provider, ProviderError, Request};
 
@@ -133,10 +133,7 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
         let calls: Vec<Block> = wanted
             .enumerate()
             .map(|(number, (tool, argument))| {
-                let mut arguments = String::from("{");
-                write::key(&mut arguments, argument.0);
-                write::string(&mut arguments, &argument.1);
-                arguments.push('}');
+                let arguments = Object::new().text(argument.0, &argument.1).finish();
                 let id = format!("offline_{}", memory.calls + number + 1);
                 Block::call(ToolCall::new(id, tool, arguments))
             })
