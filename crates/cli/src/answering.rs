@@ -12,7 +12,7 @@ use rejoin::engine::{
         decide::{Decision, Preference, Source, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{Addresses, HttpOptions, public},
         offline::{self, Offline},
-        registry::{self, Choice, Effort, connect},
+        registry::{self, Connection, Effort, connect},
     },
 };
 
@@ -192,7 +192,7 @@ pub fn outlook(desk: &Desk, recorded: Option<&Wanted>) -> Result<(Outcome, Optio
 }
 
 /// The names of a choice that cannot be connected to.
-fn own_endpoint(choice: &Choice) -> Endpoint {
+fn own_endpoint(choice: &Connection) -> Endpoint {
     let service = registry::find(&choice.provider).unwrap_or(registry::custom());
     let url = choice.base_url.as_deref().unwrap_or(service.base_url);
     Endpoint {
@@ -209,7 +209,7 @@ fn chosen(
     desk: &Desk,
     talk: &Talk,
     recorded: Option<&Wanted>,
-) -> Result<(Decision, Choice, Reason), Failure> {
+) -> Result<(Decision, Connection, Reason), Failure> {
     let settings = &desk.settings;
     let decision = decide(&sources(desk, talk, recorded)).map_err(|untrusted| {
         let error = ProviderError::from(untrusted);
@@ -222,7 +222,7 @@ fn chosen(
         _ => None,
     };
     let max_tokens = settings.value("limits.answer_tokens").and_then(|value| value.parse().ok());
-    let asked = Choice { effort, max_tokens, ..decision.choice() };
+    let asked = Connection { effort, max_tokens, ..decision.choice() };
     if let Some(named) = &decision.provider
         && asked.base_url.is_none()
         && !providers::is_known(&named.value)
@@ -289,7 +289,11 @@ fn ollama() -> Option<String> {
 }
 
 /// The provider of a choice.
-pub fn connected(choice: &Choice, keys: &Keys, options: &HttpOptions) -> Result<Arc<dyn Provider>, Failure> {
+pub fn connected(
+    choice: &Connection,
+    keys: &Keys,
+    options: &HttpOptions,
+) -> Result<Arc<dyn Provider>, Failure> {
     if choice.provider == OFFLINE {
         return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
     }

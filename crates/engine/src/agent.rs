@@ -12,18 +12,16 @@ use rejoin_record::Message;
 use rejoin_store::{Store, memory::Memory};
 
 use crate::{
-    clock::SystemClock,
     conversation::{Conversation, Saved},
     digest::digest,
     provider::Provider,
-    storage::conversation_id,
     tools::Tools,
     turn::{Event, Input, OnBroken, Settings, Stop, TurnError, Turned, Worker},
     writer::New,
 };
 
 /// What the lock of a conversation says while an agent works on it.
-const COMMAND: &str = "agent";
+pub(crate) const COMMAND: &str = "agent";
 
 /// How much of a conversation is to be kept in a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,46 +89,6 @@ impl Agent {
     /// ```
     pub fn builder(provider: Arc<dyn Provider>) -> AgentBuilder {
         AgentBuilder::new(provider)
-    }
-
-    /// An agent with a new conversation, in memory.
-    #[must_use]
-    pub fn new_from_shared_provider(
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
-    ) -> Self {
-        let new = New { title: None, ..of(&*provider) };
-        let conversation = Conversation::create_with_clock(memory(), Arc::new(SystemClock), &new, COMMAND);
-        Self::resume(conversation, provider, Window { max_tokens, min_retain_turns, prune_threshold })
-    }
-
-    /// An agent that goes on with messages that somebody kept, in memory.
-    ///
-    /// They may be broken in any way, and are kept as they are. What is incomplete in them is not sent, as
-    /// [`OnBroken::Drop`] says: a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
-    #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
-    #[must_use]
-    pub fn with_history(
-        id: &str,
-        title: &str,
-        messages: Vec<Message>,
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
-    ) -> Self {
-        let new = New { title: Some(title.to_owned()), ..of(&*provider) };
-        let id = conversation_id(id);
-        let mut conversation = Conversation::create_as(id, memory(), Arc::new(SystemClock), &new, COMMAND);
-        for message in messages {
-            conversation.say(message);
-        }
-        let window = Window { max_tokens, min_retain_turns, prune_threshold };
-        let mut agent = Self::resume(conversation, provider, window);
-        agent.set_on_broken(OnBroken::Drop);
-        agent
     }
 
     /// An agent that goes on with a conversation: one from a store goes on there. Nothing that ran is forgotten, as
@@ -241,7 +199,7 @@ impl Agent {
 }
 
 /// A conversation in memory is stored there: nobody is warned of what they asked for.
-fn memory() -> Arc<dyn Store> {
+pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new(digest))
 }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use rejoin_record::{Content, Kind, Role, Tree, content::TurnState};
-use rejoin_view::{Fate, Policy, Repairer, path::Walk};
+use rejoin_view::{Fate, OnBroken, Repairer, path::Walk};
 
 use crate::conversation::Conversation;
 
@@ -80,7 +80,7 @@ impl Conversation {
             }
             walk.add(entry.id(), content);
         }
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         let mut sent = walk.sent().iter().peekable();
         for (place, message) in walk.messages().iter().enumerate() {
             while sent.next_if(|sent| **sent <= place).is_some() {

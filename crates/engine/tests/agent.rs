@@ -11,8 +11,9 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Conversation, New, SessionState, SqliteStorage, SystemClock,
+    Agent, Conversation, New, SessionState, SystemClock,
     agent::Window,
+    compat::{FromNumbers as _, SqliteStorage},
     provider::{
         Fault, Provider, ProviderError,
         offline::Offline,

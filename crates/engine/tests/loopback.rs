@@ -21,7 +21,7 @@ use rejoin_engine::{
         choose::connector,
         decide::{Preference, Sources, TrustedAddress},
         http::{Addresses, HttpOptions},
-        registry::{Choice, Effort, connect},
+        registry::{Connection, Effort, connect},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Input, Limit, Limits, OnBroken, Settings, Stop, TurnError, Worker},
@@ -71,7 +71,7 @@ fn reach_within(
         addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
         ..HttpOptions::default()
     };
-    let choice = Choice {
+    let choice = Connection {
         provider: name.to_owned(),
         api: api.map(str::to_owned),
         model: Some(model.to_owned()),

@@ -12,13 +12,13 @@ use std::{
 };
 
 use rejoin_engine::{
-    ConversationManager, Mode, New, RolloutRecorder, RunningConversation, Saved, StateCommand, Wanted,
+    ConversationManager, Mode, New, RunningConversation, Saved, Wanted,
+    compat::{RolloutLine, RolloutRecorder, StateCommand},
     provider::{
         Fault, Provider, ProviderError,
         offline::Offline,
         scripted::{MockProvider, ScriptedProvider, Step},
     },
-    rollout::RolloutLine,
     turn::{Ending, Event, Input, OnBroken, Settings},
 };
 use rejoin_record::{CallId, Content, Message, Role, Text, content::TurnState};

@@ -11,7 +11,7 @@ use rejoin_engine::{
     provider::{
         Provider,
         http::HttpOptions,
-        registry::{Choice, connect},
+        registry::{Connection, connect},
     },
     tools::Tools,
     turn::{Input, Settings, Stop, TurnError, Worker},
@@ -45,12 +45,12 @@ fn forget_peak() {
 
 fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
     let (name, api, service, version) = *which;
-    let choice = Choice {
+    let choice = Connection {
         provider: name.to_owned(),
         api: api.map(str::to_owned),
         model: Some(String::from("a-model")),
         base_url: Some(server.base(service) + version),
-        ..Choice::default()
+        ..Connection::default()
     };
     let keys = Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
     let options = HttpOptions { longest_answer: BOUND, retries: 0, ..HttpOptions::default() };

@@ -8,7 +8,8 @@ mod talk;
 use std::sync::{Arc, atomic::Ordering};
 
 use rejoin_engine::{
-    Conversation, EngineError, New, SessionState, StateCommand,
+    Conversation, EngineError, New, SessionState,
+    compat::StateCommand,
     provider::scripted::{ScriptedProvider, Step},
     turn::{Ending, Event, Input, OnBroken, Settings, Stop, Worker},
 };
@@ -120,7 +121,7 @@ fn a_result_without_an_id() {
     let shown =
         request.iter().find(|message| message.content().is_some_and(|text| text.contains("lost its id")));
     assert_eq!(shown.unwrap().role, Role::User, "nothing is forgotten");
-    let view = conversation.view(rejoin_view::Policy::Keep);
+    let view = conversation.view(rejoin_view::OnBroken::Keep);
     let rules: Vec<&str> = view.findings.iter().filter(|f| f.is_problem()).map(|f| f.rule.name()).collect();
     assert!(rules.contains(&"missing-call-id") && rules.contains(&"unanswered-call"), "{rules:?}");
 }

@@ -19,6 +19,6 @@ pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};
 pub use layers::Layers;
 pub use list::List;
-pub use repair::{OnBroken, Policy, Refused, Repaired, Repairer, repair, repair_or_refuse};
+pub use repair::{OnBroken, Refused, Repaired, Repairer, repair, repair_or_refuse};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

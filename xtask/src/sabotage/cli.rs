@@ -20,7 +20,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a result loses the id of its call in raw output",
         file: "crates/cli/src/commands/history/shape.rs",
-        from: "result.call_id.as_ref().map(|id| literal(id.as_str())).as_deref()",
+        from: "result.call_id.as_ref().map(|id| quoted(id.as_str())).as_deref()",
         to: "None",
         tests: test("rejoin-cli", "store", "raw_is"),
     },

@@ -5,14 +5,14 @@ use super::{Break, lib, test};
 pub const BREAKS: &[Break] = &[
     Break {
         what: "a turn of a file of turns is acknowledged before it is synced",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: ".and_then(|()| file.sync_data());",
         to: ".and_then(|()| file.flush());",
         tests: test("rejoin-engine", "faults", "a_recorder"),
     },
     Break {
         what: "the folder of a new file of turns is not synced",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: r#"            folder.sync().map_err(io_error("writing", &self.base))?;
 "#,
         to: "",
@@ -20,14 +20,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "an id of a file of turns may begin with a dot",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: "&& !id.starts_with('.') ",
         to: "",
         tests: test("rejoin-engine", "rollout", ""),
     },
     Break {
         what: "a turn is glued onto a torn line",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: r"            line.insert(0, '\n');
 ",
         to: "",
@@ -35,7 +35,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a file of turns is listed by its oldest time",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: "b.updated_at.cmp(&a.updated_at)",
         to: "a.updated_at.cmp(&b.updated_at)",
         tests: test("rejoin-engine", "rollout", ""),
@@ -141,8 +141,8 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "with drop, a turn sends what was kept",
         file: "crates/engine/src/turn/mod.rs",
-        from: "if self == Self::Drop { Policy::Drop } else { Policy::Keep }",
-        to: "if self == Self::Refuse { Policy::Drop } else { Policy::Keep }",
+        from: "if on_broken.drops() != self.settings.on_broken.drops() {",
+        to: "if on_broken.drops() && self.settings.on_broken.drops() {",
         tests: test("rejoin-engine", "turns", ""),
     },
     Break {
@@ -249,7 +249,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a storage that goes back keeps the old head",
-        file: "crates/engine/src/storage.rs",
+        file: "crates/engine/src/compat/storage.rs",
         from: "        if goes_back && self.added.is_empty() {",
         to: "        if goes_back && self.added.is_empty() && false {",
         tests: test("rejoin-engine", "storage", ""),

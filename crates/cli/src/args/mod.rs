@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, OnBroken, store::Location};
 
+use choices::{CONVERTING, destinations, dialects, formats, formats_and_dialects, policies, rules};
 pub use choices::{Destination, Explained};
-use choices::{destinations, dialects, formats, formats_and_dialects, rules};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
     NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
@@ -254,8 +254,8 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub from: Option<String>,
     /// Treatment of broken states (default: the setting, else keep)
-    #[arg(long, value_enum, value_name = "POLICY")]
-    pub on_broken: Option<OnBrokenArgument>,
+    #[arg(long, value_parser = policies(CONVERTING), value_name = "POLICY")]
+    pub on_broken: Option<OnBroken>,
     /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -305,27 +305,6 @@ pub struct ExplainArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// What becomes of broken states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnBrokenArgument {
-    /// Repair and keep everything
-    Keep,
-    /// Repair and leave out what is incomplete
-    Drop,
-    /// Print what is wrong and write nothing
-    Refuse,
-}
-
-impl From<OnBrokenArgument> for OnBroken {
-    fn from(argument: OnBrokenArgument) -> Self {
-        match argument {
-            OnBrokenArgument::Keep => Self::Keep,
-            OnBrokenArgument::Drop => Self::Drop,
-            OnBrokenArgument::Refuse => Self::Refuse,
-        }
-    }
 }
 
 #[cfg(test)]

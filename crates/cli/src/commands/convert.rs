@@ -30,7 +30,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     outfile::check(&arguments.output, &subject.source())?;
     let session = choose(&subject.name, &subject.sessions, arguments.session)?;
     let on_broken = match arguments.on_broken {
-        Some(given) => OnBroken::from(given),
+        Some(given) => given,
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
     if arguments.place.install {
@@ -158,12 +158,10 @@ pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
     };
-    match settings.value("on_broken") {
-        _ if REFUSE_VARIABLES.iter().any(off) => OnBroken::Refuse,
-        Some("drop") => OnBroken::Drop,
-        Some("refuse") => OnBroken::Refuse,
-        _ => OnBroken::Keep,
+    if REFUSE_VARIABLES.iter().any(off) {
+        return OnBroken::Refuse;
     }
+    settings.value("on_broken").and_then(OnBroken::named).unwrap_or_default()
 }
 
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {

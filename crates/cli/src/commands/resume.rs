@@ -1,7 +1,8 @@
 //! `rejoin resume`: go on with a conversation, from whatever state it is in.
 
 use rejoin::{
-    engine::{EngineError, Mode, turn::OnBroken},
+    OnBroken,
+    engine::{EngineError, Mode},
     store::{Store, StoreError},
 };
 
@@ -44,7 +45,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
     let store = talking::open_store(&desk)?;
-    let decided = arguments.on_broken.map(OnBroken::from);
+    let decided = arguments.on_broken;
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let opened = if prompts && said.is_none() && !rerun {

@@ -21,12 +21,12 @@ pub use running::RunningConversation;
 use crate::{
     agent,
     clock::{Clock, SystemClock},
+    compat::{RolloutError, RolloutRecorder},
     conversation::Conversation,
     error::EngineError,
     provider::{Provider, ProviderError},
     reading::{Mode, Recorded, read},
     resolve::resolve_id,
-    rollout::{RolloutError, RolloutRecorder},
     tools::Tools,
     turn::{Settings, Worker},
     wanted::Wanted,

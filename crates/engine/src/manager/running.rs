@@ -20,10 +20,10 @@ use tokio::sync::Notify;
 use super::rollout::Beside;
 use crate::{
     clock::Clock,
+    compat::StateCommand,
     conversation::{Appended, Conversation, Saved},
     error::EngineError,
     provider::Doing,
-    tool_messages::StateCommand,
     turn::{Ending, Event, Input, Stop, TurnError, Turned, Worker},
 };
 

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Provider, ProviderError,
-    connect::{Choice, connect, wire},
+    connect::{Connection, connect, wire},
     decide::{Preference, Sources, decide},
     http::HttpOptions,
     offline::{self, Offline},
@@ -26,7 +26,7 @@ const LOCAL: &str = "ollama";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The choice.
-    pub choice: Choice,
+    pub choice: Connection,
     /// Why.
     pub reason: Reason,
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Reason {
 /// Chooses. What `asked` says stands; an empty provider means that nobody said which. `ollama` says where Ollama may be, if not
 /// at its usual place.
 pub async fn choose(
-    asked: &Choice,
+    asked: &Connection,
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
@@ -81,21 +81,21 @@ pub async fn choose(
     }
     if asked.base_url.is_some() {
         // Whoever gives an address and no name means something that speaks as most do.
-        let choice = Choice { provider: String::from("custom"), ..asked.clone() };
+        let choice = Connection { provider: String::from("custom"), ..asked.clone() };
         return Chosen { choice, reason: Reason::Configured };
     }
-    let with = |provider: &str| Choice { provider: provider.to_owned(), ..asked.clone() };
+    let with = |provider: &str| Connection { provider: provider.to_owned(), ..asked.clone() };
     if let Some((provider, origin)) = keyed(keys) {
         return Chosen {
             choice: with(provider),
             reason: Reason::Key { provider: provider.to_owned(), origin },
         };
     }
-    let here = Choice { base_url: ollama.map(String::from), ..with(LOCAL) };
+    let here = Connection { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
-            let choice = Choice { model: Some(model.clone()), ..here };
+            let choice = Connection { model: Some(model.clone()), ..here };
             Chosen { choice, reason: Reason::Local { url, model } }
         }
         None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
@@ -149,7 +149,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
 }
 
 /// Where a server on this machine answers, and the first of its models.
-async fn local(choice: &Choice, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+async fn local(choice: &Connection, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(choice, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;

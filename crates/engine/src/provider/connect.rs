@@ -52,7 +52,7 @@ impl Effort {
 
 /// Which provider, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct Connection {
     /// The provider: the name of a row, or any name together with an address.
     pub provider: String,
     /// Which of its APIs.
@@ -83,7 +83,7 @@ const INSTRUCTIONS: &str = "You are a helpful assistant.";
 /// # Errors
 /// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why the choice means nothing.
 pub fn connect(
-    choice: &Choice,
+    choice: &Connection,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
@@ -91,7 +91,7 @@ pub fn connect(
 }
 
 pub(crate) fn wire(
-    choice: &Choice,
+    choice: &Connection,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<HttpProvider, ProviderError> {
@@ -184,7 +184,7 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
 }
 
 /// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
-fn usable(keys: Vec<Key>, choice: &Choice, has_address: bool) -> Result<Option<Key>, Key> {
+fn usable(keys: Vec<Key>, choice: &Connection, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = choice.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
     let mut expired = None;
@@ -215,7 +215,7 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
 /// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
 fn api_of(
     service: &'static Service,
-    choice: &Choice,
+    choice: &Connection,
     has_address: bool,
 ) -> Result<&'static Api, ProviderError> {
     let usual = if has_address && service.apis.len() > 1 { Some("chat") } else { None };
@@ -328,7 +328,7 @@ pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
 fn fields(
     service: &Service,
     api: &Api,
-    choice: &Choice,
+    choice: &Connection,
     model: &str,
     login: Option<&KeyKind>,
 ) -> Vec<(&'static str, String)> {

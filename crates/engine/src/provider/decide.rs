@@ -3,7 +3,7 @@
 //! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
 //! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
 
-use super::{UntrustedAddress, connect::Choice, http::public, offline, registry};
+use super::{UntrustedAddress, connect::Connection, http::public, offline, registry};
 use crate::wanted::Wanted;
 
 /// Where a value came from.
@@ -117,15 +117,15 @@ pub struct Decision {
 impl Decision {
     /// The choice that this decision comes to. Its provider is empty if no source names one.
     #[must_use]
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> Connection {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
-        Choice {
+        Connection {
             provider: value(&self.provider).unwrap_or_default(),
             api: value(&self.api),
             model: value(&self.model),
             base_url: value(&self.base_url),
             withholds_key: self.withholds_key,
-            ..Choice::default()
+            ..Connection::default()
         }
     }
 }

@@ -31,7 +31,7 @@ use rejoin_formats::{
     wire::stream::{Delta, Stop, Usage},
 };
 use rejoin_record::{Message, block::Origin};
-use rejoin_view::{History, Policy, SoundView, repair};
+use rejoin_view::{History, OnBroken, SoundView, repair};
 
 use crate::turn;
 
@@ -171,7 +171,7 @@ pub trait Provider: Send + Sync {
     ) -> Doing<'a, Result<CompletionResponse, ProviderError>> {
         Box::pin(async move {
             let history: History = messages.iter().cloned().collect();
-            let view = repair(&history, Policy::Drop).view;
+            let view = repair(&history, OnBroken::Drop).view;
             let endpoint = self.endpoint();
             let context = context_of(self.fields(), endpoint.dialect, None, tools.to_vec());
             let body = match endpoint.dialect {

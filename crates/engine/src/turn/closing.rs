@@ -1,7 +1,5 @@
 //! Closed before sent: what is decided about calls without results, and how it is recorded.
 
-use std::str::FromStr;
-
 use rejoin_formats::{Context, context::ToolDeclaration};
 use rejoin_record::{
     Content, Kind, Message, Native, Raw, Text,
@@ -9,41 +7,13 @@ use rejoin_record::{
     json::{self, Object},
 };
 
+use rejoin_view::OnBroken;
+
 use super::{Event, Running, Worker};
 use crate::{
     conversation::{Appended, Saved},
     provider::context_of,
 };
-
-/// What becomes of broken states when a conversation goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnBroken {
-    /// Nothing that was said or that ran is forgotten.
-    #[default]
-    Keep,
-    /// What is incomplete is left out.
-    Drop,
-    /// Calls without a result are run again.
-    Rerun,
-    /// Nothing is sent that is not sound as it stands.
-    Refuse,
-}
-
-impl OnBroken {
-    /// Every setting, with its name.
-    pub const ALL: &[(&'static str, Self)] =
-        &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
-}
-
-impl FromStr for OnBroken {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, on_broken)| *on_broken)
-            .ok_or_else(|| format!("`{name}` is not keep, drop, rerun or refuse"))
-    }
-}
 
 /// What the engine says when a model had the last word and has to go on.
 const GO_ON: &str = "Continue.";

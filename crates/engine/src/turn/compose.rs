@@ -10,7 +10,7 @@ use rejoin_record::{
     Block, BlockKind, Content, EntryId, Kind, Message, Tree,
     content::{ClosedCall, Decision},
 };
-use rejoin_view::{Fate, Finding, KnownCall, Policy, Repairer, SoundRole, path::Walk};
+use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repairer, SoundRole, path::Walk};
 
 use super::Stop;
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Keeps what is needed to write the next request of a conversation.
 pub(super) struct Composer {
-    policy: Policy,
+    policy: OnBroken,
     /// How much of one result a model sees.
     tool_output: usize,
     walk: Walk,
@@ -45,7 +45,7 @@ pub(super) struct Composed {
 }
 
 impl Composer {
-    pub(super) fn new(policy: Policy, tool_output: usize) -> Self {
+    pub(super) fn new(policy: OnBroken, tool_output: usize) -> Self {
         Self {
             policy,
             tool_output,

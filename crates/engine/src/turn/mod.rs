@@ -15,7 +15,7 @@ mod time;
 
 use std::sync::Arc;
 
-pub use closing::{OnBroken, is_synthetic};
+pub use closing::is_synthetic;
 pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
@@ -23,7 +23,8 @@ use rejoin_record::{
     Content, Entry, EntryId, Hash, Message,
     content::{CallAt, Turn, TurnState},
 };
-use rejoin_view::{Finding, Policy};
+use rejoin_view::Finding;
+pub use rejoin_view::OnBroken;
 pub use stop::Stop;
 
 use crate::{
@@ -195,7 +196,7 @@ impl Worker {
         tools: Tools,
         settings: Settings,
     ) -> Self {
-        let policy = settings.on_broken.policy();
+        let policy = settings.on_broken;
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
         Self {
             conversation,
@@ -240,7 +241,7 @@ impl Worker {
         if !added.is_empty() {
             // What surrounds the messages may have been changed, and what was read before may have been erased.
             self.context = None;
-            let policy = self.settings.on_broken.policy();
+            let policy = self.settings.on_broken;
             self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
         }
         Ok(added)
@@ -266,8 +267,8 @@ impl Worker {
 
     /// What becomes of broken states from now on.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
-        if on_broken.policy() != self.settings.on_broken.policy() {
-            self.composer = compose::Composer::new(on_broken.policy(), self.settings.limits.tool_output);
+        if on_broken.drops() != self.settings.on_broken.drops() {
+            self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
         }
         self.settings.on_broken = on_broken;
     }
@@ -477,13 +478,5 @@ impl Worker {
         let of_storage = self.conversation.findings().iter().cloned();
         let findings: Vec<Finding> = of_storage.chain(self.composer.all_findings()).collect();
         if findings.iter().any(Finding::is_problem) { Err(TurnError::Unsound(findings)) } else { Ok(()) }
-    }
-}
-
-impl OnBroken {
-    /// What it means for a view.
-    #[must_use]
-    pub fn policy(self) -> Policy {
-        if self == Self::Drop { Policy::Drop } else { Policy::Keep }
     }
 }

@@ -121,7 +121,7 @@ fn responses_are_decoded_and_sent_back() {
     assert_ne!(call.id, other.message.tool_calls().next().unwrap().id, "each response has its own ids");
     let history: rejoin_view::History =
         [Message::user("go"), decoded.message, Message::tool(call.id, "done")].into_iter().collect();
-    let view = repair(&history, Policy::Keep).view;
+    let view = repair(&history, OnBroken::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Gemini), ..Default::default() };
     let out = wire.encode(&view, &Target::of(&context)).unwrap();
     assert_eq!(

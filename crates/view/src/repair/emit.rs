@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
 
 use super::{
-    Policy,
+    OnBroken,
     pairing::{CallSlot, MessageSlot, NONE, Pairing, Speaker, Tie},
 };
 use crate::{
@@ -53,7 +53,7 @@ pub(super) struct Emitted {
 }
 
 pub(super) struct Emitter<'h> {
-    policy: Policy,
+    policy: OnBroken,
     pairing: &'h Pairing,
     messages: &'h [Arc<Message>],
     base: usize,
@@ -81,7 +81,7 @@ struct Segment {
 
 impl<'h> Emitter<'h> {
     pub(super) fn new(
-        policy: Policy,
+        policy: OnBroken,
         pairing: &'h Pairing,
         messages: &'h [Arc<Message>],
         base: usize,
@@ -234,7 +234,7 @@ impl<'h> Emitter<'h> {
     fn plan(&mut self, index: usize, calls: std::ops::Range<usize>) -> Vec<Outcome> {
         let (pairing, policy) = (self.pairing, self.policy);
         let shown = |slot: &CallSlot| {
-            let answered = slot.answered || (policy == Policy::Keep && slot.first != NONE);
+            let answered = slot.answered || (policy == OnBroken::Keep && slot.first != NONE);
             answered && slot.fate != Fate::ClosedWithBatch
         };
         let open = |slot: &&CallSlot| !shown(slot) && slot.fate != Fate::ClosedInterrupted;
@@ -244,7 +244,7 @@ impl<'h> Emitter<'h> {
             && slots.iter().any(shown)
             && slots.len() > 1;
         if partial {
-            let action = if policy == Policy::Keep { Action::Kept } else { Action::LeftOut };
+            let action = if policy == OnBroken::Keep { Action::Kept } else { Action::LeftOut };
             let missing = format!("{unanswered} of {} calls have no result", slots.len());
             let calls = self.source(index as u32).tool_calls().zip(slots);
             let ids: Vec<&str> =
@@ -254,7 +254,7 @@ impl<'h> Emitter<'h> {
                 f.about(ids).because(missing)
             });
         }
-        let all_out = policy == Policy::Drop && unanswered > 0;
+        let all_out = policy == OnBroken::Drop && unanswered > 0;
         calls
             .map(|call| {
                 let slot = &pairing.calls[call];
@@ -275,7 +275,7 @@ impl<'h> Emitter<'h> {
             let slot = &self.pairing.results[next as usize];
             let wanted = match slot.tie {
                 Tie::Answer => true,
-                _ => self.policy == Policy::Keep,
+                _ => self.policy == OnBroken::Keep,
             };
             if wanted {
                 let result = Place { message: slot.message, block: slot.block };
@@ -385,7 +385,7 @@ impl<'h> Emitter<'h> {
         let at = Position::block(index, place);
         let about = |finding: Finding| finding.about(call.id.text().clone()).of_tool(&call.name);
         let malformed = call.arguments.are_no_object();
-        let answered = slot.answered || (self.policy == Policy::Keep && slot.first != NONE);
+        let answered = slot.answered || (self.policy == OnBroken::Keep && slot.first != NONE);
 
         let answer = match outcome {
             Outcome::LeftOut => {
@@ -443,7 +443,7 @@ impl<'h> Emitter<'h> {
         action: Action,
         about: impl FnOnce(Finding) -> Finding,
     ) {
-        if slot.answered || (slot.first != NONE && self.policy == Policy::Keep) {
+        if slot.answered || (slot.first != NONE && self.policy == OnBroken::Keep) {
             return;
         }
         match slot.fate {
@@ -494,7 +494,7 @@ impl<'h> Emitter<'h> {
             finding.tool.clone_from(&result.name);
             finding
         };
-        let keep = self.policy == Policy::Keep;
+        let keep = self.policy == OnBroken::Keep;
         let call_left_out = slot.call != NONE
             && slot.tie != Tie::Early
             && (slot.call as usize).checked_sub(self.first_call).is_none_or(|call| self.left_out[call]);

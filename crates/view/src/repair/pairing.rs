@@ -11,7 +11,7 @@
 use hashbrown::HashMap;
 use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
-use super::Policy;
+use super::OnBroken;
 use crate::history::{Fate, KnownCall};
 
 /// No index.
@@ -330,9 +330,9 @@ impl Pairing {
     }
 
     /// Closes what is still open, as the policy decides.
-    pub(super) fn close_open(&mut self, policy: Policy) {
+    pub(super) fn close_open(&mut self, policy: OnBroken) {
         for call in &mut self.calls[self.epoch_start..] {
-            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
+            let visible = call.answered || (policy == OnBroken::Keep && call.first != NONE);
             if !visible && !call.fate.is_closed() {
                 call.fate = decide(policy, call.fate, call.malformed);
             }
@@ -341,15 +341,15 @@ impl Pairing {
 
     /// What a request that leaves now would decide about the calls since the last one: one for each call, in order; none
     /// for a call that needs no decision.
-    pub(super) fn decisions(&self, policy: Policy) -> Vec<Option<Fate>> {
+    pub(super) fn decisions(&self, policy: OnBroken) -> Vec<Option<Fate>> {
         let open = |call: &CallSlot| {
-            let visible = call.answered || (policy == Policy::Keep && call.first != NONE);
+            let visible = call.answered || (policy == OnBroken::Keep && call.first != NONE);
             !visible && !call.fate.is_closed()
         };
         let mut decisions = Vec::with_capacity(self.calls.len() - self.epoch_start);
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
             // What is left out of a batch takes the rest of it along.
-            let dropped = policy == Policy::Drop && batch.iter().any(open);
+            let dropped = policy == OnBroken::Drop && batch.iter().any(open);
             decisions.extend(batch.iter().map(|call| {
                 if open(call) {
                     Some(decide(policy, call.fate, call.malformed))
@@ -374,10 +374,10 @@ impl Pairing {
 }
 
 /// What a request that leaves now says about an unanswered call.
-pub(super) fn decide(policy: Policy, fate: Fate, malformed: bool) -> Fate {
-    match (policy, fate) {
+pub(super) fn decide(policy: OnBroken, fate: Fate, malformed: bool) -> Fate {
+    match fate {
         _ if fate.is_closed() => fate,
-        (Policy::Keep, Fate::Unknown | Fate::Started) if !malformed => Fate::ClosedInterrupted,
+        Fate::Unknown | Fate::Started if !malformed && !policy.drops() => Fate::ClosedInterrupted,
         _ => Fate::ClosedLeftOut,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rejoin_record::{Block, Message, Role, Text, ToolCall, ToolResult};
 
-use super::{OnBroken, Policy, Repaired, Repairer, repair, repair_or_refuse};
+use super::{OnBroken, Repaired, Repairer, repair, repair_or_refuse};
 use crate::{
     finding::{Action, Severity},
     history::{Fate, History, KnownCall},
@@ -147,19 +147,19 @@ fn rules(repaired: &Repaired) -> String {
 #[track_caller]
 fn check(sketch: &str, keep: &str, drop: &str) {
     let history = history(sketch);
-    assert_eq!(shown(&repair(&history, Policy::Keep).view), keep, "keep of {sketch}");
-    assert_eq!(shown(&repair(&history, Policy::Drop).view), drop, "drop of {sketch}");
+    assert_eq!(shown(&repair(&history, OnBroken::Keep).view), keep, "keep of {sketch}");
+    assert_eq!(shown(&repair(&history, OnBroken::Drop).view), drop, "drop of {sketch}");
 }
 
 #[track_caller]
-fn check_rules(sketch: &str, policy: Policy, expected: &str) {
+fn check_rules(sketch: &str, policy: OnBroken, expected: &str) {
     assert_eq!(rules(&repair(&history(sketch), policy)), expected, "{policy:?} of {sketch}");
 }
 
 #[test]
 fn sound_histories_are_left_alone() {
     for sketch in ["", "u", "s u a", "a u", "u a[1] r1 a", "u a[1,2] r1 r2 u", "u ta[1] r1 a[2] r2", "d u"] {
-        let repaired = repair(&history(sketch), Policy::Keep);
+        let repaired = repair(&history(sketch), OnBroken::Keep);
         assert!(repaired.findings.is_empty(), "{sketch}: {}", rules(&repaired));
         assert_eq!(repaired.view.first_change(), None);
         assert!(repaired.view.items().all(|item| item.is_complete()));
@@ -175,8 +175,8 @@ fn unanswered() {
     check("u a[1]", "u a[1!]", "u");
     check("u ta[1] u", "u a[1!] u", "u a u");
     check("u a[1!] u", "u a[1!] u", "u u");
-    check_rules("u a[1] u", Policy::Keep, "unanswered-call:synthesized@1");
-    check_rules("u a[1] u", Policy::Drop, "unanswered-call:left-out@1");
+    check_rules("u a[1] u", OnBroken::Keep, "unanswered-call:synthesized@1");
+    check_rules("u a[1] u", OnBroken::Drop, "unanswered-call:left-out@1");
 }
 
 #[test]
@@ -184,9 +184,9 @@ fn calls_that_never_ran_are_left_out() {
     check("u ta[1-] u", "u a u", "u a u");
     check("u a[1?]", "u", "u");
     check("u a[1,2-] r1", "u a[1]", "u");
-    check_rules("u a[1?]", Policy::Keep, "awaiting-approval:left-out@1");
-    check_rules("u a[1-]", Policy::Keep, "unanswered-call:left-out@1");
-    let waiting = repair(&history("u a[1?]"), Policy::Keep);
+    check_rules("u a[1?]", OnBroken::Keep, "awaiting-approval:left-out@1");
+    check_rules("u a[1-]", OnBroken::Keep, "unanswered-call:left-out@1");
+    let waiting = repair(&history("u a[1?]"), OnBroken::Keep);
     assert_eq!(waiting.findings[0].severity, Severity::Note);
 }
 
@@ -195,14 +195,14 @@ fn calls_that_never_ran_are_left_out() {
 fn partial_batches() {
     check("u a[1,2,3] r1 r3 u", "u a[1,2!,3] u", "u u");
     check("u ta[1,2] r2", "u a[1!,2]", "u a");
-    check_rules("u a[1,2] r1", Policy::Keep, "partial-batch:kept@1 unanswered-call:synthesized@1");
+    check_rules("u a[1,2] r1", OnBroken::Keep, "partial-batch:kept@1 unanswered-call:synthesized@1");
     check_rules(
         "u a[1,2] r1",
-        Policy::Drop,
+        OnBroken::Drop,
         "partial-batch:left-out@1 partial-batch:left-out@1 unanswered-call:left-out@1 partial-batch:left-out@2",
     );
     // Nothing of the batch arrived: that is not partial.
-    check_rules("u a[1,2]", Policy::Keep, "unanswered-call:synthesized@1 unanswered-call:synthesized@1");
+    check_rules("u a[1,2]", OnBroken::Keep, "unanswered-call:synthesized@1 unanswered-call:synthesized@1");
 }
 
 /// S2-09: a result without a call, or without an id.
@@ -212,10 +212,10 @@ fn orphans() {
     check("r9", "o", "");
     check("u r u", "u o u", "u u");
     check("u a[1,2] r1 r9 r2 u", "u a[1,2] o u", "u a[1,2] u");
-    check_rules("u r9", Policy::Keep, "orphan-result:labelled@1");
-    check_rules("u r9", Policy::Drop, "orphan-result:left-out@1");
-    check_rules("u r", Policy::Keep, "missing-call-id:labelled@1");
-    check_rules("u a[1] r", Policy::Keep, "unanswered-call:synthesized@1 missing-call-id:labelled@2");
+    check_rules("u r9", OnBroken::Keep, "orphan-result:labelled@1");
+    check_rules("u r9", OnBroken::Drop, "orphan-result:left-out@1");
+    check_rules("u r", OnBroken::Keep, "missing-call-id:labelled@1");
+    check_rules("u a[1] r", OnBroken::Keep, "unanswered-call:synthesized@1 missing-call-id:labelled@2");
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn results_before_their_call() {
     check("u r1 a[1] u", "u a[1+] u", "u u");
     check("r1 r1 a[1]", "a[1++]", "");
     check("r1 a[1] r1", "a[1++]", "a[1+]");
-    check_rules("r1 a[1]", Policy::Keep, "result-before-call:moved@0");
-    check_rules("r1 a[1]", Policy::Drop, "result-before-call:left-out@0 unanswered-call:left-out@1");
+    check_rules("r1 a[1]", OnBroken::Keep, "result-before-call:moved@0");
+    check_rules("r1 a[1]", OnBroken::Drop, "result-before-call:left-out@0 unanswered-call:left-out@1");
 }
 
 #[test]
@@ -233,30 +233,30 @@ fn results_not_directly_after_their_call() {
     check("a[1] a[2] r1 r2", "a[1+] a[2]", "a[1+] a[2]");
     check("a[1,2] r1 u r2", "a[1,2+] u", "a[1,2+] u");
     check("a[1] u(t,r1)", "a[1+] u", "a[1+] u");
-    check_rules("a[1] u r1", Policy::Keep, "detached-result:moved@2");
-    check_rules("a[1] u(t,r1)", Policy::Keep, "detached-result:moved@1");
-    check_rules("a[1] u(r1,t)", Policy::Keep, "");
+    check_rules("a[1] u r1", OnBroken::Keep, "detached-result:moved@2");
+    check_rules("a[1] u(t,r1)", OnBroken::Keep, "detached-result:moved@1");
+    check_rules("a[1] u(r1,t)", OnBroken::Keep, "");
 }
 
 #[test]
 fn results_in_another_order() {
     check("a[1,2] r2 r1", "a[1+,2]", "a[1+,2]");
-    check_rules("a[1,2] r2 r1", Policy::Keep, "result-order:moved@2");
-    assert_eq!(repair(&history("a[1,2] r2 r1"), Policy::Keep).findings[0].severity, Severity::Note);
+    check_rules("a[1,2] r2 r1", OnBroken::Keep, "result-order:moved@2");
+    assert_eq!(repair(&history("a[1,2] r2 r1"), OnBroken::Keep).findings[0].severity, Severity::Note);
 }
 
 #[test]
 fn duplicates() {
     check("a[1] r1 r1", "a[1++]", "a[1+]");
     check("a[1] r1 u r1", "a[1++] u", "a[1+] u");
-    check_rules("a[1] r1 r1", Policy::Keep, "duplicate-result:joined@2");
-    check_rules("a[1] r1 r1", Policy::Drop, "duplicate-result:left-out@2");
+    check_rules("a[1] r1 r1", OnBroken::Keep, "duplicate-result:joined@2");
+    check_rules("a[1] r1 r1", OnBroken::Drop, "duplicate-result:left-out@2");
     check_rules(
         "a[1,2] r1 r1",
-        Policy::Drop,
+        OnBroken::Drop,
         "partial-batch:left-out@0 partial-batch:left-out@0 unanswered-call:left-out@0 partial-batch:left-out@1 duplicate-result:left-out@2",
     );
-    let joined = repair(&history("a[1] r1 r1"), Policy::Keep).view.to_messages();
+    let joined = repair(&history("a[1] r1 r1"), OnBroken::Keep).view.to_messages();
     assert_eq!(joined[1].content().as_deref(), Some("r1@1\nr1@2"), "joined, in order");
 }
 
@@ -268,8 +268,8 @@ fn reused_ids() {
     check("a[1] r1 a[1_2] r1_2 a[1] r1", "a[1] a[1_2] a[1_3]", "a[1] a[1_2] a[1_3]");
     // The derived id was made before anybody else wanted it: what was sent stays, the later one moves.
     check("a[1] r1 a[1] r1 a[1_2] r1_2", "a[1] a[1_2] a[1_2_2]", "a[1] a[1_2] a[1_2_2]");
-    check_rules("a[1] r1 a[1] r1", Policy::Keep, "reused-call-id:renamed@2");
-    let renamed = repair(&history("a[1] r1 a[1] r1"), Policy::Keep).view.to_messages();
+    check_rules("a[1] r1 a[1] r1", OnBroken::Keep, "reused-call-id:renamed@2");
+    let renamed = repair(&history("a[1] r1 a[1] r1"), OnBroken::Keep).view.to_messages();
     assert_eq!(renamed[3].tool_call_id().unwrap().as_str(), "1_2", "the result goes with it");
 }
 
@@ -288,14 +288,14 @@ fn malformed_arguments() {
     check("u ta[1*]", "u a", "u a");
     check("u a[1,2*] r1", "u a[1]", "u");
     check("a[10] r1", "a[1]", "a[1]");
-    check_rules("a[1*] r1", Policy::Keep, "malformed-arguments:wrapped@0");
-    check_rules("u a[1*]", Policy::Keep, "unanswered-call:left-out@1 malformed-arguments:left-out@1");
-    let wrapped = repair(&history("a[1*] r1"), Policy::Keep).view.to_messages();
+    check_rules("a[1*] r1", OnBroken::Keep, "malformed-arguments:wrapped@0");
+    check_rules("u a[1*]", OnBroken::Keep, "unanswered-call:left-out@1 malformed-arguments:left-out@1");
+    let wrapped = repair(&history("a[1*] r1"), OnBroken::Keep).view.to_messages();
     assert_eq!(
         wrapped[0].tool_calls().next().unwrap().arguments.text().as_str(),
         r#"{"_raw_arguments":"{\"a\":"}"#
     );
-    let empty = repair(&history("a[10] r1"), Policy::Keep).view.to_messages();
+    let empty = repair(&history("a[10] r1"), OnBroken::Keep).view.to_messages();
     assert_eq!(empty[0].tool_calls().next().unwrap().arguments.text().as_str(), "{}");
 }
 
@@ -309,7 +309,7 @@ fn closed_calls() {
     check("a[1*i] u", "a[1*!] u", "a[1*!] u");
     check("a[1x] u a[1] r1", "u a[1_2]", "u a[1_2]");
     check("a[1] r1 a[1x] u r1", "a[1++] u", "a[1+] u");
-    let closed = repair(&history("a[1i] u"), Policy::Keep);
+    let closed = repair(&history("a[1i] u"), OnBroken::Keep);
     assert_eq!(
         (closed.findings[0].rule, closed.findings[0].severity),
         (Rule::UnansweredCall, Severity::Note)
@@ -324,7 +324,7 @@ fn batches_that_were_left_out() {
     check("u ta[1x,2w,3w] r3 r2 | u", "u a u", "u a u");
     check("u a[1w,2x] r1 | u r1 r2", "u u o o", "u u");
     check("u a[1w,2x] r1 r1 | u a[1] r1", "u u a[1_2]", "u u a[1_2]");
-    for policy in [Policy::Keep, Policy::Drop] {
+    for policy in [OnBroken::Keep, OnBroken::Drop] {
         let repaired = repair(&history("u a[1w,2x] r1 | u"), policy);
         assert_eq!(
             rules(&repaired),
@@ -332,7 +332,7 @@ fn batches_that_were_left_out() {
         );
         assert!(!repaired.findings.iter().any(|finding| finding.is_problem()), "it was decided and sent");
     }
-    let mut repairer = Repairer::new(Policy::Drop);
+    let mut repairer = Repairer::new(OnBroken::Drop);
     for (place, message) in history("u a[1,2] r1 u").messages().iter().enumerate() {
         assert_eq!(repairer.len(), place);
         repairer.push(Arc::clone(message), &[]);
@@ -353,12 +353,12 @@ fn blocks_under_the_wrong_role() {
         let blocks = vec![Block::text("x"), Block::call(ToolCall::new("1", "t", "{}"))];
         let list = [Message::new(role, blocks), Message::tool("1", "ok")];
         let history: History = list.into_iter().collect();
-        assert_eq!(shown(&repair(&history, Policy::Keep).view), expected);
+        assert_eq!(shown(&repair(&history, OnBroken::Keep).view), expected);
     }
-    check_rules("?", Policy::Keep, "unknown-role:replaced@0");
-    check_rules("t", Policy::Keep, "misplaced-block:replaced@0");
-    check_rules("u[1] r1", Policy::Keep, "misplaced-block:moved@0");
-    check_rules("a[1] a(r1)", Policy::Keep, "misplaced-block:moved@1");
+    check_rules("?", OnBroken::Keep, "unknown-role:replaced@0");
+    check_rules("t", OnBroken::Keep, "misplaced-block:replaced@0");
+    check_rules("u[1] r1", OnBroken::Keep, "misplaced-block:moved@0");
+    check_rules("a[1] a(r1)", OnBroken::Keep, "misplaced-block:moved@1");
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn nothing_pairs_across_a_request() {
 
 #[test]
 fn a_running_conversation_shares_what_was_sent() {
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     for turn in 0..20 {
         let before = running.view();
         running.push(Arc::new(Message::user("next")), &[]);
@@ -414,22 +414,22 @@ fn a_running_conversation_shares_what_was_sent() {
 fn the_first_change_is_known() {
     let at = |sketch: &str, policy| repair(&history(sketch), policy).view.first_change();
     assert_eq!(
-        at("u a[1] u", Policy::Keep),
+        at("u a[1] u", OnBroken::Keep),
         Some(FirstChange { item: 2, part: 0 }),
         "the result is what is new"
     );
     assert_eq!(
-        at("u ta[1] u", Policy::Drop),
+        at("u ta[1] u", OnBroken::Drop),
         Some(FirstChange { item: 1, part: 1 }),
         "the call is what is gone"
     );
-    assert_eq!(at("u r9 u", Policy::Keep), Some(FirstChange { item: 1, part: 0 }));
-    assert_eq!(at("u a[1] r1 | u a[2] u", Policy::Keep), Some(FirstChange { item: 4, part: 0 }));
+    assert_eq!(at("u r9 u", OnBroken::Keep), Some(FirstChange { item: 1, part: 0 }));
+    assert_eq!(at("u a[1] r1 | u a[2] u", OnBroken::Keep), Some(FirstChange { item: 4, part: 0 }));
 }
 
 #[test]
 fn findings_speak() {
-    let repaired = repair(&history("u a[1] u r9"), Policy::Keep);
+    let repaired = repair(&history("u a[1] u r9"), OnBroken::Keep);
     let said: Vec<String> = repaired.findings.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["a tool call has no result (1, tool tool)", "a tool result has no call (9)"]);
     for rule in Rule::ALL {

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoin::{
-    ConvertError, Converted, Dialect, Finding, Message, OnBroken, Policy, Session, convert,
+    ConvertError, Converted, Dialect, Finding, Message, OnBroken, Session, convert,
     record::{
         EntryId,
         json::{Doc, Value},
@@ -114,7 +114,7 @@ fn rows(viewed: &Viewed<'_>, on_broken: OnBroken) -> Vec<Row> {
         let entry = session.details.get(message).and_then(|detail| detail.id.as_ref()?.parse().ok());
         entry.and_then(|entry: EntryId| numbers.get(&entry).copied())
     };
-    let policy = if on_broken == OnBroken::Drop { Policy::Drop } else { Policy::Keep };
+    let policy = if on_broken == OnBroken::Drop { OnBroken::Drop } else { OnBroken::Keep };
     let repaired = repair(&session.history(), policy);
     let mut findings: HashMap<usize, Vec<Finding>> = HashMap::new();
     for mut finding in repaired.findings {

@@ -15,11 +15,11 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, Message, Rule,
+    Conversation, ConversationId, Finding, Message, OnBroken, Rule,
     engine::{
         New, SystemClock, Wanted,
         tools::{ReadFile, Tools},
-        turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+        turn::{Ending, Event, Input, Limits, Settings, Stop, TurnError, Worker},
     },
     record::{Content, EntryId, content::CallAt},
     store::{Access, Location, Store},
@@ -194,7 +194,7 @@ impl Talking {
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = Settings {
             system: talk.system.clone().or(recorded.system).or(set),
-            on_broken: on_broken(&desk.settings),
+            on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
         let mut tools = Tools::builtin(&desk.folder);
@@ -493,15 +493,6 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
 
 fn failure(error: TurnError) -> Failure {
     Failure::Turn(Box::new(error))
-}
-
-/// What becomes of broken states, if nobody says.
-fn on_broken(settings: &Settled) -> OnBroken {
-    match super::convert::policy(settings) {
-        rejoin::OnBroken::Keep => OnBroken::Keep,
-        rejoin::OnBroken::Drop => OnBroken::Drop,
-        rejoin::OnBroken::Refuse => OnBroken::Refuse,
-    }
 }
 
 /// How much a turn may take.

@@ -14,14 +14,14 @@ use rejoin_formats::{
     wire::stream::{Delta, End, Fault, Received, Stop, StreamDecoder},
 };
 use rejoin_record::{Message, json::Doc};
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 
 use super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
     auth::Keys,
     provider::{
         Progress, Provider, ProviderError, Request,
-        connect::{Choice, wire},
+        connect::{Connection, wire},
         context_of,
     },
 };
@@ -297,8 +297,12 @@ pub fn provider_at(name: &str, server: &Server) -> HttpProvider {
 /// A provider at an address.
 pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvider {
     let model = Some(String::from("some-model"));
-    let choice =
-        Choice { provider: name.to_owned(), model, base_url: Some(url.to_owned()), ..Choice::default() };
+    let choice = Connection {
+        provider: name.to_owned(),
+        model,
+        base_url: Some(url.to_owned()),
+        ..Connection::default()
+    };
     let keys = Keys::none().variables(|_| Some(String::from(SECRET)));
     wire(&choice, &keys, &options).unwrap().reading_with(words)
 }
@@ -306,7 +310,7 @@ pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvide
 /// A request to a provider.
 pub fn request(provider: &dyn Provider, messages: &[Message]) -> Request {
     let history: History = messages.iter().cloned().collect();
-    let view = repair(&history, Policy::Keep).view;
+    let view = repair(&history, OnBroken::Keep).view;
     let endpoint = provider.endpoint();
     let dialect = endpoint.dialect.unwrap();
     let context = context_of(provider.fields(), Some(dialect), Some("Be brief."), Vec::new());
