@@ -82,9 +82,16 @@
 //! body in their hands, [`check`] says what a provider would answer, [`compat`] has the names that people know from elsewhere, such as
 //! the functions that work on plain messages.
 
+#[cfg(feature = "agent")]
+pub mod answering;
 pub mod check;
 pub mod compat;
+pub mod doctor;
+pub mod history;
+#[cfg(feature = "store")]
+pub mod list;
 mod mend;
+pub mod shape;
 
 /// Who answers, and what every provider's requests go through before they leave.
 pub mod providers {

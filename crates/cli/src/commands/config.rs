@@ -65,7 +65,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
 fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
     let settings = Settings::load(&home.config)?;
     let name = settings::checked(Key::named("provider")?, value)?;
-    if !providers::is_known(&name) && settings.value("base_url").is_none() {
+    if !rejoin::answering::is_known(&name) && settings.value("base_url").is_none() {
         return Err(providers::unknown(value, None));
     }
     Ok(settings)

@@ -13,7 +13,7 @@ use rejoin::{
 };
 
 use crate::{
-    answering::{self, Outcome, Part},
+    answering::{self, Outcome},
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
     home::Home,
@@ -80,16 +80,11 @@ impl Answers {
     }
 
     fn as_json(&self) -> String {
-        let part = |part: &Part| Object::new().text("value", &part.value).text("from", &part.from).finish();
-        let id = self.conversation.map(|id| id.to_string());
-        let object = Object::new().text_or_null("conversation", id.as_deref());
+        let object = Object::new().text_or_null("conversation", self.conversation);
         match &self.outcome {
-            Ok((outcome, trouble)) => object
-                .raw("provider", &part(&outcome.provider))
-                .raw("model", &part(&outcome.model))
-                .raw("address", &outcome.address.as_ref().map_or_else(|| String::from("null"), part))
-                .text_or_null("error", trouble.as_deref())
-                .finish(),
+            Ok((outcome, trouble)) => {
+                outcome.with_parts(object).text_or_null("error", trouble.as_deref()).finish()
+            }
             Err(trouble) => object.text("error", trouble).finish(),
         }
     }

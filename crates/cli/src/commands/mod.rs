@@ -23,7 +23,7 @@ mod summary;
 mod talking;
 mod verify;
 
-pub use history::numbers;
+pub use history::numbered;
 pub use talking::block_on;
 
 use crate::{

@@ -99,6 +99,16 @@ impl TurnError {
         }
     }
 
+    /// What was found in the conversation, and is the reason or may explain it.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Unsound(findings) => findings,
+            Self::Provider { explanation, .. } => explanation,
+            Self::Nothing => &[],
+        }
+    }
+
     /// What a person can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

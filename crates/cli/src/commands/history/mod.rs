@@ -3,11 +3,12 @@
 mod calls;
 mod change;
 mod export;
-pub mod numbers;
 mod search;
 mod shape;
 mod show;
 mod view;
+
+pub use shape::numbered;
 
 use crate::{args::History, desk::Flags, failure::Failure};
 

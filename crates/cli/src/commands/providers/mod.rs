@@ -5,7 +5,10 @@ mod models;
 
 pub use auth::run as auth;
 pub use models::run as models;
-use rejoin::engine::provider::{choose::OFFLINE, decide::canonical, registry};
+use rejoin::{
+    answering::is_known,
+    engine::provider::{choose::OFFLINE, decide::canonical, registry},
+};
 
 use crate::{
     args::{SetAuthArguments, SetProviderArguments},
@@ -47,11 +50,6 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
         output::paint("✓", output::GOOD)
     ));
     Ok(0)
-}
-
-/// Whether a provider can be asked by its name alone.
-pub fn is_known(name: &str) -> bool {
-    name == OFFLINE || registry::find(name).is_some()
 }
 
 /// The error for a provider that is not known and has no address; `from` says what named it.

@@ -260,7 +260,7 @@ impl Talking {
     /// Tells the user who answers, and why.
     pub fn say_who_answers(&self, doing: &str) {
         if let Some(outcome) = &self.outcome {
-            outcome.say(doing);
+            answering::say(outcome, doing);
         }
     }
 

@@ -17,6 +17,7 @@ use rejoin::{
         EngineError,
         turn::{Input, Stop},
     },
+    history,
     record::{Content, Entry, EntryId, Text, content::Command},
     store::StoreError,
 };
@@ -27,7 +28,7 @@ use super::{
     terminal::{Terminal, Typed},
 };
 use crate::{
-    commands::numbers,
+    commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
     output,
 };
@@ -179,9 +180,9 @@ impl Talking {
     /// Shows what was said elsewhere in the meantime.
     fn show(&self, added: &[Entry]) {
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
-        let shown = numbers::shown(self.worker.conversation().entries());
+        let shown = history::shown(self.worker.conversation().entries());
         let shown = shown.iter().enumerate().filter(|(_, shown)| new.contains(&shown.entry.id()));
-        let text: String = shown.map(|(number, shown)| shown.for_people(number)).collect();
+        let text: String = shown.map(|(number, shown)| numbered(shown, number)).collect();
         if !text.is_empty() {
             output::talk(&format!("Added by another process in the meantime:\n{text}"));
         }

@@ -2,7 +2,10 @@
 //!
 //! A request body is judged by the strict checker of its dialect and by nothing else; whatever rejoin finds in it besides is a
 //! note, except text that was not read. A session is judged by its history; on request, also by the request that its own agent
-//! would make of it.
+//! would make of it. [`reports`] does both for whatever was read, and gives the JSON that programs get.
+
+mod report;
+mod subject;
 
 use rejoin_checkers::{Verdict, Violation};
 use rejoin_formats::{
@@ -10,6 +13,8 @@ use rejoin_formats::{
     sessions::{self, Resent, resend},
 };
 use rejoin_view::{Action, Finding, OnBroken, Position, Rule, Severity, repair};
+pub use report::{Report, reports};
+pub use subject::{RequestBytes, Subject};
 
 /// What was found in a conversation, and what the provider would say.
 #[derive(Debug, Clone)]
