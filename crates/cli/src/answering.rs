@@ -26,7 +26,7 @@ use crate::{
     failure::Failure,
     home::{self, Home},
     output,
-    settings::{Origin, Settings},
+    settings::{SettingOrigin, Settings},
 };
 
 /// Tells the user on stderr who answers. `doing` comes before the provider's name, as in `continuing conv_… with`.
@@ -97,7 +97,7 @@ fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
 /// What every source says.
 fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Sources {
     let settings = &desk.settings;
-    let layer = |from: Origin| {
+    let layer = |from: SettingOrigin| {
         let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
         Preference {
             provider: value("provider"),
@@ -119,8 +119,8 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Sources {
             base_url: talk.base_url.clone(),
         },
         conversation: recorded.map(Preference::from).unwrap_or_default(),
-        environment: layer(Origin::Environment),
-        settings: layer(Origin::File),
+        environment: layer(SettingOrigin::Environment),
+        settings: layer(SettingOrigin::File),
         trusted,
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     digest::digest,
     provider::Provider,
     tools::Tools,
-    turn::{Event, Input, OnBroken, Settings, Stop, TurnError, Turned, Worker},
+    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Turned, Worker},
     writer::New,
 };
 
@@ -95,7 +95,7 @@ impl Agent {
     /// [`OnBroken::Keep`] says.
     #[must_use]
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
-        let worker = Worker::new(conversation, provider, Tools::default(), Settings::default());
+        let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
         Self { worker, window, tools: Tools::default(), stop: Stop::new() }
     }
 
@@ -108,7 +108,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn ask(&mut self, prompt: impl Into<Input>) -> Result<Turned, TurnError> {
+    pub async fn ask(&mut self, prompt: impl Into<TurnInput>) -> Result<Turned, TurnError> {
         self.ask_with(prompt, &mut |_| {}).await
     }
 
@@ -118,7 +118,7 @@ impl Agent {
     /// The same.
     pub async fn ask_with(
         &mut self,
-        prompt: impl Into<Input>,
+        prompt: impl Into<TurnInput>,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Turned, TurnError> {
         let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
@@ -131,7 +131,11 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn execute(&mut self, prompt: impl Into<Input>, tools: &Tools) -> Result<Turned, TurnError> {
+    pub async fn execute(
+        &mut self,
+        prompt: impl Into<TurnInput>,
+        tools: &Tools,
+    ) -> Result<Turned, TurnError> {
         self.execute_with(prompt, tools, &mut |_| {}).await
     }
 
@@ -141,7 +145,7 @@ impl Agent {
     /// The same.
     pub async fn execute_with(
         &mut self,
-        prompt: impl Into<Input>,
+        prompt: impl Into<TurnInput>,
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Turned, TurnError> {

@@ -11,7 +11,7 @@ use rejoin_engine::{
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, UntrustedAddress,
         choose::{self, OFFLINE, Reason},
-        decide::{Decision, Source, Sourced, Sources, TrustedAddress, canonical, decide},
+        decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{HttpOptions, public},
         offline::{self, Offline},
         registry::{self, Connection, Effort, connect},
@@ -119,7 +119,7 @@ impl Asking {
     }
 
     /// Decides who answers. If nothing names a provider, looks for one that can answer.
-    async fn decided(&self) -> Result<(Decision, Connection, Reason), AnsweringError> {
+    async fn decided(&self) -> Result<(AnswerDecision, Connection, Reason), AnsweringError> {
         let decision = decide(&self.sources).map_err(AnsweringError::Untrusted)?;
         let asked = Connection { effort: self.effort, max_tokens: self.max_tokens, ..decision.choice() };
         if let Some(named) = &decision.provider
@@ -127,7 +127,7 @@ impl Asking {
             && !is_known(&named.value)
         {
             let from = match named.source {
-                Source::Conversation => String::from("this conversation"),
+                ChoiceSource::Conversation => String::from("this conversation"),
                 _ => origin("provider", Some(named)),
             };
             return Err(AnsweringError::Unknown { provider: named.value.clone(), from });
@@ -140,8 +140,9 @@ impl Asking {
     }
 
     /// What to tell a user whose settings name another provider than the one this conversation goes on with.
-    fn configured_otherwise(&self, decision: &Decision) -> Option<String> {
-        let chosen = decision.provider.as_ref().filter(|provider| provider.source == Source::Conversation)?;
+    fn configured_otherwise(&self, decision: &AnswerDecision) -> Option<String> {
+        let chosen =
+            decision.provider.as_ref().filter(|provider| provider.source == ChoiceSource::Conversation)?;
         let Sources { environment, settings, .. } = &self.sources;
         let set = canonical(environment.provider.as_ref().or(settings.provider.as_ref())?);
         (set != chosen.value).then(|| format!("`--provider {set}` switches to {set}, which is configured"))
@@ -186,7 +187,7 @@ impl OutcomePart {
 }
 
 impl Outcome {
-    fn new(decision: &Decision, reason: &Reason, endpoint: &Endpoint) -> Self {
+    fn new(decision: &AnswerDecision, reason: &Reason, endpoint: &Endpoint) -> Self {
         let provider = match reason {
             Reason::Configured => origin("provider", decision.provider.as_ref()),
             Reason::Key { origin, .. } => format!("key in {origin}"),
@@ -244,12 +245,12 @@ impl Outcome {
 
 /// The words for a source.
 fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
-    match sourced.map_or(Source::Default, |sourced| sourced.source) {
-        Source::Flag => format!("--{}", key.replace('_', "-")),
-        Source::Conversation => String::from("as before"),
-        Source::Environment => format!("REJOIN_{}", key.to_uppercase()),
-        Source::Settings => String::from("settings"),
-        Source::Default => String::from("default"),
+    match sourced.map_or(ChoiceSource::Default, |sourced| sourced.source) {
+        ChoiceSource::Flag => format!("--{}", key.replace('_', "-")),
+        ChoiceSource::Conversation => String::from("as before"),
+        ChoiceSource::Environment => format!("REJOIN_{}", key.to_uppercase()),
+        ChoiceSource::Settings => String::from("settings"),
+        ChoiceSource::Default => String::from("default"),
     }
 }
 

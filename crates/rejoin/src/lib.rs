@@ -114,10 +114,12 @@ pub use rejoin_engine::{
 pub use rejoin_engine::{
     Agent, ConversationManager, ManagerError, RunningConversation, Wanted,
     agent::{AgentBuilder, NewConversation, Window},
-    provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
+    provider::{
+        CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
+    },
     serde_json,
     tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
-    turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, Turned, Worker},
+    turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Turned, Worker},
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,

@@ -357,10 +357,10 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "the environment wins over the conversation's own model",
         file: "crates/engine/src/provider/decide.rs",
-        from: "(only(recorded.fits(name), &recorded.model), Source::Conversation),
-        (only(environment.fits(name), &environment.model), Source::Environment),",
-        to: "(only(environment.fits(name), &environment.model), Source::Environment),
-        (only(recorded.fits(name), &recorded.model), Source::Conversation),",
+        from: "(only(recorded.fits(name), &recorded.model), ChoiceSource::Conversation),
+        (only(environment.fits(name), &environment.model), ChoiceSource::Environment),",
+        to: "(only(environment.fits(name), &environment.model), ChoiceSource::Environment),
+        (only(recorded.fits(name), &recorded.model), ChoiceSource::Conversation),",
         tests: lib("rejoin-engine", "provider::decide"),
     },
 ];

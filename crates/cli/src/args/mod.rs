@@ -14,8 +14,8 @@ use rejoin::{Dialect, OnBroken, store::Location};
 use choices::{CONVERTING, destinations, dialects, formats, formats_and_dialects, policies, rules};
 pub use choices::{Destination, Explained};
 pub use conversations::{
-    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
-    NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
+    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
+    ListArguments, NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
 };
 pub use install::InstallArguments;
 pub use providers::{
@@ -31,7 +31,7 @@ use crate::completing;
 /// provider
 #[derive(Debug, Parser)]
 #[command(name = "rejoin", version, max_term_width = WIDTH, override_usage = USAGE, after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct CommandLine {
     /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -109,7 +109,7 @@ pub enum Command {
     /// A conversation is named by its id, the beginning of its id, or its title. `@` is the active conversation of this
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
-    History(History),
+    History(HistoryCommand),
     /// Check whether a provider would accept a request, or a history is sound
     ///
     /// Of a request body: would its provider accept these bytes? The strict checker of its dialect decides, and all else is a
@@ -335,7 +335,7 @@ mod tests {
     /// Every example in the help is a command line that is understood.
     #[test]
     fn examples_are_understood() {
-        let mut root = Arguments::command();
+        let mut root = CommandLine::command();
         root.build();
         let mut commands = vec![&root];
         let mut count = 0;
@@ -350,7 +350,7 @@ mod tests {
                     if line.matches('"').count() % 2 == 1 { format!("{line}\"") } else { line.to_owned() };
                 let given = words(&line).into_iter().map(Into::into).collect();
                 let given = crate::meaning::with_chat(&root, given);
-                let parsed = Arguments::try_parse_from(given);
+                let parsed = CommandLine::try_parse_from(given);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
                 count += 1;
             }

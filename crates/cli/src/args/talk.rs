@@ -39,7 +39,7 @@ pub struct Talk {
     pub provider: Option<String>,
     /// API of the provider (default: responses for OpenAI, chat with --base-url)
     #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<Api>,
+    pub api: Option<ApiArgument>,
     /// Model (default: the conversation's, else the configured one)
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub model: Option<String>,
@@ -56,14 +56,14 @@ pub struct Talk {
 
 /// Which API of a provider is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Api {
+pub enum ApiArgument {
     /// Chat Completions
     Chat,
     /// Responses
     Responses,
 }
 
-impl Api {
+impl ApiArgument {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use crate::{
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    places::{self, AGENTS, Agent, Candidate},
+    places::{self, AGENTS, AgentPlace, Candidate},
 };
 
 /// How many broken sessions are listed, unless all are asked for.
@@ -78,7 +78,7 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;
-        for folder in AGENTS.iter().flat_map(Agent::folders) {
+        for folder in AGENTS.iter().flat_map(AgentPlace::folders) {
             output::data(&format!("  {}", harmless(&folder.to_string_lossy())))?;
         }
         output::data("Give files or folders to look at: `rejoin doctor PATH…`.")?;

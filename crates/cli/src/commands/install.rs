@@ -17,7 +17,7 @@ use crate::{
     failure::Failure,
     home,
     output::{self, harmless},
-    places::{AGENTS, Agent, NewSession},
+    places::{AGENTS, AgentPlace, NewSession},
 };
 
 /// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 1000;
 pub struct Installation {
     /// What was made, and what was found on the way.
     pub converted: Converted,
-    agent: &'static Agent,
+    agent: &'static AgentPlace,
     new: NewSession,
 }
 
@@ -87,7 +87,7 @@ impl Installation {
 }
 
 /// The agent whose format is written.
-fn agent(to: Destination) -> Result<&'static Agent, Failure> {
+fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     let name = match to {
         Destination::Format(format) => format.name,
         Destination::Dialect(dialect) => dialect.name(),

@@ -19,7 +19,7 @@ use crate::{
     home::Home,
     json::{Object, list, quoted},
     output::{self, harmless},
-    places::{AGENTS, Agent},
+    places::{AGENTS, AgentPlace},
     settings::Settings,
 };
 
@@ -207,7 +207,7 @@ fn for_people(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answ
         None => String::from("          can be written"),
         Some(why) => format!("          cannot be written: {why}"),
     });
-    let folders = |agent: &'static Agent| agent.folders().into_iter().map(|folder| (agent.name, folder));
+    let folders = |agent: &'static AgentPlace| agent.folders().into_iter().map(|folder| (agent.name, folder));
     for (agent, folder) in AGENTS.iter().flat_map(folders) {
         let there = if folder.is_dir() { "" } else { " (not there)" };
         lines.push(format!("{agent}: {}{there}", folder.display()));

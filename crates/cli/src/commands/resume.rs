@@ -9,7 +9,7 @@ use rejoin::{
 use super::{
     exchange::{self, OpenCall},
     report,
-    talking::{self, Said, Talking},
+    talking::{self, GivenMessage, Talking},
 };
 use crate::{
     args::ResumeArguments,
@@ -103,8 +103,8 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     match said {
-        Some(Said::Text(text)) => talking.say_once(text),
-        Some(Said::Prompt) | None if reruns => talking.go_on_once(),
+        Some(GivenMessage::Text(text)) => talking.say_once(text),
+        Some(GivenMessage::Prompt) | None if reruns => talking.go_on_once(),
         _ if prompts => {
             if !calls.is_empty() {
                 decide_at_the_prompt(&mut talking, &calls, decided)?;

@@ -13,7 +13,7 @@ use rejoin_record::json::{Doc, Kind, Object, Value};
 use rejoin_store::files::{self, PrivateFolder};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Key, Origin};
+use super::{Key, KeyOrigin};
 
 /// The largest file of keys. There are a few dozen services, and keys are short.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -69,7 +69,7 @@ impl KeyFile {
         Ok(found.and_then(|(_, entry)| {
             let doc = Doc::parse(&entry).ok()?;
             let key = doc.root()?.given("key")?.as_str()?;
-            Key::api(&key, Origin::Stored(self.path.clone()))
+            Key::api(&key, KeyOrigin::Stored(self.path.clone()))
         }))
     }
 

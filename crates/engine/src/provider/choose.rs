@@ -11,7 +11,7 @@ use super::{
     registry,
 };
 use crate::{
-    auth::{KeySource, Origin},
+    auth::{KeyOrigin, KeySource},
     clock::{Clock as _, SystemClock},
     wanted::Wanted,
 };
@@ -41,7 +41,7 @@ pub enum Reason {
         /// The provider.
         provider: String,
         /// Where the key was found.
-        origin: Origin,
+        origin: KeyOrigin,
     },
     /// It answers on this machine.
     Local {
@@ -128,7 +128,7 @@ pub fn connector<K: KeySource + Send + Sync>(
 
 /// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
 /// asks for it: it was not made for rejoin.
-fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
+fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;
     for service in registry::all() {
@@ -137,11 +137,11 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
                 continue;
             }
             match key.origin {
-                Origin::Variable(_) => return Some((service.name, key.origin)),
-                Origin::Stored(_) | Origin::Setting(_) | Origin::Keyring(_) => {
+                KeyOrigin::Variable(_) => return Some((service.name, key.origin)),
+                KeyOrigin::Stored(_) | KeyOrigin::Setting(_) | KeyOrigin::Keyring(_) => {
                     stored = stored.or(Some((service.name, key.origin)));
                 }
-                Origin::Given | Origin::OtherTool(_) => {}
+                KeyOrigin::Given | KeyOrigin::OtherTool(_) => {}
             }
         }
     }

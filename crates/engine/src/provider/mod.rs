@@ -22,7 +22,7 @@ pub mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use error::{Fault, ProviderError, UntrustedAddress};
+pub use error::{ProviderError, ProviderFault, UntrustedAddress};
 pub use rejoin_formats::wire::stream::Received;
 use rejoin_formats::{
     Context, Dialect, Draft,
@@ -109,7 +109,7 @@ pub struct Model {
 
 /// What is told while a request is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum SendProgress {
     /// A piece of the answer.
     Delta(Delta),
     /// It did not work, and is tried again.
@@ -124,7 +124,7 @@ pub enum Progress {
 }
 
 /// Takes what is told while a request is under way.
-pub type Listener<'a> = &'a mut (dyn FnMut(Progress) + Send);
+pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
 
 /// Who answers.
 pub trait Provider: Send + Sync {

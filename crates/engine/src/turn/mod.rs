@@ -37,20 +37,20 @@ use crate::{
 
 /// What begins a turn.
 #[derive(Debug, Clone)]
-pub enum Input {
+pub enum TurnInput {
     /// Somebody says something.
     Say(Message),
     /// Nothing new: what was interrupted goes on.
     GoOn,
 }
 
-impl From<&str> for Input {
+impl From<&str> for TurnInput {
     fn from(text: &str) -> Self {
         Self::Say(Message::user(text))
     }
 }
 
-impl From<String> for Input {
+impl From<String> for TurnInput {
     fn from(text: String) -> Self {
         Self::Say(Message::user(text))
     }
@@ -124,7 +124,7 @@ impl TurnError {
 
 /// How an agent works.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct TurnSettings {
     /// Instructions to the model.
     pub system: Option<String>,
     /// What becomes of broken states.
@@ -141,7 +141,7 @@ pub struct Worker {
     conversation: Conversation,
     provider: Arc<dyn Provider>,
     tools: Tools,
-    settings: Settings,
+    settings: TurnSettings,
     composer: compose::Composer,
     /// What surrounds the messages, as it was recorded last.
     context: Option<Arc<Context>>,
@@ -204,7 +204,7 @@ impl Worker {
         conversation: Conversation,
         provider: Arc<dyn Provider>,
         tools: Tools,
-        settings: Settings,
+        settings: TurnSettings,
     ) -> Self {
         let policy = settings.on_broken;
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
@@ -311,7 +311,7 @@ impl Worker {
     /// # Errors
     /// If the conversation may not be repaired and is broken, if there is nothing to go on with, or the provider does not
     /// answer.
-    pub async fn turn(&mut self, input: Input, sink: Sink<'_>, stop: &Stop) -> Result<Turned, TurnError> {
+    pub async fn turn(&mut self, input: TurnInput, sink: Sink<'_>, stop: &Stop) -> Result<Turned, TurnError> {
         let mut running = Running {
             sink,
             stop: Stop::new(),
@@ -327,7 +327,7 @@ impl Worker {
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
-        if matches!(input, Input::GoOn) && self.composer.is_empty() {
+        if matches!(input, TurnInput::GoOn) && self.composer.is_empty() {
             return Err(TurnError::Nothing);
         }
         self.begin(&mut running);
@@ -346,7 +346,7 @@ impl Worker {
     async fn work_until(
         &mut self,
         running: &mut Running<'_>,
-        input: Input,
+        input: TurnInput,
         asked: &Stop,
     ) -> Result<Ending, TurnError> {
         let stop = running.stop.clone();
@@ -396,12 +396,12 @@ impl Worker {
     }
 
     /// Records what is said, then request after request, until the model asks for nothing more.
-    async fn work(&mut self, running: &mut Running<'_>, input: Input) -> Result<Ending, TurnError> {
+    async fn work(&mut self, running: &mut Running<'_>, input: TurnInput) -> Result<Ending, TurnError> {
         // What is still open may be run again before somebody says something new.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
         }
-        if let Input::Say(message) = input {
+        if let TurnInput::Say(message) = input {
             running.before = Some(self.conversation.head_with_hash());
             self.say(running, message);
         }

@@ -126,7 +126,7 @@ fn left_out(message: &Message, number: Option<usize>, findings: Vec<Finding>) ->
 
 /// The messages as a dialect gets them, and what had to be done for it.
 #[derive(Debug)]
-pub struct Encoded {
+pub struct EncodedView {
     /// The dialect.
     pub dialect: Dialect,
     /// The whole request body, JSON.
@@ -144,13 +144,13 @@ pub fn encoded(
     lines: &MessageLines,
     dialect: Dialect,
     on_broken: OnBroken,
-) -> Result<Encoded, ConvertError> {
+) -> Result<EncodedView, ConvertError> {
     let on_broken = if on_broken == OnBroken::Refuse { OnBroken::Keep } else { on_broken };
     let Converted { body, findings, .. } = convert(session, dialect, None, on_broken)?;
-    Ok(Encoded { dialect, body, findings: lines.fill(findings) })
+    Ok(EncodedView { dialect, body, findings: lines.fill(findings) })
 }
 
-impl Encoded {
+impl EncodedView {
     /// As a JSON object.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
     home::Home,
     output,
-    settings::{self, Key},
+    settings::{self, Setting},
 };
 
 /// Sets who answers in new conversations.
@@ -35,12 +35,12 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     ];
     // All of them or none.
     for (key, value) in &values {
-        value.as_ref().map(|value| settings::checked(Key::named(key)?, value)).transpose()?;
+        value.as_ref().map(|value| settings::checked(Setting::named(key)?, value)).transpose()?;
     }
     for (key, value) in values {
         match value {
-            Some(value) => settings::set(&home.config, Key::named(key)?, &value)?,
-            None => settings::unset(&home.config, Key::named(key)?)?,
+            Some(value) => settings::set(&home.config, Setting::named(key)?, &value)?,
+            None => settings::unset(&home.config, Setting::named(key)?)?,
         }
     }
     let model =
@@ -77,7 +77,7 @@ pub fn set_auth(arguments: &SetAuthArguments) -> Result<u8, Failure> {
         "oauth-claude" | "oauth-anthropic" | "claude-oauth" => String::from("claude"),
         other => other.to_owned(),
     };
-    settings::set(&home.config, Key::named("auth")?, &method)?;
+    settings::set(&home.config, Setting::named("auth")?, &method)?;
     output::talk(&format!("{} `rejoin auth status` shows what there is.", output::paint("✓", output::GOOD)));
     Ok(0)
 }

@@ -15,7 +15,7 @@ use std::{
 use rejoin::{
     engine::{
         EngineError,
-        turn::{Input, Stop},
+        turn::{Stop, TurnInput},
     },
     history,
     record::{Content, Entry, EntryId, Text, content::Command},
@@ -103,7 +103,7 @@ impl Talking {
             };
             pressed = None;
             let input = match line.trim() {
-                "" if self.unfinished => Input::GoOn,
+                "" if self.unfinished => TurnInput::GoOn,
                 "" => continue,
                 command @ ("/exit" | "/quit") => {
                     self.keep_command(command, "");
@@ -122,7 +122,7 @@ impl Talking {
                     ));
                     continue;
                 }
-                _ => Input::from(line),
+                _ => TurnInput::from(line),
             };
             if !self.reclaim(&stop).await? {
                 stop.reset();

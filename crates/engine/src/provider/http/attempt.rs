@@ -18,13 +18,13 @@ use secrecy::SecretString;
 
 use super::{
     Client,
-    refusal::{self, EXCERPT_CHARACTERS, Failure, KIND_CHARACTERS, MESSAGE_CHARACTERS, Refusal},
+    refusal::{self, EXCERPT_CHARACTERS, ErrorAnswer, FailedAttempt, KIND_CHARACTERS, MESSAGE_CHARACTERS},
 };
 use crate::turn;
 use crate::{
     auth::redact::{harmless, redact},
     clock::{Clock, SystemClock},
-    provider::{Listener, Progress, ProviderError},
+    provider::{Listener, ProviderError, SendProgress},
 };
 
 /// Of an answer that is an error, as much as anybody reads.
@@ -45,7 +45,7 @@ pub struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends, and gives back the answer if its status is good.
-    pub async fn begin(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    pub async fn begin(&self, request: RequestBuilder) -> Result<Response, FailedAttempt> {
         let request = request.header(ACCEPT_ENCODING, "identity");
         let mut response = request.send().await.map_err(|error| self.lost(error))?;
         let status = response.status();
@@ -62,7 +62,7 @@ impl Attempt<'_> {
         let is_final = text_of(&headers, "x-should-retry").as_deref() == Some("false");
         // An error of which only a part arrives is still an error.
         let body = self.read(&mut response, ERROR_BYTES).await.0;
-        Err(Refusal {
+        Err(ErrorAnswer {
             provider: self.client.provider(),
             status: Some(status.as_u16()),
             body: &String::from_utf8_lossy(&body),
@@ -81,7 +81,7 @@ impl Attempt<'_> {
         decoder: Option<Box<dyn StreamDecoder>>,
         listener: Listener<'_>,
         stop: &turn::Stop,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, FailedAttempt> {
         let content_type = text_of(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         if media == "text/html" || media == "application/xhtml+xml" {
@@ -146,7 +146,7 @@ impl Attempt<'_> {
                         None => line + bytes.len(),
                     };
                     decoder.feed(&bytes, &mut deltas);
-                    deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
+                    deltas.drain(..).for_each(|delta| listener(SendProgress::Delta(delta)));
                 }
                 (None, None) => {}
             }
@@ -177,7 +177,7 @@ impl Attempt<'_> {
         let Some(decoder) = decoder.filter(|_| total > 0) else {
             let whole = whole.filter(|whole| !whole.is_empty());
             let Some(whole) = whole else {
-                let empty = || Failure::last(ProviderError::Empty);
+                let empty = || FailedAttempt::last(ProviderError::Empty);
                 return Err(if silent { self.silent(total == 0) } else { empty() });
             };
             let read = self.in_one_piece(&whole, ended && too_long.is_none(), dialect, listener);
@@ -197,7 +197,7 @@ impl Attempt<'_> {
     }
 
     /// An answer that said nothing at all and did not end well is no answer.
-    fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, Failure> {
+    fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, FailedAttempt> {
         match &mut received.end {
             End::Failed(fault) => {
                 if received.message.is_none() {
@@ -226,7 +226,7 @@ impl Attempt<'_> {
         ended: bool,
         dialect: Dialect,
         listener: Listener<'_>,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, FailedAttempt> {
         let decoded = match dialect.wire().decode(bytes) {
             Ok(decoded) => decoded,
             Err(DecodeError::Provider(_)) => return Err(self.refusal(None, &String::from_utf8_lossy(bytes))),
@@ -234,7 +234,7 @@ impl Attempt<'_> {
         };
         for block in &decoded.message.blocks {
             if let rejoin_record::BlockKind::Text(text) = &block.kind {
-                listener(Progress::Delta(Delta::Text(text.to_string())));
+                listener(SendProgress::Delta(Delta::Text(text.to_string())));
             }
         }
         let end = if ended { End::Complete(stop(decoded.stop_reason)) } else { End::Cut };
@@ -243,14 +243,14 @@ impl Attempt<'_> {
     }
 
     /// An error that came in the middle of a stream, before anything was said.
-    fn in_stream(&self, kind: Option<&str>, message: &str) -> Failure {
+    fn in_stream(&self, kind: Option<&str>, message: &str) -> FailedAttempt {
         let body = Object::new().text_if("type", kind).text("message", message).finish();
         // Bytes of an answer have arrived: it is not sent again, whatever it says.
         self.refusal(None, &body)
     }
 
-    fn refusal(&self, status: Option<u16>, body: &str) -> Failure {
-        let refusal = Refusal {
+    fn refusal(&self, status: Option<u16>, body: &str) -> FailedAttempt {
+        let refusal = ErrorAnswer {
             provider: self.client.provider(),
             status,
             body,
@@ -262,30 +262,30 @@ impl Attempt<'_> {
     }
 
     /// Something that is no answer, with the beginning of it.
-    pub fn not_an_answer(&self, why: &str, head: &[u8]) -> Failure {
+    pub fn not_an_answer(&self, why: &str, head: &[u8]) -> FailedAttempt {
         let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]);
         self.garbage(&format!("{why}, beginning with: {head}"))
     }
 
-    fn garbage(&self, why: &str) -> Failure {
+    fn garbage(&self, why: &str) -> FailedAttempt {
         let why = harmless(&redact(why, self.secrets), 2 * EXCERPT_CHARACTERS);
-        Failure::last(ProviderError::Garbage(why))
+        FailedAttempt::last(ProviderError::Garbage(why))
     }
 
     /// Nothing was said for too long. It is asked again only if not even a byte came.
-    fn silent(&self, again: bool) -> Failure {
+    fn silent(&self, again: bool) -> FailedAttempt {
         let after = self.client.options().read_timeout;
         let error = ProviderError::TimedOut { provider: self.client.provider().to_owned(), after };
-        Failure { error, again }
+        FailedAttempt { error, again }
     }
 
-    fn lost(&self, error: reqwest::Error) -> Failure {
+    fn lost(&self, error: reqwest::Error) -> FailedAttempt {
         self.client.failure(error, self.shown, self.client.options().read_timeout)
     }
 
     /// Reads what is not streamed, up to a limit and for as long as a provider may be silent; whether the end was reached. A byte
     /// now and then does not make it longer.
-    async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, Failure>) {
+    async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, FailedAttempt>) {
         let mut out = Vec::new();
         let deadline = tokio::time::Instant::now() + self.client.options().read_timeout;
         loop {
@@ -305,7 +305,7 @@ impl Attempt<'_> {
     }
 
     /// Asks for something that is not streamed, up to a limit.
-    pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, Failure> {
+    pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, FailedAttempt> {
         let mut response = self.begin(request).await?;
         let (bytes, ended) = self.read(&mut response, limit).await;
         match ended {
@@ -372,8 +372,12 @@ impl Patience {
     ///
     /// # Errors
     /// The failure, if there is none.
-    pub async fn wait(&mut self, failure: Failure, listener: Listener<'_>) -> Result<(), ProviderError> {
-        let Failure { error, again } = failure;
+    pub async fn wait(
+        &mut self,
+        failure: FailedAttempt,
+        listener: Listener<'_>,
+    ) -> Result<(), ProviderError> {
+        let FailedAttempt { error, again } = failure;
         let Some(backoff) = self.waits.next().filter(|_| again) else { return Err(error) };
         let wait = match error.retry_after() {
             // Coming back before that would be refused again.
@@ -384,7 +388,7 @@ impl Patience {
         self.attempt += 1;
         let why = error.to_string();
         tracing::info!(attempt = self.attempt, ?wait, why, "trying again");
-        listener(Progress::Retrying { attempt: self.attempt, wait, why });
+        listener(SendProgress::Retrying { attempt: self.attempt, wait, why });
         tokio::time::sleep(wait).await;
         Ok(())
     }

@@ -20,7 +20,7 @@ use super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
     auth::Keys,
     provider::{
-        Progress, Provider, ProviderError, Request,
+        Provider, ProviderError, Request, SendProgress,
         connect::{Connection, wire},
         context_of,
     },
@@ -49,7 +49,7 @@ impl Asked {
 
 /// How an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ending {
+pub enum TrialEnding {
     /// As it should.
     Whole,
     /// The connection goes before the announced end.
@@ -62,14 +62,14 @@ pub enum Ending {
 
 /// An answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct TrialAnswer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    ending: Ending,
+    ending: TrialEnding,
 }
 
-impl Answer {
+impl TrialAnswer {
     /// A status and a body of JSON.
     pub fn json(status: u16, body: &str) -> Self {
         Self::of(status, "application/json", body)
@@ -83,7 +83,7 @@ impl Answer {
     /// Anything.
     pub fn of(status: u16, content_type: &str, body: &str) -> Self {
         let headers = vec![(String::from("content-type"), content_type.to_owned())];
-        Self { status, headers, body: body.as_bytes().to_vec(), ending: Ending::Whole }
+        Self { status, headers, body: body.as_bytes().to_vec(), ending: TrialEnding::Whole }
     }
 
     /// With another header.
@@ -93,7 +93,7 @@ impl Answer {
     }
 
     /// That ends like this.
-    pub fn ending(mut self, ending: Ending) -> Self {
+    pub fn ending(mut self, ending: TrialEnding) -> Self {
         self.ending = ending;
         self
     }
@@ -104,16 +104,16 @@ impl Answer {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         // A cut shows only if the length was announced.
-        let more = if self.ending == Ending::Whole { 0 } else { 1 << 40 };
+        let more = if self.ending == TrialEnding::Whole { 0 } else { 1 << 40 };
         head.push_str(&format!("content-length: {}\r\n\r\n", self.body.len() + more));
         stream.write_all(head.as_bytes())?;
         stream.write_all(&self.body)?;
         match self.ending {
-            Ending::Whole | Ending::Cut => {}
-            Ending::Stall => {
+            TrialEnding::Whole | TrialEnding::Cut => {}
+            TrialEnding::Stall => {
                 let _ = stream.read(&mut [0; 16])?;
             }
-            Ending::Endless => loop {
+            TrialEnding::Endless => loop {
                 stream.write_all(&self.body)?;
             },
         }
@@ -139,7 +139,7 @@ pub struct Server {
 
 impl Server {
     /// One that answers like this.
-    pub fn new(answers: Vec<Answer>) -> Self {
+    pub fn new(answers: Vec<TrialAnswer>) -> Self {
         let count = Mutex::new(0);
         Self::answering(move |_| {
             let mut count = count.lock().unwrap();
@@ -149,7 +149,7 @@ impl Server {
     }
 
     /// One that looks at what it is asked.
-    pub fn answering(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn answering(answer: impl Fn(&Asked) -> TrialAnswer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -326,7 +326,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Asks, and collects what is told meanwhile.
-pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<Progress>) {
+pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<SendProgress>) {
     ask_with(provider, &[Message::user("hello")])
 }
 
@@ -334,7 +334,7 @@ pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<Pro
 pub fn ask_with(
     provider: &dyn Provider,
     messages: &[Message],
-) -> (Result<Received, ProviderError>, Vec<Progress>) {
+) -> (Result<Received, ProviderError>, Vec<SendProgress>) {
     let request = request(provider, messages);
     let mut told = Vec::new();
     let answer = run(async { provider.send(&request, &mut |progress| told.push(progress)).await });

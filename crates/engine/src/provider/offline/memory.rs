@@ -16,21 +16,21 @@ pub struct Looked {
 }
 
 /// Something that a person said, and what was looked up for it.
-pub struct Said {
+pub struct Utterance {
     pub text: String,
     pub results: Vec<Looked>,
 }
 
 /// A conversation, as far as the responder understands it.
-pub struct Memory {
-    pub said: Vec<Said>,
+pub struct Recall {
+    pub said: Vec<Utterance>,
     /// How many calls were made.
     pub calls: usize,
     facts: Vec<Fact>,
     notes: Vec<String>,
 }
 
-impl Memory {
+impl Recall {
     pub fn of(messages: &[Message]) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
         // The tool and the first argument of the newest call of each id.
@@ -68,13 +68,13 @@ impl Memory {
                 }
                 memory.facts.extend(intents::facts(&text));
                 memory.notes.extend(intents::note(&text));
-                memory.said.push(Said { text, results: Vec::new() });
+                memory.said.push(Utterance { text, results: Vec::new() });
             }
         }
         memory
     }
 
-    pub fn last(&self) -> Option<&Said> {
+    pub fn last(&self) -> Option<&Utterance> {
         self.said.last()
     }
 
@@ -107,7 +107,7 @@ impl Memory {
     /// The last thing that was said with a sum in it.
     pub fn last_sum(&self) -> Option<String> {
         let is_sum =
-            |said: &&Said| intents::of(&said.text).iter().any(|intent| matches!(intent, Intent::Sum(_)));
+            |said: &&Utterance| intents::of(&said.text).iter().any(|intent| matches!(intent, Intent::Sum(_)));
         self.said.iter().rev().skip(1).find(is_sum).map(|said| short(&said.text, 200))
     }
 

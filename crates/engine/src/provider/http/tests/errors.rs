@@ -6,7 +6,7 @@ use super::super::trial::*;
 use crate::provider::{Provider, ProviderError};
 
 fn error(service: &str, status: u16, body: &str) -> ProviderError {
-    let server = Server::new(vec![Answer::json(status, body)]);
+    let server = Server::new(vec![TrialAnswer::json(status, body)]);
     let options = super::super::HttpOptions { retries: 0, ..quick() };
     let provider = match service {
         // Its exchange would come first.
@@ -367,23 +367,27 @@ fn errors_of_every_shape_have_their_kind() {
 fn errors_with_a_good_status_are_errors() {
     let cases = [
         (
-            Answer::json(200, r#"{"error":{"message":"maximum context length is 9","code":400}}"#),
+            TrialAnswer::json(200, r#"{"error":{"message":"maximum context length is 9","code":400}}"#),
             "CONTEXT_LENGTH",
         ),
         (
-            Answer::stream("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"),
+            TrialAnswer::stream("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"),
             "UNAVAILABLE",
         ),
         (
-            Answer::stream("data: {\"error\":{\"type\":\"rate_limit_exceeded\",\"message\":\"slow\"}}\n\n"),
+            TrialAnswer::stream(
+                "data: {\"error\":{\"type\":\"rate_limit_exceeded\",\"message\":\"slow\"}}\n\n",
+            ),
             "RATE_LIMITED",
         ),
         (
-            Answer::stream("data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"odd\"}}\n\n"),
+            TrialAnswer::stream(
+                "data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"odd\"}}\n\n",
+            ),
             "REFUSED",
         ),
         (
-            Answer::stream(
+            TrialAnswer::stream(
                 "data: {\"error\":{\"type\":\"context_length_exceeded\",\"message\":\"long\"}}\n\n",
             ),
             "CONTEXT_LENGTH",
@@ -403,11 +407,11 @@ fn errors_with_a_good_status_are_errors() {
 fn pages_and_noise_are_garbage() {
     let page = "<html>\x1b[2J<body>Sign in to the hotel's network</body>";
     let cases = [
-        Answer::of(200, "text/html; charset=utf-8", page),
-        Answer::of(200, "text/plain", "hello\x1b[2J\x07\n"),
-        Answer::json(200, "{\"unexpected\":true}"),
-        Answer::json(200, "\u{7}garbage"),
-        Answer::of(302, "text/plain", "")
+        TrialAnswer::of(200, "text/html; charset=utf-8", page),
+        TrialAnswer::of(200, "text/plain", "hello\x1b[2J\x07\n"),
+        TrialAnswer::json(200, "{\"unexpected\":true}"),
+        TrialAnswer::json(200, "\u{7}garbage"),
+        TrialAnswer::of(302, "text/plain", "")
             .with("location", "https://user:pass@elsewhere.example/login?token=1"),
     ];
     for answer in cases {
@@ -426,7 +430,7 @@ fn pages_and_noise_are_garbage() {
 #[test]
 fn errors_without_end_are_read_only_so_far() {
     let noise = "x".repeat(1 << 20);
-    let server = Server::new(vec![Answer::of(400, "text/plain", &noise).ending(Ending::Endless)]);
+    let server = Server::new(vec![TrialAnswer::of(400, "text/plain", &noise).ending(TrialEnding::Endless)]);
     let error = error_of(&provider_at("custom", &server));
     assert_eq!(error.code(), "REFUSED");
     assert!(error.to_string().chars().count() < 800);
