@@ -32,8 +32,10 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     // `compat` has the names of other agents.
     ("Conversation", 2),
     ("Fault", 3),
+    ("Fields", 2),
     ("Item", 2),
     ("Kind", 2),
+    ("Limits", 2),
     ("Place", 3),
     ("Settings", 2),
     ("Step", 2),
@@ -50,6 +52,7 @@ pub fn tidy() -> Result<()> {
     names(&mut problems)?;
     registered(&mut problems)?;
     documents(&mut problems)?;
+    dialects(&mut problems)?;
     problems.extend(crate::sabotage::stale());
     let locked = fs::read_to_string("Cargo.lock")?.matches("[[package]]").count();
     if locked > LOCKED_PACKAGES {
@@ -174,6 +177,75 @@ fn registered(problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// Where a dialect may be named: in the folders that are its own, where formats and services say which one they speak, and in
+/// the registry.
+const SPEAKERS: &[&str] = &[
+    "crates/formats/src/wire/registry.rs",
+    "crates/formats/src/chat/",
+    "crates/formats/src/responses/",
+    "crates/formats/src/gemini/",
+    "crates/formats/src/sessions/codex/",
+    "crates/formats/src/sessions/claude_code/",
+    "crates/formats/src/sessions/turns.rs",
+    "crates/engine/src/provider/registry.rs",
+];
+
+/// Code that tells dialects apart by their names belongs into their folders; everybody else asks the descriptor.
+fn dialects(problems: &mut Vec<String>) -> Result<()> {
+    let registry = fs::read_to_string("crates/formats/src/wire/registry.rs")?;
+    let variants: Vec<&str> = registry
+        .split_once("pub enum Dialect {")
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .map(|(list, _)| list.lines().filter_map(|line| line.trim().strip_suffix(',')).collect())
+        .unwrap_or_default();
+    let mut folders: Vec<String> = Vec::new();
+    for entry in fs::read_dir("crates/formats/src/wire")? {
+        let entry = entry?;
+        folders.extend(entry.path().is_dir().then(|| entry.file_name().to_string_lossy().into_owned()));
+    }
+    ensure!(variants.len() == folders.len(), "the variants of `Dialect` cannot be read");
+    let names: Vec<String> = folders.iter().map(|folder| folder.replace('_', "-")).collect();
+    for file in files(Path::new("crates"), ".rs")? {
+        let path = file.display().to_string();
+        let own =
+            folders.iter().any(|folder| path.starts_with(&format!("crates/formats/src/wire/{folder}/")));
+        let exempt = ["/tests", "/benches/", "/examples/"].iter().any(|part| path.contains(part));
+        let checker = path.starts_with("crates/checkers/");
+        if own || exempt || checker || SPEAKERS.iter().any(|speaker| path.starts_with(speaker)) {
+            continue;
+        }
+        let text = fs::read_to_string(&file)?;
+        problems.extend(told_apart(&text, &variants, &names).map(|(line, name)| {
+            format!("{path}:{line}: tells dialects apart by the name {name}; ask the descriptor")
+        }));
+    }
+    Ok(())
+}
+
+/// Lines outside comments and tests that name a dialect, or compare something with its name.
+fn told_apart<'t>(
+    text: &'t str,
+    variants: &'t [&str],
+    names: &'t [String],
+) -> impl Iterator<Item = (usize, &'t str)> {
+    let code = text.lines().take_while(|line| *line != "#[cfg(test)]").enumerate();
+    let code = code.filter(|(_, line)| !line.trim_start().starts_with("//"));
+    code.flat_map(move |(place, line)| {
+        let variant = variants.iter().copied().filter(move |variant| {
+            let (_, rest) = line.split_once(&format!("Dialect::{variant}")).unwrap_or_default();
+            line.contains(&format!("Dialect::{variant}")) && !rest.starts_with(char::is_alphanumeric)
+        });
+        let compared = names.iter().map(String::as_str).filter(move |name| {
+            let forms = [format!("\"{name}\" =>"), format!("\"{name}\") =>"), format!("= \"{name}\"")];
+            forms.iter().enumerate().any(|(kind, form)| {
+                let found = line.find(form.as_str());
+                found.is_some_and(|at| kind < 2 || line[..at].ends_with(['=', '!']))
+            })
+        });
+        variant.chain(compared).map(move |name| (place + 1, name))
+    })
+}
+
 fn documents(problems: &mut Vec<String>) -> Result<()> {
     for (path, most) in [("README.md", 150), ("ARCHITECTURE.md", 250)] {
         let lines = fs::read_to_string(path).with_context(|| path.to_owned())?.lines().count();
@@ -194,4 +266,28 @@ fn documents(problems: &mut Vec<String>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialects_are_told_apart_in_their_folders_only() {
+        let names = [String::from("gemini")];
+        let found =
+            |text: &str| told_apart(text, &["Gemini"], &names).map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(found("\nif dialect == Dialect::Gemini {"), [2]);
+        assert_eq!(found("match name {\n    \"gemini\" => 1,\n    Some(\"gemini\") => 2,"), [2, 3]);
+        assert_eq!(found("if name == \"gemini\" {\nif name != \"gemini\" {"), [1, 2]);
+        for text in [
+            "/// `Dialect::Gemini`",
+            "Dialect::GeminiLike",
+            "name: \"gemini\",",
+            "let name = \"gemini\";",
+            "#[cfg(test)]\nDialect::Gemini",
+        ] {
+            assert!(found(text).is_empty(), "{text}");
+        }
+    }
 }

@@ -124,3 +124,56 @@ fn places(body: &Value) -> Vec<String> {
     }
     places.into_iter().map(|(place, _)| place).collect()
 }
+
+/// The trials that every checker is put through, as tests: its module says what is particular to its dialect.
+macro_rules! trials {
+    (
+        dialect: $dialect:literal,
+        list: $list:literal,
+        fixtures: $fixtures:expr,
+        rules: $rules:literal,
+        elsewhere: [$($elsewhere:literal),*],
+        cases: [$($cases:ident),*],
+    ) => {
+        /// What is refused in a body whose model may still be missing.
+        fn check(body: &[u8]) -> Vec<Violation> {
+            super::check(body, Scope::Draft).violations
+        }
+
+        fn check_value(body: &Value) -> Vec<Violation> {
+            check(body.to_string().as_bytes())
+        }
+
+        fn rules(body: &[u8]) -> Vec<&'static str> {
+            check(body).iter().map(|violation| violation.rule).collect()
+        }
+
+        fn cases() -> Vec<Case> {
+            [$($cases()),*].concat()
+        }
+
+        #[test]
+        fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
+            let elsewhere = [$($elsewhere),*];
+            crate::trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, $rules);
+        }
+
+        #[test]
+        fn every_fixture_has_its_verdict() {
+            crate::trials::fixtures_have_their_verdicts($dialect, check, $fixtures);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic() {
+            crate::trials::no_bytes_make_it_panic($dialect, check, $list);
+        }
+
+        #[test]
+        fn no_type_in_any_place_makes_it_panic() {
+            let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
+            crate::trials::no_type_in_any_place_makes_it_panic(check, bodies);
+        }
+    };
+}
+
+pub(crate) use trials;

@@ -182,6 +182,9 @@ fn meant(group: Option<&str>, word: &str, similar: &[String]) -> Vec<String> {
         }
         if !similar.is_empty() {
             let prefix = group.map_or_else(String::new, |group| format!("{group} "));
+            // One that differs by a letter is meant; clap also names those that merely look alike.
+            let near: Vec<String> = similar.iter().filter(|name| is_near(name, &word)).cloned().collect();
+            let similar = if near.is_empty() { similar } else { &near };
             return similar.iter().map(|name| format!("{prefix}{name} {{}}")).collect();
         }
     }

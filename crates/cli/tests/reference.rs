@@ -35,7 +35,7 @@ fn dialects() -> String {
         let read = FORMATS.iter().any(|format| format.name == dialect.name());
         let read = if read { "yes" } else { "as `openai-chat`, where they have that shape" };
         let read = if dialect == Dialect::Bedrock { "no" } else { read };
-        let provider = dialect.wire().provider();
+        let provider = dialect.wire().provider;
         writeln!(page, "| `{dialect}` | {provider} | {read} | [below](#{dialect}) |").unwrap();
     }
     for dialect in Dialect::all() {

@@ -16,7 +16,7 @@ use crate::{
     digest::digest,
     provider::Provider,
     tools::Tools,
-    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Turned, Worker},
+    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
     writer::New,
 };
 
@@ -108,7 +108,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn ask(&mut self, prompt: impl Into<TurnInput>) -> Result<Turned, TurnError> {
+    pub async fn ask(&mut self, prompt: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         self.ask_with(prompt, &mut |_| {}).await
     }
 
@@ -120,7 +120,7 @@ impl Agent {
         &mut self,
         prompt: impl Into<TurnInput>,
         sink: &mut (dyn FnMut(Event) + Send),
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
         self.stop.reset();
         turned
@@ -135,7 +135,7 @@ impl Agent {
         &mut self,
         prompt: impl Into<TurnInput>,
         tools: &Tools,
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         self.execute_with(prompt, tools, &mut |_| {}).await
     }
 
@@ -148,7 +148,7 @@ impl Agent {
         prompt: impl Into<TurnInput>,
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         if !same(&self.tools, tools) {
             *self.worker.tools_mut() = tools.clone();
             self.tools = tools.clone();

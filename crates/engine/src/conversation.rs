@@ -15,7 +15,7 @@ use std::{
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
     Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text,
-    chain::Stamp, content::RawItem, entry::SaltedBody,
+    chain::Stamp, content::RawItem,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
 use rejoin_view::{Finding, History, OnBroken, Repaired, repair};
@@ -240,7 +240,6 @@ impl Conversation {
         command: Option<String>,
         lock: Option<Lock>,
     ) -> Result<Self, EngineError> {
-        let after = store.tail(id)?;
         let recorded = reading::read(&*store, id, reading::Mode::Recover)?;
         if lock.is_some() {
             // Before more is written: whatever becomes of the store, these bytes stay.
@@ -252,6 +251,9 @@ impl Conversation {
         }
         let mut entries = recorded.entries;
         let mut stored = entries.len() - recorded.drafted;
+        // If all of it could be read, the newest entry is known. Where something cannot be read, the store may know more.
+        let is_whole = recorded.damage.is_empty() && stored > 0;
+        let after = if is_whole { entries[..stored].last().map(Tail::of) } else { store.tail(id)? };
         if after.is_none() && entries.is_empty() {
             // Nothing at all is there, not even a header: it begins anew.
             entries = New::default().entries(id, &*clock);
@@ -578,17 +580,14 @@ impl Conversation {
         self.forget();
         let mut hashes: HashMap<EntryId, Hash> =
             self.entries.iter().map(|entry| (entry.id(), entry.hash())).collect();
-        let mut seq = after.seq;
+        hashes.insert(after.id, after.hash);
+        let mut chain = Chain::at(Some(after));
         for entry in ours {
-            seq += 1;
-            let mut envelope = entry.envelope().clone();
-            envelope.seq = seq;
-            let parent = envelope.parent.and_then(|parent| hashes.get(&parent).copied());
-            let Some(content) = entry.content() else { continue };
-            let content = SaltedBody { salt: content.salt, body: content.body.clone() };
-            let entry = Entry::seal(envelope, parent, content);
-            hashes.insert(entry.id(), entry.hash());
-            self.entries.push(entry);
+            let parent = entry.envelope().parent.and_then(|id| Some((id, *hashes.get(&id)?)));
+            if let Some(entry) = chain.reseal(parent, &entry) {
+                hashes.insert(entry.id(), entry.hash());
+                self.entries.push(entry);
+            }
         }
         self.head = self.head.map(|(id, hash)| (id, hashes.get(&id).copied().unwrap_or(hash)));
         Ok(())

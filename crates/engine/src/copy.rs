@@ -1,12 +1,8 @@
 //! Copying conversations entry by entry, hashes included: from another store, or from a file of entries.
 
-use std::{
-    collections::HashMap,
-    io::{BufRead, Read as _},
-    ops::ControlFlow,
-};
+use std::{collections::HashMap, io::BufRead, ops::ControlFlow};
 
-use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits};
+use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, lines::Lines};
 use rejoin_store::{Item, Lock, Place, Store, StoreError};
 
 use crate::{
@@ -48,25 +44,23 @@ impl Writer<'_> {
         let mut hashes: HashMap<EntryId, Hash> = HashMap::new();
         let mut copying: Option<(Lock, Copying<'_>)> = None;
         let mut messages = 0;
-        let (mut line, mut bytes) = (0, Vec::new());
-        loop {
-            line += 1;
-            bytes.clear();
-            let read = (&mut *source).take(limits::BODY_BYTES as u64 + 2).read_until(b'\n', &mut bytes);
-            read.map_err(|why| StoreError::Io { what: String::from("reading the file"), why })?;
+        let mut bytes = Vec::new();
+        let mut lines = Lines::new(source);
+        let failed = |why| StoreError::Io { what: String::from("reading the file"), why };
+        while let Some(at) = lines.next(&mut bytes).map_err(failed)? {
+            let wrong = |why: String| EngineError::NoRecord { line: at.number, why };
+            if at.too_long {
+                return Err(wrong(format!("{} bytes are more than an entry may have", at.len)));
+            }
             if bytes.trim_ascii().is_empty() {
-                if bytes.is_empty() {
-                    break;
-                }
                 continue;
             }
-            let wrong = |why: String| EngineError::NoRecord { line, why };
             let text = std::str::from_utf8(&bytes).map_err(|error| error.to_string());
             let entry =
                 text.and_then(|text| Entry::from_line(text.trim()).map_err(|error| error.to_string()));
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(_) if copying.is_some() && !bytes.ends_with(b"\n") => break,
+                Err(_) if copying.is_some() && !at.ended => break,
                 Err(why) => return Err(wrong(why)),
             };
             let parent = entry.envelope().parent;

@@ -1,8 +1,9 @@
 //! Who is to answer in a conversation, as it says itself: whoever goes on with it asks the same one.
 
+use rejoin_formats::Dialect;
 use rejoin_record::{Content, Kind, Role, Text, content, json::Doc};
 
-use crate::conversation::Conversation;
+use crate::{conversation::Conversation, provider::registry};
 
 /// Who is to answer, as far as a conversation says: what its last turn recorded. A conversation without a turn says nothing, so
 /// that settings made after `rejoin new` count. How this is weighed against flags and settings is in `provider/decide.rs`.
@@ -82,10 +83,9 @@ impl Wanted {
     /// The API that the dialect belongs to, where a provider has several.
     #[must_use]
     pub fn api(&self) -> Option<&'static str> {
-        match self.dialect.as_deref() {
-            Some("openai-chat") => Some("chat"),
-            Some("openai-responses") => Some("responses"),
-            _ => None,
-        }
+        let dialect: Dialect = self.dialect.as_deref()?.parse().ok()?;
+        let mut apis =
+            registry::all().filter(|service| service.apis.len() > 1).flat_map(|service| service.apis);
+        apis.find(|api| api.dialect == dialect).map(|api| api.name)
     }
 }

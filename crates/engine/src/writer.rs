@@ -6,9 +6,8 @@
 use std::{collections::HashMap, ops::ControlFlow};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Tail, Text, Tree,
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Tail, Text, Tree,
     content::{self, Erased, Meta, Metadata},
-    entry::SaltedBody,
     json::Object,
 };
 use rejoin_store::{Holder, Item, Lock, Store, StoreError};
@@ -260,8 +259,8 @@ pub(crate) fn append_in_batches(
 
 /// A conversation that is made of another one's entries.
 struct Forked {
+    chain: Chain,
     entries: Vec<Entry>,
-    parent: (EntryId, Hash),
 }
 
 impl Forked {
@@ -274,8 +273,9 @@ impl Forked {
         let nothing =
             Metadata { conversation: id, provider: None, model: None, directory: None, format: None };
         let header = Metadata { conversation: id, ..known.unwrap_or(nothing) };
-        let header = Chain::empty().append(Kind::Header, &Content::Header(header), stamp(clock, None));
-        Self { parent: (header.id(), header.hash()), entries: vec![header] }
+        let mut chain = Chain::empty();
+        let entries = vec![chain.append(Kind::Header, &Content::Header(header), stamp(clock, None))];
+        Self { chain, entries }
     }
 
     /// Where it is from, and the title that somebody gave the other one, if that does not lie on the path.
@@ -297,26 +297,13 @@ impl Forked {
         let scope = Object::new().object("forked_from", fork).finish();
         let title = given.filter(|given| known.as_ref() != Some(given));
         let meta = Meta { title, tags: None, scope: Some(Raw::new(scope)) };
-        let tail = self.entries.last().map(Tail::of);
-        let entry = Chain::at(tail).append(Kind::Meta, &Content::Meta(meta), stamp(clock, None));
-        self.push(entry);
+        self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
     }
 
-    /// One entry of the other's, sealed onto what is here.
+    /// Adds one entry of the other conversation, unless it is the header or was erased.
     fn add(&mut self, entry: &Entry) {
-        let Some(content) = entry.content() else { return };
-        if entry.envelope().kind == Kind::Header {
-            return;
+        if entry.envelope().kind != Kind::Header {
+            self.entries.extend(self.chain.reseal(self.chain.head(), entry));
         }
-        let mut envelope = entry.envelope().clone();
-        envelope.seq = self.entries.len() as u64;
-        envelope.parent = Some(self.parent.0);
-        let content = SaltedBody { salt: content.salt, body: content.body.clone() };
-        self.push(Entry::seal(envelope, Some(self.parent.1), content));
-    }
-
-    fn push(&mut self, entry: Entry) {
-        self.parent = (entry.id(), entry.hash());
-        self.entries.push(entry);
     }
 }

@@ -17,7 +17,7 @@ use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress,
-        scripted::{Answer, Finish, ScriptedProvider, Step},
+        scripted::{Finish, ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
@@ -76,7 +76,7 @@ fn no_count_is_too_large() {
     let author = move |_: &_| {
         let message = Some(Message::assistant_with_tools(vec![call("a", "{}")]));
         let end = Finish::End(End::Complete(Why::Done));
-        Step::Answer(Answer { message, piece: usize::MAX, end, usage })
+        Step::Answer(ScriptedAnswer { message, piece: usize::MAX, end, usage })
     };
     for limit in [None, Some(1_000)] {
         let (_, conversation) = begin();
@@ -96,7 +96,7 @@ fn a_pause_without_a_word_is_no_answer() {
     let (_, conversation) = begin();
     let author = |_: &_| {
         let end = Finish::End(End::Complete(Why::Paused));
-        Step::Answer(Answer { message: None, piece: usize::MAX, end, usage: None })
+        Step::Answer(ScriptedAnswer { message: None, piece: usize::MAX, end, usage: None })
     };
     let provider = Arc::new(ScriptedProvider::answering(author));
     let mut worker = Worker::new(conversation, provider.clone(), echo().1, TurnSettings::default());

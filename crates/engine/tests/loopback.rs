@@ -255,6 +255,48 @@ fn results_are_part_of_later_requests() {
     }
 }
 
+/// A tool may have a name, and a call an id, that a dialect cannot spell. The model's call comes back under the tool's own name,
+/// so the tool runs; what the record keeps is that name, and later requests repeat the call as the model wrote it.
+#[test]
+fn a_tool_with_a_respelled_name_is_found() {
+    const NAME: &str = "notes.read file";
+    let server = Loopback::start(Config::default());
+    for which in PROVIDERS {
+        let label = label(which);
+        server.forget();
+        let (tool, ran) = slow(NAME, 0);
+        let mut tools = Tools::default();
+        tools.add(tool);
+        let store = memory();
+        let mut worker = worker(&store, reach(&server, which), tools, TurnSettings::default());
+        let mut turn = |text: &str| {
+            let turned = run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
+            assert_eq!(turned.ending, Ending::Done, "{label}");
+        };
+        turn("tools:2 steps:2 think");
+        turn("and now?");
+        assert_eq!(ran.load(Ordering::Relaxed), 4, "{label}");
+        assert!(server.violations().is_empty(), "{label}: {:#?}", server.violations());
+        let id = worker.into_conversation().id();
+        let conversation = Conversation::open(store, id, "test").unwrap();
+        let messages = conversation.messages();
+        let names: Vec<&str> =
+            messages.iter().flat_map(|message| message.tool_calls()).map(|call| &*call.name).collect();
+        assert_eq!(names, [NAME; 4], "{label}");
+        // What was sent once is sent again as it was.
+        let requests = server.requests();
+        let turns: Vec<_> =
+            requests.iter().filter(|request| request.is_turn()).map(|r| pieces(&r.body)).collect();
+        for (before, now) in turns.iter().zip(&turns[1..]) {
+            assert!(now.starts_with(before), "{label}: {before:#?} became {now:#?}");
+        }
+        if !matches!(which.2, Service::Ollama) {
+            let last = requests.last().unwrap().json().to_string();
+            assert!(!last.contains(&format!("\"name\":\"{NAME}\"")), "{label}: {last}");
+        }
+    }
+}
+
 /// S2-34, S2-39: of three tools that run at once one takes too long, or the process is gone before two of them are done. The
 /// conversation goes on under every policy, and what is shown is sound.
 #[test]

@@ -5,7 +5,9 @@
 mod support;
 
 use rejoin_engine::{Conversation, EngineError, Mode, New, read};
-use rejoin_record::{Content, ConversationId, Entry, Kind, Message, content::Meta};
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, chain::Stamp, content::Meta,
+};
 use rejoin_store::{Access, Holder, Location, Query, Search, State, Store, memory::Memory};
 use std::sync::Arc;
 use support::{Counting, Fragile, assert_verifies, clock, lines, stored, writer};
@@ -237,6 +239,34 @@ fn our_own_files_are_taken_in_as_they_are() {
             other => panic!("{other}"),
         }
     }
+    assert_eq!(stored(&*here, id), entries);
+}
+
+/// A file of entries that lacks one is refused, also where nothing that follows builds on the missing one.
+#[test]
+fn a_file_with_a_gap_is_not_taken_in() {
+    let (here, there, clock) = (memory(), memory(), Counting);
+    let id = talk(&there, &New::default());
+    let mut entries = stored(&*there, id);
+    let fork = &entries[1];
+    let message = Content::Message(Message::user("another way"));
+    let mut chain = Chain::after(entries.last().unwrap());
+    let stamp = Stamp {
+        id: EntryId::new(1, [9; 10]),
+        timestamp: fork.envelope().timestamp,
+        salt: Salt([9; 16]),
+        source_time: None,
+    };
+    let other = chain.append_under(Some((fork.id(), fork.hash())), Kind::Message, &message, stamp);
+    entries.push(other);
+    let file = |left_out: Option<usize>| {
+        let lines = entries.iter().enumerate().filter(|(place, _)| Some(*place) != left_out);
+        lines.map(|(_, entry)| entry.to_line() + "\n").collect::<String>()
+    };
+    let take = |text: &str| writer(&*here, &clock).import_record(&mut text.as_bytes());
+    let refused = take(&file(Some(entries.len() - 2))).unwrap_err();
+    assert!(matches!(refused, EngineError::Corrupted { .. }), "{refused}");
+    take(&file(None)).unwrap();
     assert_eq!(stored(&*here, id), entries);
 }
 

@@ -6,9 +6,9 @@ use rejoin_record::{
     limits,
 };
 
-use crate::{
-    gemini,
-    wire::{registry::Dialect, render::opaque_label},
+use crate::wire::{
+    registry::{Dialect, Fields, Wire},
+    render::opaque_label,
 };
 
 /// One top-level field.
@@ -68,6 +68,64 @@ impl ToolDeclaration {
             kind: ToolKind::Function,
             more: Vec::new(),
         }
+    }
+
+    /// Reads a declaration, of a dialect or of none; nothing if it has no name.
+    #[must_use]
+    pub fn read(value: Value<'_>, wire: Option<&Wire>) -> Option<Self> {
+        let custom_is_free_text = wire.is_some_and(|wire| wire.tools.custom_is_free_text);
+        let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
+        let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
+        let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
+            .iter()
+            .find_map(|name| body.given(name));
+        // Nesting that no dialect is sure to take does not go out.
+        let deep = schema.is_some_and(|schema| schema.is_deeper_than(limits::NESTING));
+        let schema = schema.filter(|_| !deep);
+        let kind = match value.given("type").and_then(Value::as_str).as_deref() {
+            None | Some("function") => ToolKind::Function,
+            // OpenAI means free text by it, Anthropic an ordinary tool.
+            Some("custom") if value.given("custom").is_some() || custom_is_free_text => ToolKind::FreeText,
+            Some("custom") => ToolKind::Function,
+            Some(_) => ToolKind::Provider,
+        };
+        let held = [
+            "type",
+            "function",
+            "custom",
+            "name",
+            "description",
+            "input_schema",
+            "parameters",
+            "parametersJsonSchema",
+            "parameters_json_schema",
+        ];
+        let outer = value.fields().map(|(key, _)| key);
+        let inner =
+            if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
+        let more =
+            outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));
+        let mut more: Vec<String> = more.filter(|name| !held.contains(&name.as_str())).collect();
+        if deep {
+            more.push(String::from("schema"));
+        }
+        Some(Self {
+            kind,
+            more,
+            // What the provider runs may have no name but its type.
+            name: text("name").or_else(|| {
+                let own = kind == ToolKind::Provider && custom_is_free_text;
+                value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
+            })?,
+            description: text("description"),
+            schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| {
+                match wire.and_then(|wire| wire.tools.schema) {
+                    Some(read) => Raw::new(read(schema)),
+                    None => Raw::new(schema.raw()),
+                }
+            }),
+            raw: Raw::new(value.raw()),
+        })
     }
 }
 
@@ -184,7 +242,7 @@ impl Context {
     /// The most tokens that the body allows an answer to have.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
-        let (field, inner) = limit_field(self.dialect?);
+        let (field, inner) = self.dialect?.wire().fields.max_tokens;
         let given = self.get(field).or_else(|| self.get("max_completion_tokens"))?;
         let doc = Doc::parse(given.as_str()).ok()?;
         let value = match inner {
@@ -201,6 +259,11 @@ impl Context {
         doc.root()?.as_str().map(std::borrow::Cow::into_owned)
     }
 
+    /// What the dialect calls its fields.
+    fn fields(&self) -> &'static Fields {
+        self.dialect.map_or(&Fields::COMMON, |dialect| &dialect.wire().fields)
+    }
+
     /// The first of these fields that says something.
     fn first(&self, names: &[&'static str]) -> Option<(&'static str, &Raw)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
@@ -209,7 +272,7 @@ impl Context {
     /// The system prompt as it was written, and the name of its field.
     #[must_use]
     pub fn system_field(&self) -> Option<(&'static str, &Raw)> {
-        self.first(self.dialect.map_or(&["system"], |dialect| surrounding_names(dialect).1))
+        self.first(self.dialect.map_or(&["system"], |dialect| dialect.wire().fields.system))
     }
 
     /// The tool declarations as they were written, and the name of their field.
@@ -221,10 +284,7 @@ impl Context {
     /// The tool choice as it was written, and the name of its field.
     #[must_use]
     pub fn choice_field(&self) -> Option<(&'static str, &Raw)> {
-        self.first(match self.dialect {
-            Some(Dialect::Gemini) => &["toolConfig", "tool_config"],
-            _ => &["tool_choice"],
-        })
+        self.first(self.fields().choice)
     }
 
     /// The system prompt, piece by piece. What is no text is kept as a labelled one.
@@ -233,8 +293,7 @@ impl Context {
         let Some((_, raw)) = self.system_field() else { return Vec::new() };
         let doc = Doc::parse(raw.as_str());
         let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return Vec::new() };
-        // Gemini writes it as a content of its own.
-        let root = root.get("parts").filter(|_| self.dialect == Some(Dialect::Gemini)).unwrap_or(root);
+        let root = self.fields().system_parts.and_then(|name| root.get(name)).unwrap_or(root);
         match root.kind() {
             Kind::Array => root.items().map(system_piece).collect(),
             Kind::Object if root.fields().next().is_none() => Vec::new(),
@@ -267,10 +326,11 @@ impl Context {
         let Some(raw) = self.get("tools") else { return Vec::new() };
         let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
         let Some(root) = doc.root() else { return Vec::new() };
-        if self.dialect == Some(Dialect::Gemini) {
-            return root.items().flat_map(gemini_tools).collect();
+        let wire = self.dialect.map(Dialect::wire);
+        match wire.and_then(|wire| wire.tools.several) {
+            Some(several) => root.items().flat_map(several).collect(),
+            None => root.items().filter_map(|value| ToolDeclaration::read(value, wire)).collect(),
         }
-        root.items().filter_map(|value| declaration(value, self.dialect)).collect()
     }
 
     /// Fields of the tool choice that other dialects do not have.
@@ -289,8 +349,8 @@ impl Context {
     pub fn tool_choice(&self) -> Option<ToolChoice> {
         let doc = Doc::parse(self.choice_field()?.1.as_str()).ok()?;
         let root = doc.root()?;
-        if self.dialect == Some(Dialect::Gemini) {
-            return gemini_choice(root);
+        if let Some(choice) = self.dialect.and_then(|dialect| dialect.wire().tools.choice) {
+            return choice(root);
         }
         let word = root.as_str().or_else(|| root.get("type")?.as_str())?;
         let name = || {
@@ -333,67 +393,7 @@ pub fn offered_json(tools: &[ToolDeclaration]) -> String {
 /// Tools of a conversation's own, read from a list of `{"name", "description", "input_schema"}`.
 #[must_use]
 pub fn offered(list: Value<'_>) -> Vec<ToolDeclaration> {
-    list.items().filter_map(|value| declaration(value, None)).collect()
-}
-
-/// The field of a dialect's bodies that limits the length of an answer, and the field inside it, where it is an object.
-#[must_use]
-pub fn limit_field(dialect: Dialect) -> (&'static str, Option<&'static str>) {
-    match dialect {
-        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral => ("max_tokens", None),
-        Dialect::OpenAiResponses => ("max_output_tokens", None),
-        Dialect::Gemini => ("generationConfig", Some("maxOutputTokens")),
-        Dialect::Bedrock => ("inferenceConfig", Some("maxTokens")),
-        Dialect::Ollama => ("options", Some("num_predict")),
-    }
-}
-
-/// The name of the list of messages in a dialect's bodies, and the names that its system prompt may stand under.
-#[must_use]
-pub fn surrounding_names(dialect: Dialect) -> (&'static str, &'static [&'static str]) {
-    match dialect {
-        Dialect::OpenAiChat | Dialect::Mistral | Dialect::Ollama => ("messages", &[]),
-        Dialect::OpenAiResponses => ("input", &["instructions"]),
-        Dialect::Gemini => ("contents", &["systemInstruction", "system_instruction"]),
-        Dialect::Anthropic | Dialect::Bedrock => ("messages", &["system"]),
-    }
-}
-
-/// The functions that one element of Gemini's `tools` declares; anything else in it is the provider's own.
-fn gemini_tools(value: Value<'_>) -> Vec<ToolDeclaration> {
-    let list = value.given("functionDeclarations").or_else(|| value.given("function_declarations"));
-    let functions = list.into_iter().flat_map(Value::items);
-    let mut tools: Vec<_> =
-        functions.filter_map(|function| declaration(function, Some(Dialect::Gemini))).collect();
-    let own = ["functionDeclarations", "function_declarations"];
-    for (key, _) in value.fields().filter(|(key, _)| !own.iter().any(|name| key.is_str(name))) {
-        let name = key.as_str().unwrap_or_default();
-        tools.push(ToolDeclaration {
-            name: Text::new(&*name),
-            description: None,
-            schema: None,
-            raw: Raw::new(value.raw()),
-            kind: ToolKind::Provider,
-            more: Vec::new(),
-        });
-    }
-    tools
-}
-
-fn gemini_choice(root: Value<'_>) -> Option<ToolChoice> {
-    let config = root.given("functionCallingConfig").or_else(|| root.given("function_calling_config"))?;
-    let mut allowed = config
-        .given("allowedFunctionNames")
-        .or_else(|| config.given("allowed_function_names"))
-        .into_iter()
-        .flat_map(Value::items);
-    match (&*config.get("mode")?.as_str()?.to_ascii_uppercase(), allowed.next(), allowed.next()) {
-        ("AUTO", ..) => Some(ToolChoice::Auto),
-        ("NONE", ..) => Some(ToolChoice::Never),
-        ("ANY", Some(only), None) => Some(ToolChoice::Named(Text::new(&*only.as_str()?))),
-        ("ANY", ..) => Some(ToolChoice::Any),
-        _ => None,
-    }
+    list.items().filter_map(|value| ToolDeclaration::read(value, None)).collect()
 }
 
 fn system_piece(value: Value<'_>) -> SystemPiece {
@@ -408,57 +408,4 @@ fn system_piece(value: Value<'_>) -> SystemPiece {
         }
         None => SystemPiece { text: Text::from(opaque_label("", value.raw())), block: None },
     }
-}
-
-fn declaration(value: Value<'_>, dialect: Option<Dialect>) -> Option<ToolDeclaration> {
-    let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
-    let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
-    let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
-        .iter()
-        .find_map(|name| body.given(name));
-    // Nesting that no dialect is sure to take does not go out.
-    let deep = schema.is_some_and(|schema| schema.is_deeper_than(limits::NESTING));
-    let schema = schema.filter(|_| !deep);
-    let kind = match value.given("type").and_then(Value::as_str).as_deref() {
-        None | Some("function") => ToolKind::Function,
-        // OpenAI means free text by it, Anthropic an ordinary tool.
-        Some("custom") if value.given("custom").is_some() || dialect == Some(Dialect::OpenAiResponses) => {
-            ToolKind::FreeText
-        }
-        Some("custom") => ToolKind::Function,
-        Some(_) => ToolKind::Provider,
-    };
-    let held = [
-        "type",
-        "function",
-        "custom",
-        "name",
-        "description",
-        "input_schema",
-        "parameters",
-        "parametersJsonSchema",
-        "parameters_json_schema",
-    ];
-    let outer = value.fields().map(|(key, _)| key);
-    let inner = if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
-    let more = outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));
-    let mut more: Vec<String> = more.filter(|name| !held.contains(&name.as_str())).collect();
-    if deep {
-        more.push(String::from("schema"));
-    }
-    Some(ToolDeclaration {
-        kind,
-        more,
-        // What the provider runs may have no name but its type.
-        name: text("name").or_else(|| {
-            let own = kind == ToolKind::Provider && dialect == Some(Dialect::OpenAiResponses);
-            value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
-        })?,
-        description: text("description"),
-        schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| match dialect {
-            Some(Dialect::Gemini) => Raw::new(gemini::json_schema(schema)),
-            _ => Raw::new(schema.raw()),
-        }),
-        raw: Raw::new(value.raw()),
-    })
 }

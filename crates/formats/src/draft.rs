@@ -9,7 +9,7 @@ use crate::{
     context::Context,
     convert::{Marks, Settings, Target},
     gemini,
-    wire::{TooLarge, outline::Encode, registry::Dialect},
+    wire::{TooLarge, names::Respelled, outline::Encode, registry::Dialect},
 };
 
 /// A request body as pieces of JSON that make up the whole when they are put one behind the other.
@@ -107,8 +107,8 @@ pub struct Drafted {
     pub body: Body,
     /// What had to be changed for the dialect, of what is new since the request before.
     pub findings: Vec<Finding>,
-    /// Tool names that got another spelling: ours, theirs.
-    pub names: Vec<(String, String)>,
+    /// What got another spelling, so that an answer can be had in ours.
+    pub respelled: Respelled,
     /// A hash of everything that the answer stands on: reasoning in it is bound to that.
     pub prefix: Option<Text>,
 }
@@ -164,14 +164,7 @@ impl Draft {
     /// The same with cache marks, where the dialect has them.
     #[must_use]
     pub fn with_cache_marks(mut self) -> Self {
-        let settings = &*self.settings;
-        let target = Target {
-            model: settings.model.as_deref(),
-            marks: Marks::Placed,
-            issuer: settings.issuer.as_ref(),
-            ..Target::of(&settings.context)
-        };
-        self.settings = Settings::of(&target);
+        Arc::make_mut(&mut self.settings).marks = Marks::Placed;
         self.sealed = None;
         self
     }
@@ -220,7 +213,7 @@ impl Draft {
         let (body, rest) = encoder.finish(view)?.into_body();
         let said = std::mem::replace(&mut self.around, rest.findings);
         findings.extend(self.around.iter().filter(|finding| !said.contains(finding)).cloned());
-        Ok(Drafted { body, findings, names: rest.names, prefix: Some(rest.prefix) })
+        Ok(Drafted { body, findings, respelled: rest.respelled, prefix: Some(rest.prefix) })
     }
 }
 

@@ -71,6 +71,25 @@ impl Chain {
         })
     }
 
+    /// The entry that the next one follows, unless it is made a branch.
+    #[must_use]
+    pub fn head(&self) -> Option<(EntryId, Hash)> {
+        self.head
+    }
+
+    /// Seals an entry again, as the next one of this conversation: id, times, salt and body stay. None if its content was erased.
+    pub fn reseal(&mut self, parent: Option<(EntryId, Hash)>, entry: &Entry) -> Option<Entry> {
+        let envelope = entry.envelope();
+        let SaltedBody { salt, body } = entry.content()?.clone();
+        let stamp = Stamp {
+            id: envelope.id,
+            timestamp: envelope.timestamp,
+            salt,
+            source_time: envelope.source_time.clone(),
+        };
+        Some(self.append_body(parent, envelope.kind.clone(), body, stamp))
+    }
+
     /// Seals the next entry onto the head and moves the head to it. It is not stored yet.
     pub fn append(&mut self, kind: Kind, content: &Content, stamp: Stamp) -> Entry {
         let parent = self.head;

@@ -169,6 +169,11 @@ impl Envelope {
     }
 }
 
+/// How many bodies this process has hashed. Tests see by it that nothing is hashed twice.
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub static BODIES_HASHED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
 /// Salt and exact bytes of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaltedBody {
@@ -182,6 +187,8 @@ impl SaltedBody {
     /// Their hash.
     #[must_use]
     pub fn hash(&self) -> Hash {
+        #[cfg(debug_assertions)]
+        BODIES_HASHED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Hasher::new("rejoin body 1").bytes(&self.salt.0).field(self.body.as_str()).finish()
     }
 }
@@ -218,7 +225,7 @@ pub enum EntryError {
 impl Entry {
     /// Seals a new entry: computes its hashes from its envelope, its parent's hash and its body.
     #[must_use]
-    pub fn seal(envelope: Envelope, parent: Option<Hash>, content: SaltedBody) -> Self {
+    pub(crate) fn seal(envelope: Envelope, parent: Option<Hash>, content: SaltedBody) -> Self {
         let inner = content.hash();
         let hash = chain_hash(&envelope.write(), parent, inner);
         Self { envelope, spelling: None, inner, hash, content: Some(content) }

@@ -1,8 +1,8 @@
 //! The record of a conversation: what is written once and never changed.
 //!
 //! Here live the entry and block types, ids, the on-disk encoding, the hash chain, the tree of entries with its
-//! head, `verify`, and the limits. Nothing here does I/O, asks for the time, draws random numbers or knows a
-//! provider by name: clock, randomness and bytes are arguments.
+//! head, `verify`, the limits, and the scanner of lines. Nothing here opens a file, asks for the time, draws random numbers
+//! or knows a provider by name: clock, randomness and bytes are arguments.
 //!
 //! Start at [`Message`] for what people and models said, at [`Entry`] for how it is kept, at [`Tree`] for how
 //! entries hang together.
@@ -16,6 +16,7 @@ pub mod hash;
 pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod lines;
 pub mod message;
 mod message_body;
 pub mod text;

@@ -119,7 +119,7 @@ pub use rejoin_engine::{
     },
     serde_json,
     tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
-    turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Turned, Worker},
+    turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,

@@ -18,6 +18,15 @@ fn run_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Vec<S
     let beside = std::env::current_exe().unwrap();
     let folder = beside.parent().and_then(Path::parent).unwrap().join("examples");
     let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if std::env::var_os("CARGO_LLVM_COV").is_some() {
+        // What counts executed lines builds tests only.
+        let target = folder.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .args(["build", "--quiet", "--package", "rejoin", "--example", name, "--target-dir"])
+            .arg(target);
+        assert!(build.status().unwrap().success(), "{name}");
+    }
     assert!(program.is_file(), "{} is not there: `cargo test -p rejoin` builds it", program.display());
     let output = Command::new(program).args(arguments).envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,11 +1,7 @@
-//! Damaged bytes, each copied into a file of its own beside the store. Such a file is never overwritten, and durable before
-//! anything is done to the original.
+//! Copies of damaged bytes, each in its own file beside the store. Such a file is never overwritten, and is durable before the
+//! original is touched.
 
-use std::{
-    collections::HashSet,
-    io::{self, Read as _},
-    path::PathBuf,
-};
+use std::{collections::HashSet, io, path::PathBuf};
 
 use rejoin_record::{EntryId, Raw, hash};
 
@@ -78,10 +74,14 @@ impl Asides {
         let mut failed = None;
         names.retain(|name| {
             !name.ends_with(ENDING)
-                || self.read(name).map(|bytes| holds(&bytes)).unwrap_or_else(|why| {
-                    failed = Some(why);
-                    false
-                })
+                || self
+                    .folder
+                    .read(name, u64::MAX)
+                    .map(|bytes| bytes.is_some_and(|bytes| holds(&bytes)))
+                    .unwrap_or_else(|why| {
+                        failed = Some(why);
+                        false
+                    })
         });
         failed.map_or(Ok(names), Err)
     }
@@ -100,15 +100,9 @@ impl Asides {
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         if self.folder.remove(name)? { self.folder.sync() } else { Ok(()) }
     }
-
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.folder.open(name)?.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
 }
 
-/// What an entry says, for whoever looks for copies of it.
+/// What an entry says, to look for copies of it.
 #[derive(Debug)]
 pub(crate) struct Sought {
     pub(crate) entry: EntryId,
@@ -120,13 +114,18 @@ pub(crate) struct Sought {
 const RUN: usize = 12;
 
 impl Sought {
+    /// Whether bytes hold one of several entries.
+    pub(crate) fn any(sought: &[Self]) -> impl Fn(&[u8]) -> bool {
+        |bytes| sought.iter().any(|sought| sought.is_in(bytes))
+    }
+
     /// Whether bytes hold the entry, or a piece of what it says: a damaged copy need not have its id any more.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         if holds(&self.entry.to_string()) || holds(&self.entry.as_uuid().simple().to_string()) {
             return true;
         }
-        // What stands between quotes was said by somebody; the rest is the same in every body.
+        // Only text between quotes is content; the rest is the same in every body.
         let runs = bytes.chunks_exact(RUN).filter(|run| !run.contains(&b'"'));
         let runs: HashSet<&[u8]> = runs.collect();
         !runs.is_empty() && self.body.as_str().as_bytes().windows(RUN).any(|window| runs.contains(window))

@@ -32,13 +32,9 @@ impl Drafts {
     /// # Errors
     /// If the file cannot be created, or another draft of the conversation is there.
     pub fn begin(&self, conversation: ConversationId) -> Result<DraftFile, StoreError> {
-        // The store's own folder was there when the store was opened. If it is gone, it was taken away on purpose.
-        if !self.folder.has_outer() {
-            return Err(StoreError::Missing(self.folder.outer().to_owned()));
-        }
         let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
-        self.folder.make().map_err(failed())?;
+        self.folder.make_beside_store()?;
         let file = self.folder.make_new(&name).map_err(failed())?;
         // Readers tell by this lock that the answer is still being written.
         files::lock(&file).map_err(failed())?;

@@ -1,4 +1,4 @@
-//! What can go wrong in a store.
+//! Errors of a store.
 
 use std::{io, path::PathBuf};
 
@@ -6,44 +6,44 @@ use rejoin_record::{ConversationId, EntryId, Tail};
 
 use crate::{lock::Holder, store::Place};
 
-/// Why a store did not do what it was asked for.
+/// Why a store refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such conversation.
     #[error("Conversation not found: id={0}")]
     NotFound(ConversationId),
     /// There is no such entry.
-    #[error("there is no entry {0} in the conversation")]
+    #[error("the conversation has no entry {0}")]
     NoSuchEntry(EntryId),
-    /// There is no store at that place yet.
+    /// There is no store at that path.
     #[error("there is no store at {0}")]
     Missing(PathBuf),
-    /// Somebody appended since the caller last looked.
-    #[error("the conversation went on elsewhere: {}", moved(.found.as_ref()))]
+    /// Another writer appended since the caller last looked.
+    #[error("another writer changed the conversation: {}", moved(.found.as_ref()))]
     TailMoved {
         /// The tail that the caller knew.
         expected: Option<Tail>,
-        /// The tail that is there.
+        /// The tail that the conversation has now.
         found: Option<Tail>,
     },
-    /// Another process writes to the conversation.
+    /// Another process holds the conversation's lock.
     #[error("another process is writing to the conversation: {0}")]
     Locked(Holder),
-    /// The store can be read only.
+    /// The store cannot be written, for this reason.
     #[error("the store can only be read: {0}")]
     ReadOnly(String),
-    /// A newer version wrote it.
-    #[error("the store was written by a newer version (its schema is {found}, this version knows {known})")]
+    /// A newer version wrote the store.
+    #[error("a newer version wrote the store (schema {found}; this version knows {known})")]
     TooNew {
-        /// Its schema.
+        /// The schema of the store.
         found: i64,
-        /// The newest that is known here.
+        /// The newest schema that this version knows.
         known: i64,
     },
-    /// It holds something that no store of ours holds, and that would act when it is read or written.
+    /// It holds a trigger or a view, which would act when the store is read or written. A store of rejoin has none.
     #[error("the store is refused: {0}")]
     Refused(String),
-    /// Something in it cannot be read.
+    /// A part of the store cannot be read.
     #[error("{place} is damaged: {why}")]
     Damaged {
         /// Where.
@@ -51,15 +51,15 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
-    /// Entries were handed in that do not follow each other. A bug of the caller.
+    /// The caller handed in entries that do not follow each other.
     #[error("the entries do not follow each other: {0}")]
     BrokenBatch(&'static str),
-    /// The system refused.
+    /// The operating system refused.
     #[error("{what}: {why}")]
     Io {
         /// What was tried.
         what: String,
-        /// The refusal.
+        /// The system's error.
         why: io::Error,
     },
     /// The database refused.
@@ -67,34 +67,34 @@ pub enum StoreError {
     Database {
         /// What was tried.
         what: &'static str,
-        /// The refusal, in its own words.
+        /// SQLite's own message.
         why: String,
-        /// Whether it could not be written: no room, no right, no answer of the disk.
+        /// Whether the file could not be written: disk full, no permission, disk failure, or locked for too long.
         unwritable: bool,
     },
 }
 
 fn moved(found: Option<&Tail>) -> String {
     found.map_or_else(
-        || String::from("it is not there any more"),
-        |tail| format!("its newest entry is {} (number {})", tail.id, tail.seq),
+        || String::from("it was deleted"),
+        |tail| format!("its newest entry is now {} (number {})", tail.id, tail.seq),
     )
 }
 
 impl StoreError {
-    /// A refusal of the system, with what was tried.
+    /// An error of the system, with what was tried.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |why| Self::Io { what, why }
     }
 
-    /// Whether what is stored is at fault, not the disk or the caller: then what can still be read is worth saving.
+    /// Whether stored data is damaged, as opposed to a failing disk or a mistake of the caller.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// A name for programs.
+    /// A stable name of the error, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -112,8 +112,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the conversation can go on in memory and be saved later: the store could not be written, and nothing is
-    /// wrong with what was to be written.
+    /// Whether the store could not be written although the entries are fine: the conversation can go on in memory and be saved
+    /// later.
     #[must_use]
     pub fn is_unwritable(&self) -> bool {
         match self {

@@ -1,11 +1,11 @@
-//! Where conversations are kept, for good.
+//! Storage of conversations.
 //!
-//! A [`Store`] keeps entries and gives them back byte for byte: appended after an expected tail, durable when `append`
-//! returns. It knows envelopes, hashes and order. What an entry *says* it does not interpret: for titles, states and search
-//! it is given a [`Digester`].
+//! A [`Store`] keeps entries and gives them back byte for byte. Entries are appended after an expected tail and are durable when
+//! `append` returns. A store knows envelopes, hashes and order, and does not interpret content: titles, states and search words
+//! come from a [`Digester`] that the caller provides.
 //!
-//! `sqlite/`, `jsonl/` and `memory` stand behind the one trait, and pass the one suite in `tests/`. To add a home, add a
-//! folder and a line to `open.rs`.
+//! `sqlite/`, `jsonl/` and `memory` implement the trait and pass one suite of tests. To add a store, add a folder and a line in
+//! `open.rs`.
 
 mod aside;
 pub mod digest;
@@ -21,6 +21,8 @@ pub mod memory;
 mod open;
 mod probe;
 mod scan;
+#[cfg(feature = "sqlite")]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod store;

@@ -2,22 +2,22 @@
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// The place of a store.
+/// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// A folder of JSONL files.
     Jsonl(PathBuf),
-    /// Nowhere: gone with the process.
+    /// In memory: gone when the process ends.
     Memory,
 }
 
-/// Why a text is no location.
+/// Why a text is not a location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is no store: {why}")]
 pub struct LocationError {
-    /// What was given.
+    /// The text that was given, without secrets.
     pub given: String,
     /// What is wrong with it.
     pub why: &'static str,
@@ -31,7 +31,7 @@ impl FromStr for Location {
         let (kind, rest) =
             given.split_once(':').ok_or_else(|| wrong("write `sqlite:PATH` or `jsonl:FOLDER`"))?;
         match kind {
-            "sqlite" | "jsonl" if rest.is_empty() => Err(wrong("a path is missing behind the colon")),
+            "sqlite" | "jsonl" if rest.is_empty() => Err(wrong("a path must follow the colon")),
             "sqlite" if rest == ":memory:" => Ok(Self::Memory),
             "sqlite" => Ok(Self::Sqlite(PathBuf::from(rest))),
             "jsonl" => Ok(Self::Jsonl(PathBuf::from(rest))),

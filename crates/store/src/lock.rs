@@ -1,11 +1,12 @@
-//! One writer a conversation: a lock of the operating system's, which a kill releases, in a file that names the holder.
+//! One writer per conversation: an operating system lock, which is released when its process is killed, on a file that names the
+//! holder.
 
 use std::{
     fmt,
     fs::{File, TryLockError},
     io::{Read as _, Seek as _, Write as _},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rejoin_record::{
@@ -18,19 +19,24 @@ use crate::{
     files::{self, PrivateFolder},
 };
 
+/// What a mutex holds. A thread that panicked left it as it was before or after a change.
+pub(crate) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Who writes to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holder {
     /// The process.
     pub pid: u32,
-    /// What it does, for a person to recognise.
+    /// The command it runs, for people.
     pub command: String,
     /// Since when, as RFC 3339.
     pub since: String,
 }
 
 impl Holder {
-    /// This process, doing that.
+    /// This process, running that command.
     #[must_use]
     pub fn this(command: impl Into<String>, since: jiff::Timestamp) -> Self {
         Self { pid: std::process::id(), command: command.into(), since: format!("{since:.0}") }
@@ -64,7 +70,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == 0 {
             // It has the lock and has not said its name yet.
-            return f.write_str("a process that has just begun");
+            return f.write_str("a process that has just started");
         }
         write!(f, "process {}", self.pid)?;
         if !self.command.is_empty() {
@@ -90,13 +96,13 @@ enum Held {
 impl Drop for Held {
     fn drop(&mut self) {
         match self {
-            // The name goes before the lock: whoever waits for the lock sees that it holds a file that is gone.
+            // The name goes before the lock: a process that waits for the lock then sees that its file is gone.
             Self::File { folder, name, file } => {
                 let _ = folder.remove(&*name);
                 let _ = file.unlock();
             }
             Self::Memory { held, conversation } => {
-                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut held = guard(held);
                 held.retain(|(other, _)| other != conversation);
             }
         }
@@ -115,15 +121,10 @@ impl Locks {
     }
 
     pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
-        // The store's own folder was there when it was opened. If it is gone, it was taken away.
-        if !self.folder.has_outer() {
-            return Err(StoreError::Missing(self.folder.outer().to_owned()));
-        }
-        let making = format!("making the folder {}", self.folder.path().display());
-        self.folder.make().map_err(StoreError::io(making))?;
+        self.folder.make_beside_store()?;
         let name = format!("{conversation}.lock");
         let failed = |what: &str| StoreError::io(format!("{what} {}", self.folder.path_of(&name).display()));
-        // A holder that leaves removes its file. Whoever opened it just before has then locked a file without a name, and
+        // A holder that leaves removes its file. A process that opened it just before has then locked a file without a name, and
         // looks again.
         loop {
             let mut file = self.folder.open_or_make(&name).map_err(failed("opening"))?;
@@ -166,7 +167,7 @@ pub(crate) struct MemoryLocks {
 
 impl MemoryLocks {
     pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = guard(&self.held);
         if let Some((_, holder)) = held.iter().find(|(other, _)| *other == conversation) {
             return Err(StoreError::Locked(holder.clone()));
         }

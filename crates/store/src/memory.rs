@@ -1,12 +1,11 @@
-//! Conversations in memory: for tests, and for whoever wants nothing to stay.
+//! Conversations in memory, for tests and for programs that keep nothing on disk.
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use rejoin_record::{ConversationId, Entry, EntryId, Tail, Tree};
+use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use crate::{
     digest::Digester,
@@ -14,7 +13,7 @@ use crate::{
     location::Location,
     lock::{Holder, Lock, MemoryLocks},
     scan,
-    store::{Damage, Each, Hit, Item, Page, Problem, Query, Search, Size, Store, Verified},
+    store::{Each, Hit, Item, Page, Problem, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
@@ -27,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty one.
+    /// An empty store.
     #[must_use]
     pub fn new(digester: Digester) -> Self {
         Self { conversations: RwLock::default(), locks: MemoryLocks::default(), digester }
@@ -58,31 +57,17 @@ fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> Re
     }
     let behind: Vec<_> = stored[from..].iter().map(|entry| (entry.id(), entry.hash())).collect();
     let Some(known) = scan::already(&behind, entries) else { return Err(moved) };
-    for entry in &entries[known..] {
-        // Nearly always the parent is the last one.
-        let parent = entry.envelope().parent;
-        let hash =
-            parent.map(|parent| stored.iter().rev().find(|other| other.id() == parent).map(Entry::hash));
-        let wrong = match hash {
-            Some(None) => Some("a parent is not there"),
-            hash => (!entry.verifies(hash.flatten())).then_some("an entry is not sealed onto its parent"),
-        };
-        if let Some(why) = wrong {
-            stored.truncate(from + known);
-            return Err(StoreError::BrokenBatch(why));
-        }
-        stored.push(entry.clone());
-    }
+    scan::check_seals(found, &entries[known..], |parent| {
+        let parent = stored.iter().rfind(|other| other.id() == parent);
+        Ok(parent.map(|parent| (parent.envelope().seq, parent.hash())))
+    })?;
+    stored.extend_from_slice(&entries[known..]);
     stored.last().map(Tail::of).ok_or(StoreError::BrokenBatch("there is nothing to append"))
 }
 
 impl Store for Memory {
     fn location(&self) -> &Location {
         &Location::Memory
-    }
-
-    fn read_only(&self) -> Option<&str> {
-        None
     }
 
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
@@ -117,31 +102,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        let entries = self.entries(conversation)?;
-        let tree = Tree::new(&entries);
-        let head = match of {
-            None => tree.head(),
-            Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
-        };
-        let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
-        for entry in path.into_iter().rev() {
-            if each(Item::Entry(entry.clone())).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let ids: Vec<ConversationId> = self.all().keys().copied().collect();
-        let all: Result<Vec<Summary>, StoreError> = ids.into_iter().map(|id| self.summary(id)).collect();
-        Ok(scan::page(all?, query))
+        scan::list(self, &self.ids("", usize::MAX)?, self.digester, query)
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
@@ -153,8 +115,7 @@ impl Store for Memory {
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        let ids: Vec<ConversationId> = self.all().keys().copied().collect();
-        scan::search(self, &ids, self.digester, search)
+        scan::search(self, &self.ids("", usize::MAX)?, self.digester, search)
     }
 
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
@@ -187,15 +148,6 @@ impl Store for Memory {
         self.all_mut().remove(&conversation).map(drop).ok_or(StoreError::NotFound(conversation))
     }
 
-    fn set_aside(
-        &self,
-        conversation: ConversationId,
-        damage: &Damage,
-    ) -> Result<Option<PathBuf>, StoreError> {
-        let _ = (conversation, damage);
-        Ok(None)
-    }
-
     fn verify(
         &self,
         conversation: Option<ConversationId>,
@@ -204,9 +156,7 @@ impl Store for Memory {
         let ids = conversation.map_or_else(|| self.ids("", usize::MAX), |id| Ok(vec![id]))?;
         let mut all = Verified::default();
         for id in ids {
-            let one = scan::verify_one(self, id, each)?;
-            all.conversations += one.conversations;
-            all.entries += one.entries;
+            all.add(scan::verify_one(self, id, each)?);
         }
         Ok(all)
     }
@@ -214,13 +164,5 @@ impl Store for Memory {
     fn size(&self) -> Result<Size, StoreError> {
         let record = self.all().values().flatten().map(|entry| entry.to_line().len() as u64 + 1).sum();
         Ok(Size { record, index: 0 })
-    }
-
-    fn settle(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn rebuild(&self) -> Result<(), StoreError> {
-        Ok(())
     }
 }

@@ -1,9 +1,8 @@
-//! Opening a store by its location. The one list of homes.
+//! Opening a store by its location.
 
 use std::{
     fs::{self, File},
     io,
-    path::PathBuf,
 };
 
 use crate::{
@@ -14,9 +13,9 @@ use crate::{
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// To read what is there. Nothing is created or changed.
+    /// To read an existing store. Nothing is created or changed.
     Read,
-    /// To read and write what is there, or make a new one.
+    /// To read and write. A store that does not exist is created.
     #[default]
     Write,
 }
@@ -24,9 +23,9 @@ pub enum Access {
 /// How to open a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// What for.
+    /// Whether the store is written.
     pub access: Access,
-    /// Who says what entries are about.
+    /// The function that says what an entry is about.
     pub digester: Digester,
 }
 
@@ -59,9 +58,7 @@ pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, Sto
 /// end. SQLite's own words would not say why, and without its log a database would seem to have lost what is in there.
 fn refuse_unreadable(location: &Location) -> Result<(), StoreError> {
     let Location::Sqlite(path) = location else { return Ok(()) };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    for path in [path.clone(), PathBuf::from(log)] {
+    for path in [path.clone(), files::with_end(path, "-wal")] {
         let looked = fs::metadata(&path).and_then(|metadata| match metadata {
             metadata if metadata.is_file() => File::open(&path).map(drop),
             metadata if metadata.is_dir() => Ok(()),

@@ -1,24 +1,25 @@
-//! What every store can do by reading everything: summaries, search, verification, and checks of what is handed in. Slow and
-//! always right; the indexes are measured against it.
+//! What every store can do by reading all entries: summaries, lists, search, verification, and checks of what is appended. Slow
+//! and always right; tests compare the index with it.
 
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
+    sync::mpsc,
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits,
-    verify::{Discrepancy, verify},
+    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, Tree, limits,
+    verify::{Discrepancy, verify_order},
 };
 
 use crate::{
     digest::Digester,
     error::StoreError,
-    store::{Cursor, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
+    store::{Cursor, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
     summary::Summary,
 };
 
-/// Checks that entries follow a tail and each other. Parents that are neither the tail nor among them are left to the store.
+/// Checks that entries follow a tail and each other. Their parents and hashes are checked by [`check_seals`].
 pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), StoreError> {
     let mut ids = HashSet::with_capacity(entries.len());
     for (seq, entry) in (after.map_or(0, |tail| tail.seq + 1)..).zip(entries) {
@@ -27,13 +28,43 @@ pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), 
             return Err(StoreError::BrokenBatch("a number is missing or repeated"));
         }
         if (seq == 0) != (envelope.kind == Kind::Header) || (seq == 0) != envelope.parent.is_none() {
-            return Err(StoreError::BrokenBatch("a header stands first, and nowhere else"));
+            return Err(StoreError::BrokenBatch("the header must come first, and only there"));
         }
         if !ids.insert(entry.id()) {
             return Err(StoreError::BrokenBatch("an id occurs twice"));
         }
     }
     Ok(())
+}
+
+/// The place and the hash of an entry's parent; none of a header.
+pub(crate) type Parent = Option<(u64, Hash)>;
+
+/// Checks that entries behind a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up
+/// parents that are neither the tail nor among the entries. Gives the parent of each.
+pub(crate) fn check_seals(
+    tail: Option<Tail>,
+    entries: &[Entry],
+    mut stored: impl FnMut(EntryId) -> Result<Parent, StoreError>,
+) -> Result<Vec<Parent>, StoreError> {
+    let mut known: HashMap<EntryId, (u64, Hash)> = HashMap::with_capacity(entries.len() + 1);
+    known.extend(tail.map(|tail| (tail.id, (tail.seq, tail.hash))));
+    let mut parents = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let parent = match entry.envelope().parent {
+            None => None,
+            Some(id) => {
+                let found = known.get(&id).copied().map_or_else(|| stored(id), |found| Ok(Some(found)))?;
+                Some(found.ok_or(StoreError::BrokenBatch("the parent of an entry is missing"))?)
+            }
+        };
+        if !entry.verifies(parent.map(|(_, hash)| hash)) {
+            return Err(StoreError::BrokenBatch("an entry is not sealed onto its parent"));
+        }
+        known.insert(entry.id(), (entry.envelope().seq, entry.hash()));
+        parents.push(parent);
+    }
+    Ok(parents)
 }
 
 /// How many of the entries, from the first one, are stored already, given what is stored behind `after`. None: something else
@@ -44,9 +75,64 @@ pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<u
     (same && stored.len() <= entries.len()).then_some(stored.len())
 }
 
-/// What is said of an entry that is whole and that nothing proves: its hash covers that of its parent.
+/// What is said of an entry whose body is sound but whose parent is lost. Its hash covers the parent's, so it cannot be checked.
 pub(crate) fn unproven(entry: EntryId) -> String {
     format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
+}
+
+/// Hands out damage, then an entry and its ancestors, newest first. `read` reads the whole conversation.
+pub(crate) fn ancestors(
+    of: Option<EntryId>,
+    each: Each<'_>,
+    read: impl FnOnce(Each<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let (mut entries, mut damage) = (Vec::new(), Vec::new());
+    read(&mut |item| {
+        match item {
+            Item::Entry(entry) => entries.push(entry),
+            Item::Damage(found) => damage.push(found),
+        }
+        ControlFlow::Continue(())
+    })?;
+    let tree = Tree::new(&entries);
+    let head = match of {
+        None => tree.head(),
+        Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
+    };
+    let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
+    let path = path.into_iter().rev().map(|entry| Item::Entry(entry.clone()));
+    let _ = damage.into_iter().map(Item::Damage).chain(path).try_for_each(each);
+    Ok(())
+}
+
+/// How many things go from one thread to the other at once.
+const AT_ONCE: usize = 64;
+
+/// Reads in one thread and uses what was read in another, in order.
+pub(crate) fn in_two_threads<T: Send, R: Send>(
+    read: impl FnOnce(&mut dyn FnMut(T) -> ControlFlow<()>) -> R + Send,
+    each: &mut dyn FnMut(T) -> ControlFlow<()>,
+) -> R {
+    let (send, receive) = mpsc::sync_channel::<Vec<T>>(8);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let mut batch = Vec::with_capacity(AT_ONCE);
+            let done = read(&mut |one| {
+                batch.push(one);
+                if batch.len() < AT_ONCE {
+                    return ControlFlow::Continue(());
+                }
+                // If the other thread listens no more, enough was read.
+                let sent = send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE)));
+                if sent.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let _ = send.send(batch);
+            done
+        });
+        let _ = receive.iter().flatten().try_for_each(each);
+        drop(receive);
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The summary of a conversation, from its entries.
@@ -95,6 +181,24 @@ pub(crate) fn beginning_is_damaged(
         if damaged || last || next == BEGINNING { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(damaged || next == 0)
+}
+
+/// A page of conversations, from their entries.
+pub(crate) fn list(
+    store: &dyn Store,
+    ids: &[ConversationId],
+    digester: Digester,
+    query: &Query,
+) -> Result<Page, StoreError> {
+    let mut all = Vec::new();
+    for id in ids {
+        match summary(store, *id, digester) {
+            // It was deleted a moment ago.
+            Err(StoreError::NotFound(_)) => {}
+            summary => all.push(summary?),
+        }
+    }
+    Ok(page(all, query))
 }
 
 /// A page of summaries.
@@ -320,7 +424,8 @@ pub(crate) fn verify_with(
     read(&mut |place, item| match item {
         Item::Entry(entry) => {
             places.insert(entry.id(), place);
-            entries.push(entry);
+            // Reading has checked the bodies; of a long conversation they need not all be in memory.
+            entries.push(if entry.envelope().seq > 0 { entry.erased() } else { entry });
         }
         Item::Damage(damage) => {
             damaged |= !damage.torn;
@@ -332,7 +437,7 @@ pub(crate) fn verify_with(
             });
         }
     })?;
-    for discrepancy in verify(&entries) {
+    for discrepancy in verify_order(&entries) {
         // Damage leaves gaps behind it; that is said once, at the damage.
         let follows = matches!(
             discrepancy,

@@ -1,4 +1,4 @@
-//! The trait that every home of conversations implements, and what goes in and out of it.
+//! The trait that every store implements, and the types it takes and returns.
 
 use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
@@ -10,21 +10,24 @@ use crate::{
     error::StoreError,
     location::Location,
     lock::{Holder, Lock},
+    scan,
     summary::Summary,
 };
 
-/// A home for conversations.
+/// A store of conversations.
 ///
-/// Every method may be called from any thread. Reading goes on while others write, and never fails because something is
-/// damaged: damage is handed out as an [`Item`] of its own.
+/// Every method may be called from any thread. Reading works while other processes write. Damage does not make reading fail: it is
+/// handed out as an [`Item`].
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Where it is.
+    /// Where the store is.
     fn location(&self) -> &Location;
 
-    /// Why it cannot be written, if it cannot.
-    fn read_only(&self) -> Option<&str>;
+    /// Why the store cannot be written; none if it can.
+    fn read_only(&self) -> Option<&str> {
+        None
+    }
 
-    /// What was found to be damaged since it was opened, as far as it concerns the whole store.
+    /// Damage to the store as a whole that was found since it was opened.
     fn damage(&self) -> Vec<Damage> {
         Vec::new()
     }
@@ -35,13 +38,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// If the store cannot be read.
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError>;
 
-    /// Appends entries after the tail that the caller knows (none: the conversation is new, and the first entry is its
-    /// header). When it returns they are durable, all of them. Entries that are there already, at their places, are not
-    /// appended again, so a caller may repeat what it does not know the outcome of.
+    /// Appends entries after the tail that the caller knows; without one the conversation is new, and the first entry is its header.
+    /// When it returns, all of them are durable. Entries that are already in their places are not appended again, so a caller may
+    /// repeat an append whose outcome it does not know.
     ///
     /// # Errors
-    /// [`StoreError::TailMoved`] if somebody else appended in between; any other error means that none of the entries
-    /// counts as stored.
+    /// [`StoreError::TailMoved`] if another writer appended in between. After any other error, none of the entries counts as stored.
     fn append(
         &self,
         conversation: ConversationId,
@@ -49,24 +51,26 @@ pub trait Store: Send + Sync + fmt::Debug {
         entries: &[Entry],
     ) -> Result<Tail, StoreError>;
 
-    /// Reads a conversation from a place in the order of appending, oldest first, until there is no more or `each` breaks.
+    /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read at all.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError>;
 
-    /// Reads an entry (the head, if none is named) and its ancestors, newest first, until there is no more or `each`
-    /// breaks. What lies on other branches is left out. An ancestor that cannot be read is handed out as damage, and the
-    /// way goes on from the readable entry with the next lower `seq`.
+    /// Reads an entry (the head, if none is named) and its ancestors, newest first, until there is no more or `each` breaks.
+    /// Other branches are left out. Damage is handed out before the entries; where an ancestor cannot be read, the path goes on
+    /// with the readable entry that has the next lower `seq`. The whole conversation is read.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
+    /// [`StoreError::NotFound`], [`StoreError::NoSuchEntry`], or if the store cannot be read at all.
     fn ancestors(
         &self,
         conversation: ConversationId,
         of: Option<EntryId>,
         each: Each<'_>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        scan::ancestors(of, each, |sink| self.read(conversation, 0, sink))
+    }
 
     /// Conversations, newest first. No content is loaded.
     ///
@@ -74,31 +78,31 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// If the store cannot be read.
     fn list(&self, query: &Query) -> Result<Page, StoreError>;
 
-    /// What is known of a conversation without loading its content.
+    /// What a list shows of one conversation. No content is loaded.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read.
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError>;
 
-    /// The ids that begin with a prefix, in order; at most so many.
+    /// The ids that begin with a prefix, in order, at most `limit` of them.
     ///
     /// # Errors
     /// If the store cannot be read.
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
 
-    /// Entries that say something, best first.
+    /// The entries that contain the words of a search, best first.
     ///
     /// # Errors
     /// If the store cannot be read.
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError>;
 
-    /// Makes this process the one writer of a conversation until the lock is dropped.
+    /// Makes this process the only writer of a conversation until the lock is dropped.
     ///
     /// # Errors
     /// [`StoreError::Locked`] with the holder's name, if there is one.
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError>;
 
-    /// Removes salt and body of an entry for good, and appends `note` (an `erased` entry) in the same step.
+    /// Removes the salt and body of an entry permanently, and appends `note` (an `erased` entry) in the same step.
     ///
     /// # Errors
     /// As [`erase_all`](Self::erase_all).
@@ -112,12 +116,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.erase_all(conversation, after, &[(entry, note.clone())])
     }
 
-    /// Removes salt and body of entries for good, each with the `erased` entry that says so, in one step. When it returns, no
-    /// file of the store holds any of their content, unless another conversation has the same.
+    /// Removes the salt and body of entries permanently, and appends the `erased` entry of each, in one step. When it returns, no
+    /// file of the store holds their content, unless another conversation has the same.
     ///
     /// # Errors
-    /// As `append`; [`StoreError::NoSuchEntry`] if one of the entries is not there. If the content is gone from the
-    /// conversation but not yet from every file, because another process keeps one open, that is an error as well.
+    /// As `append`; [`StoreError::NoSuchEntry`] if the conversation lacks one of the entries. It is also an error if the content
+    /// is gone from the conversation but not yet from every file, because another process keeps one open.
     fn erase_all(
         &self,
         conversation: ConversationId,
@@ -125,22 +129,28 @@ pub trait Store: Send + Sync + fmt::Debug {
         erasures: &[(EntryId, Entry)],
     ) -> Result<Tail, StoreError>;
 
-    /// Removes a conversation, from every file of the store. Others keep what they share with it.
+    /// Removes a conversation from every file of the store. Other conversations keep what they share with it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be written.
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError>;
 
-    /// Keeps a copy of something damaged in a file beside the store, and says where. Such a file is never overwritten: the
-    /// same thing twice is one file. Of what cannot be read at all there is none.
+    /// Copies damaged bytes to a file beside the store, and returns its path; none if there are no bytes to copy. Such a file is
+    /// never overwritten: the same bytes twice are one file.
     ///
     /// # Errors
-    /// If there is no room for it. What is damaged stays where it is as well.
-    fn set_aside(&self, conversation: ConversationId, damage: &Damage)
-    -> Result<Option<PathBuf>, StoreError>;
+    /// If the copy cannot be written. The original stays in any case.
+    fn set_aside(
+        &self,
+        conversation: ConversationId,
+        damage: &Damage,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let _ = (conversation, damage);
+        Ok(None)
+    }
 
-    /// The files beside the record that go when entries of a conversation are erased, or with all of it if none are named:
-    /// drafts, and what was set aside. Entries that are not recorded have none. Nothing is changed.
+    /// The files that are removed when entries of a conversation are erased, or the whole conversation if none are named: drafts
+    /// and copies of damage. Nothing is changed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read.
@@ -153,18 +163,17 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// Calls something now and then while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) takes its time.
+    /// Sets a function that is called now and then while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) runs.
     fn on_progress(&self, hook: ProgressHook) {
         let _ = hook;
     }
 
-    /// The drafts of answers that are not recorded yet; none if the store keeps nothing on disk.
+    /// The drafts of unfinished answers; none if the store keeps nothing on disk.
     fn drafts(&self) -> Option<&Drafts> {
         None
     }
 
-    /// Re-hashes one conversation, or all of them with whatever else the store keeps, and hands out each thing that does
-    /// not add up.
+    /// Re-hashes one conversation, or all of them and everything else in the store, and hands out each problem.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read at all.
@@ -174,61 +183,66 @@ pub trait Store: Send + Sync + fmt::Debug {
         each: &mut dyn FnMut(Problem),
     ) -> Result<Verified, StoreError>;
 
-    /// How much room it takes.
+    /// How many bytes it takes on disk.
     ///
     /// # Errors
     /// If the store cannot be read.
     fn size(&self) -> Result<Size, StoreError>;
-    /// The version of its schema, where it has one and it can be read.
+
+    /// The version of its schema, if it has one that can be read.
     fn schema(&self) -> Option<i64> {
         None
     }
 
-    /// Brings whatever follows after an append, such as the search index, up to date.
+    /// Brings the index up to date.
     ///
     /// # Errors
     /// If the store cannot be written. No entry is lost by that.
-    fn settle(&self) -> Result<(), StoreError>;
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
-    /// Throws away what can be made anew from the entries, and makes it anew.
+    /// Throws the index away and makes a new one from the entries.
     ///
     /// # Errors
     /// If the store cannot be written. No entry is lost by that.
-    fn rebuild(&self) -> Result<(), StoreError>;
+    fn rebuild(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
-/// How far something is.
+/// How far an erasure or a deletion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// So many bytes are written.
+    /// Bytes written so far.
     pub done: u64,
-    /// So many there are.
+    /// Bytes to write in all.
     pub total: u64,
 }
 
-/// What is told how far something is.
+/// A function that is called with the progress.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// What reading hands out to; breaking stops it.
+/// A function that takes what is read. Breaking stops the reading.
 pub type Each<'e> = &'e mut dyn FnMut(Item) -> ControlFlow<()>;
 
-/// Something that was read.
+/// Something that was read from a store.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// An entry, whose body and hash agree.
+    /// An entry whose body and hash agree.
     Entry(Entry),
-    /// Something that is no entry, or not the one that was stored.
+    /// Bytes that are not an entry, or not the one that was stored.
     Damage(Damage),
 }
 
-/// Where something stands in a store.
+/// A place in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A line of a file, from 1.
     Line(u64),
-    /// A row, by its place in the order of appending.
+    /// A row of a database, by the entry's `seq`.
     Row(u64),
-    /// Somewhere in the store.
+    /// The store as a whole.
     Store,
 }
 
@@ -251,16 +265,16 @@ pub struct Damage {
     pub why: String,
     /// Its bytes, as far as they can be read.
     pub bytes: Vec<u8>,
-    /// Whether it is the remainder of an append that was never acknowledged: nothing that was ever promised is missing.
+    /// Whether it is what a crash left of an append that was never acknowledged. Then nothing is lost.
     pub torn: bool,
 }
 
 /// Which conversations to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// At most so many; none: all.
+    /// The most conversations to return; none for all of them.
     pub limit: Option<usize>,
-    /// Only those that come behind this place.
+    /// Only conversations after this place in the list.
     pub after: Option<Cursor>,
 }
 
@@ -273,12 +287,12 @@ pub struct Cursor {
     pub id: ConversationId,
 }
 
-/// A stretch of the list of conversations.
+/// One page of the list of conversations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// The conversations, newest first.
     pub conversations: Vec<Summary>,
-    /// How many there are in all.
+    /// How many conversations the store has.
     pub total: u64,
     /// Where the next page begins, if there is one.
     pub next: Option<Cursor>,
@@ -287,24 +301,24 @@ pub struct Page {
 /// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Words, all of which must occur; `"…"` for words that stand together; a trailing `*` for a beginning. Words beyond
+    /// Words, all of which must occur. `"…"` searches for a phrase, a trailing `*` for a prefix. Words beyond
     /// [`QUERY_WORDS`](rejoin_record::limits::QUERY_WORDS) are not searched for: see [`Search::is_too_long`].
     pub words: String,
-    /// At most so many hits.
+    /// The most hits to return.
     pub limit: usize,
-    /// Only in this conversation.
+    /// The conversation to search in; none for all of them.
     pub within: Option<ConversationId>,
 }
 
 impl Search {
-    /// Whether there are more words than a search takes. A character of a script without spaces is a word.
+    /// Whether there are more words than a search takes. In scripts without spaces every character is a word.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
-        crate::scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
+        scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
     }
 }
 
-/// An entry that says what was searched for.
+/// An entry that contains the words of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// The conversation.
@@ -321,44 +335,66 @@ pub struct Hit {
     pub role: String,
     /// The words around the best place.
     pub excerpt: Excerpt,
-    /// How good it is; lower is better.
+    /// The rank; lower is better.
     pub score: f64,
 }
 
-/// A piece of a text in which hits are marked.
+/// A part of a text, with the hits marked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The stretches of it, and whether each is a hit.
+    /// The pieces of the text in order, and whether each is a hit.
     pub pieces: Vec<(String, bool)>,
 }
 
-/// Something that does not add up.
+/// Something that verification found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The conversation, if it is about one.
     pub conversation: Option<ConversationId>,
-    /// Where.
+    /// Where it was found.
     pub place: Place,
-    /// What.
+    /// What is wrong.
     pub what: String,
-    /// Whether it is only the remainder of an append that was never acknowledged.
+    /// Whether it is only what a crash left of an append that was never acknowledged.
     pub torn: bool,
 }
 
-/// What was verified.
+impl Verified {
+    /// Counts in what else was verified.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.conversations += more.conversations;
+        self.entries += more.entries;
+    }
+}
+
+impl Problem {
+    /// One that is more than the remainder of an append.
+    pub(crate) fn of(conversation: Option<ConversationId>, place: Place, what: impl Into<String>) -> Self {
+        Self { conversation, place, what: what.into(), torn: false }
+    }
+}
+
+impl Damage {
+    /// Damage that is more than the remainder of an append, with the bytes of it.
+    pub(crate) fn at(place: Place, why: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self { place, why: why.into(), bytes, torn: false }
+    }
+}
+
+/// How much was verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// So many conversations.
+    /// The number of conversations.
     pub conversations: u64,
-    /// So many entries.
+    /// The number of entries.
     pub entries: u64,
 }
 
-/// How much room a store takes, in bytes.
+/// The size of a store on disk, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
     /// The record.
     pub record: u64,
-    /// What can be made anew from it.
+    /// The index, which can be made again from the record.
     pub index: u64,
 }

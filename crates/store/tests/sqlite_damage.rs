@@ -244,6 +244,27 @@ fn an_emptied_file_is_damage() {
     assert_eq!(fs::read(&path).unwrap(), b"");
 }
 
+/// What the log of an emptied file holds is found. The database itself would forget the log as soon as it opened the file.
+#[test]
+fn the_log_of_an_emptied_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    let store = try_open(&path, Access::Write).unwrap();
+    let said = entries(id(1), 12, 1000);
+    store.append(id(1), None, &said).unwrap();
+    for access in [Access::Read, Access::Write] {
+        let here = folder.path().join(format!("{access:?}"));
+        fs::create_dir(&here).unwrap();
+        let emptied = here.join("rejoin.db");
+        fs::write(&emptied, b"").unwrap();
+        fs::copy(folder.path().join("rejoin.db-wal"), here.join("rejoin.db-wal")).unwrap();
+        let found = try_open(&emptied, access).unwrap();
+        let lines: Vec<String> = said.iter().map(Entry::to_line).collect();
+        assert_eq!(read_all(&*found, &[id(1)]).into_values().next(), Some(lines), "{access:?}");
+        assert!(!problems(&*found).is_empty(), "{access:?}: nobody calls it sound");
+    }
+}
+
 /// A page of zeros, whichever it is: what lies on other pages is read, a message can be appended, and then everything that could
 /// be read before can still be read. Nobody calls the store sound before it was mended.
 #[test]

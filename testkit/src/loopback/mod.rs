@@ -27,6 +27,7 @@ mod openai_chat;
 mod openai_responses;
 mod refuse;
 mod route;
+pub mod scripted;
 mod serve;
 mod speak;
 #[cfg(test)]

@@ -4,6 +4,14 @@ use super::{Break, lib, test};
 
 pub const BREAKS: &[Break] = &[
     Break {
+        what: "a call of a tool with a respelled name keeps the other spelling",
+        file: "crates/engine/src/turn/request.rs",
+        from: "        stands_on.respelled.restore(&mut message);
+",
+        to: "",
+        tests: test("rejoin-engine", "loopback", "respelled"),
+    },
+    Break {
         what: "a turn of a file of turns is acknowledged before it is synced",
         file: "crates/engine/src/compat/rollout.rs",
         from: ".and_then(|()| file.sync_data());",
@@ -148,11 +156,11 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "the answer is told before it is recorded",
         file: "crates/engine/src/turn/request.rs",
-        from: "            let id = self.record(running, message, prefix);
+        from: "            let id = self.record(running, message, stands_on);
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });",
         to: "            running.tell(Event::Answered { entry: self.conversation.id().to_string().bytes().next().map(|b| EntryId::from_bytes([b; 16])).unwrap_or(EntryId::from_bytes([0; 16])), usage });
-            let id = self.record(running, message, prefix);
+            let id = self.record(running, message, stands_on);
             entry = Some(id);",
         tests: test("rejoin-engine", "turns", ""),
     },

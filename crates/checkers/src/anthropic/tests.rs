@@ -4,36 +4,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    ANT-01 ANT-02 ANT-03 ANT-04 ANT-05 ANT-06 ANT-07 ANT-08 ANT-09 ANT-10 ANT-11 ANT-12 ANT-13 ANT-14 \
-    ANT-16 ANT-17 ANT-18 ANT-20 ANT-22 ANT-23 ANT-24 ANT-25 ANT-26 ANT-27 ANT-28 ANT-29 ANT-30 ANT-schema SAN-02 \
-    SAN-07";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // judged in tests of their own
-    let elsewhere = ["ANT-28", "ANT-30", "SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(id_and_name_cases());
-    cases.extend(text_cases());
-    cases.extend(edge_and_role_cases());
-    cases.extend(thinking_cases());
-    cases.extend(media_and_mark_cases());
-    cases.extend(server_tool_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "anthropic",
+    list: r#""messages""#,
+    fixtures: 1..=24,
+    rules: "ANT-01 ANT-02 ANT-03 ANT-04 ANT-05 ANT-06 ANT-07 ANT-08 ANT-09 ANT-10 ANT-11 ANT-12 ANT-13 ANT-14 \
+            ANT-16 ANT-17 ANT-18 ANT-20 ANT-22 ANT-23 ANT-24 ANT-25 ANT-26 ANT-27 ANT-28 ANT-29 ANT-30 \
+            ANT-schema SAN-02 SAN-07",
+    // Judged in tests of their own.
+    elsewhere: ["ANT-28", "ANT-30", "SAN-02", "SAN-07"],
+    cases: [pairing_cases, id_and_name_cases, text_cases, edge_and_role_cases, thinking_cases, media_and_mark_cases, server_tool_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -384,30 +366,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
          the previous message.",
     ];
     assert_eq!(told, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("anthropic", check, 1..=24);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("anthropic", check, r#""messages""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn turns(messages: impl IntoIterator<Item = Value>) -> Value {

@@ -4,36 +4,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    BED-01 BED-02 BED-03 BED-04 BED-05 BED-06 BED-07 BED-08 BED-09 BED-10 BED-11 \
-    BED-schema SAN-02 SAN-07 SAN-09";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // bodies too odd for the table
-    let elsewhere = ["SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(edge_and_role_cases());
-    cases.extend(id_and_name_cases());
-    cases.extend(input_and_reasoning_cases());
-    cases.extend(text_cases());
-    cases.extend(media_cases());
-    cases.extend(document_cases());
-    cases.extend(setting_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "bedrock",
+    list: r#""messages""#,
+    fixtures: 1..=24,
+    rules: "BED-01 BED-02 BED-03 BED-04 BED-05 BED-06 BED-07 BED-08 BED-09 BED-10 BED-11 BED-schema SAN-02 \
+            SAN-07 SAN-09",
+    // Bodies too odd for the table.
+    elsewhere: ["SAN-02", "SAN-07"],
+    cases: [pairing_cases, edge_and_role_cases, id_and_name_cases, input_and_reasoning_cases, text_cases, media_cases, document_cases, setting_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -471,30 +452,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
          number of toolUse blocks of previous turn.",
     ];
     assert_eq!(told, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("bedrock", check, 1..=24);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("bedrock", check, r#""messages""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn turns(messages: impl IntoIterator<Item = Value>) -> Value {

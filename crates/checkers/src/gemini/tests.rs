@@ -4,40 +4,20 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
-
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    GEM-01 GEM-02 GEM-03 GEM-04 GEM-05 GEM-06 GEM-07 GEM-08 GEM-09 GEM-10 GEM-11 GEM-12 GEM-14 GEM-schema \
-    SAN-02 SAN-07 SAN-09";
+use crate::trials::{Case, trials};
 
 /// What Google tells to send where a call has no signature, as bytes are written in JSON.
 const SENTINEL: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // a body too odd for the table
-    let elsewhere = ["SAN-02"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = order_cases();
-    cases.extend(pairing_cases());
-    cases.extend(match_cases());
-    cases.extend(role_cases());
-    cases.extend(signature_cases());
-    cases.extend(part_cases());
-    cases.extend(call_cases());
-    cases.extend(setting_cases());
-    cases.extend(spelling_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "gemini",
+    list: r#""contents""#,
+    fixtures: 1..=24,
+    rules: "GEM-01 GEM-02 GEM-03 GEM-04 GEM-05 GEM-06 GEM-07 GEM-08 GEM-09 GEM-10 GEM-11 GEM-12 GEM-14 \
+            GEM-schema SAN-02 SAN-07 SAN-09",
+    // A body too odd for the table.
+    elsewhere: ["SAN-02"],
+    cases: [order_cases, pairing_cases, match_cases, role_cases, signature_cases, part_cases, call_cases, setting_cases, spelling_cases, schema_cases],
 }
 
 fn order_cases() -> Vec<Case> {
@@ -523,30 +503,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
          response.",
     ];
     assert_eq!(told, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("gemini", check, 1..=24);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("gemini", check, r#""contents""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn turns(contents: impl IntoIterator<Item = Value>) -> Value {

@@ -4,34 +4,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    MIS-01 MIS-02 MIS-03 MIS-04 MIS-05 MIS-06 MIS-07 MIS-08 MIS-09 MIS-10 \
-    MIS-schema SAN-02 SAN-07 SAN-09";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // bodies too odd for the table
-    let elsewhere = ["SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(order_cases());
-    cases.extend(call_cases());
-    cases.extend(content_cases());
-    cases.extend(chunk_cases());
-    cases.extend(setting_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "mistral",
+    list: r#""messages""#,
+    // F21 depends on the version, F22 is none of Mistral's.
+    fixtures: (1..=24).filter(|number| ![21, 22].contains(number)),
+    rules: "MIS-01 MIS-02 MIS-03 MIS-04 MIS-05 MIS-06 MIS-07 MIS-08 MIS-09 MIS-10 MIS-schema SAN-02 SAN-07 \
+            SAN-09",
+    // Bodies too odd for the table.
+    elsewhere: ["SAN-02", "SAN-07"],
+    cases: [pairing_cases, order_cases, call_cases, content_cases, chunk_cases, setting_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -350,35 +334,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
          but got assistant",
     ];
     assert_eq!(told, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    // F21 depends on the version, F22 is none of Mistral's.
-    trials::fixtures_have_their_verdicts(
-        "mistral",
-        check,
-        (1..=24).filter(|number| ![21, 22].contains(number)),
-    );
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("mistral", check, r#""messages""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 const A: &str = "aaaaaaaa1";

@@ -4,30 +4,16 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07 SAN-09";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // bodies too odd for the table
-    let elsewhere = ["SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(argument_cases());
-    cases.extend(content_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "ollama",
+    list: r#""messages""#,
+    fixtures: 1..=24,
+    rules: "OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07 SAN-09",
+    // Bodies too odd for the table.
+    elsewhere: ["SAN-02", "SAN-07"],
+    cases: [pairing_cases, argument_cases, content_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -209,30 +195,6 @@ fn violations_come_in_document_order_in_the_words_of_the_server() {
          ChatRequest.messages.content of type string",
     ];
     assert_eq!(told, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("ollama", check, 1..=24);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("ollama", check, r#""messages""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn turns(messages: impl IntoIterator<Item = Value>) -> Value {

@@ -4,34 +4,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    OAC-01 OAC-02 OAC-03 OAC-04 OAC-05 OAC-06 OAC-07 OAC-08 OAC-09 OAC-10 OAC-11 OAC-12 OAC-13 \
-    OAC-schema SAN-02 SAN-07 SAN-09 VLL-01";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // bodies too large or odd for the table
-    let elsewhere = ["OAC-12", "SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(call_cases());
-    cases.extend(argument_cases());
-    cases.extend(content_cases());
-    cases.extend(role_cases());
-    cases.extend(setting_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "openai-chat",
+    list: r#""messages""#,
+    fixtures: 1..=24,
+    rules: "OAC-01 OAC-02 OAC-03 OAC-04 OAC-05 OAC-06 OAC-07 OAC-08 OAC-09 OAC-10 OAC-11 OAC-12 OAC-13 \
+            OAC-schema SAN-02 SAN-07 SAN-09 VLL-01",
+    // Bodies too large or odd for the table.
+    elsewhere: ["OAC-12", "SAN-02", "SAN-07"],
+    cases: [pairing_cases, call_cases, argument_cases, content_cases, role_cases, setting_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -293,30 +276,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
     let expect = "Invalid 'messages[0].tool_calls[0].id': string too long. Expected a string with maximum \
                   length 40, but got a string with length 51 instead.";
     assert_eq!(long[0].message, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("openai-chat", check, 1..=24);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("openai-chat", check, r#""messages""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn turns(messages: impl IntoIterator<Item = Value>) -> Value {

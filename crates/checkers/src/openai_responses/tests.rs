@@ -4,37 +4,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::trials::{self, Case};
+use crate::trials::{Case, trials};
 
-/// What is refused in a body whose model may still be missing.
-fn check(body: &[u8]) -> Vec<Violation> {
-    super::check(body, Scope::Draft).violations
-}
-
-/// Every rule this checker can report.
-const RULES: &str = "\
-    RSP-01 RSP-02 RSP-04 RSP-06 RSP-07 RSP-09 RSP-10 RSP-11 RSP-12 RSP-13 RSP-16 RSP-schema OAC-12 SAN-02 \
-    SAN-07 SAN-09";
-
-#[test]
-fn each_rule_refuses_one_body_and_accepts_its_neighbour() {
-    // bodies too large or odd for the table
-    let elsewhere = ["OAC-12", "SAN-02", "SAN-07"];
-    trials::each_rule_refuses_one_body_and_accepts_its_neighbour(check, cases(), &elsewhere, RULES);
-}
-
-fn cases() -> Vec<Case> {
-    let mut cases = pairing_cases();
-    cases.extend(kind_cases());
-    cases.extend(reasoning_cases());
-    cases.extend(id_cases());
-    cases.extend(call_cases());
-    cases.extend(word_cases());
-    cases.extend(shell_cases());
-    cases.extend(status_cases());
-    cases.extend(setting_cases());
-    cases.extend(schema_cases());
-    cases
+trials! {
+    dialect: "openai-responses",
+    list: r#""input""#,
+    fixtures: 1..=25,
+    rules: "RSP-01 RSP-02 RSP-04 RSP-06 RSP-07 RSP-09 RSP-10 RSP-11 RSP-12 RSP-13 RSP-16 RSP-schema OAC-12 \
+            SAN-02 SAN-07 SAN-09",
+    // Bodies too large or odd for the table.
+    elsewhere: ["OAC-12", "SAN-02", "SAN-07"],
+    cases: [pairing_cases, kind_cases, reasoning_cases, id_cases, call_cases, word_cases, shell_cases, status_cases, setting_cases, schema_cases],
 }
 
 fn pairing_cases() -> Vec<Case> {
@@ -586,30 +566,6 @@ fn violations_come_in_document_order_in_the_words_of_the_api() {
     let expect = "Invalid 'input[0].call_id': string too long. Expected a string with maximum length 64, but \
                   got a string with length 116 instead.";
     assert_eq!(long[0].message, expect);
-}
-
-#[test]
-fn every_fixture_has_its_verdict() {
-    trials::fixtures_have_their_verdicts("openai-responses", check, 1..=25);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    trials::no_bytes_make_it_panic("openai-responses", check, r#""input""#);
-}
-
-#[test]
-fn no_type_in_any_place_makes_it_panic() {
-    let bodies = cases().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
-    trials::no_type_in_any_place_makes_it_panic(check, bodies);
-}
-
-fn rules(body: &[u8]) -> Vec<&'static str> {
-    check(body).iter().map(|violation| violation.rule).collect()
-}
-
-fn check_value(body: &Value) -> Vec<Violation> {
-    check(body.to_string().as_bytes())
 }
 
 fn items(items: impl IntoIterator<Item = Value>) -> Value {

@@ -76,7 +76,7 @@ impl ForPeople<'_> {
     fn speaker(&self) -> Dialect {
         let judged = self.checked.judged.as_ref().map(|judged| judged.dialect);
         let own = self.session.and_then(|session| session.context.dialect);
-        judged.or(own).unwrap_or(Dialect::Anthropic)
+        judged.or(own).unwrap_or(Dialect::STRICTEST)
     }
 
     fn print(&self) -> Result<(), Failure> {

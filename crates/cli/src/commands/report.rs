@@ -80,5 +80,5 @@ pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
         .replace("{id}", finding.subject.as_deref().unwrap_or("…"))
         .replace("{i}", &number(finding.at.message))
         .replace("{j}", &number(finding.at.block));
-    Some(format!("{} would answer 400: {}", wire.provider(), harmless(&words)))
+    Some(format!("{} would answer 400: {}", wire.provider, harmless(&words)))
 }

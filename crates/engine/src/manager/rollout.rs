@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::{Context, Dialect, Target, wire::stream::Usage};
+use rejoin_formats::{Context, Target, sessions::turns, wire::stream::Usage};
 use rejoin_record::{
     ConversationId, Message, Raw, Timestamp,
     json::{Doc, Value},
@@ -65,8 +65,7 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     let view = repair(&History::of(messages.iter().cloned()), OnBroken::Keep).view;
     let context = Context::default();
     let target = Target { closes: false, ..Target::of(&context) };
-    let encoded =
-        Dialect::OpenAiResponses.wire().encode(&view, &target).map_err(|error| error.to_string())?;
+    let encoded = turns::DIALECT.wire().encode(&view, &target).map_err(|error| error.to_string())?;
     let doc = Doc::parse(&encoded.body).map_err(|error| error.reason.to_owned())?;
     let input = doc.root().and_then(|root| root.get("input"));
     Ok(input.into_iter().flat_map(Value::items).map(|item| Raw::new(item.raw())).collect())

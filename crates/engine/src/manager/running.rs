@@ -24,7 +24,7 @@ use crate::{
     conversation::{Appended, Conversation, Saved},
     error::EngineError,
     provider::Doing,
-    turn::{Ending, Event, Stop, TurnError, TurnInput, Turned, Worker},
+    turn::{Ending, Event, Stop, TurnError, TurnInput, TurnOutcome, Worker},
 };
 
 /// A conversation that is being talked in. Its methods may be called from anywhere.
@@ -51,7 +51,7 @@ impl std::fmt::Debug for RunningConversation {
 }
 
 /// Where somebody waits for what a turn comes to.
-type Reply = Arc<Mutex<Option<Result<Turned, TurnError>>>>;
+type Reply = Arc<Mutex<Option<Result<TurnOutcome, TurnError>>>>;
 
 struct Submission {
     input: TurnInput,
@@ -60,7 +60,7 @@ struct Submission {
 }
 
 /// A turn that is over, and who worked on it.
-type Over = (Box<Worker>, Result<Turned, TurnError>);
+type Over = (Box<Worker>, Result<TurnOutcome, TurnError>);
 
 struct Driver {
     at: At,
@@ -146,7 +146,7 @@ impl RunningConversation {
     /// # Errors
     /// If the provider does not answer, or the conversation is broken and may not be repaired. What was said and what ran
     /// until then is recorded.
-    pub async fn process_message(&self, input: impl Into<TurnInput>) -> Result<Turned, TurnError> {
+    pub async fn process_message(&self, input: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         let reply = Reply::default();
         let submission = Submission { input: input.into(), reply: Some(Arc::clone(&reply)) };
         lock(&self.submitted).push_back(submission);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::Dialect;
 use rejoin_record::json::{Object, quoted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
@@ -11,7 +10,7 @@ use super::{
     Endpoint, Provider, ProviderError,
     catalogue::{self, Thinking},
     http::{HttpOptions, HttpProvider, Wiring},
-    registry::{self, Api, AuthStyle, KeyUse, Login, Service},
+    registry::{self, Api, Asks, AuthStyle, KeyUse, Login, Service},
 };
 use crate::{
     auth::{Key, KeyKind, KeySource, copilot},
@@ -143,12 +142,7 @@ pub(crate) fn wire(
     let models_url = at(&base, service.models_path);
     let base = without_query(&base).0.to_owned();
     let replays_reasoning = service.quirks.replays_reasoning;
-    let version = match api.dialect {
-        Dialect::Anthropic => Some("/v1"),
-        Dialect::Gemini => Some("/v1beta"),
-        _ => None,
-    };
-    let version = version.filter(|version| given.is_some() && !base.ends_with(version));
+    let version = api.dialect.wire().version.filter(|version| given.is_some() && !base.ends_with(version));
     let secret = key.map(|key| key.secret);
     Ok(HttpProvider::new(
         Wiring {
@@ -337,8 +331,8 @@ fn fields(
     let effort = choice.effort.filter(|_| thinking != Some(Thinking::None));
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: String| out.push((name, value));
-    match api.dialect {
-        Dialect::OpenAiChat | Dialect::Mistral => {
+    match api.asks {
+        Asks::Chat => {
             put("stream", String::from("true"));
             if service.quirks.stream_options {
                 put("stream_options", String::from(r#"{"include_usage":true}"#));
@@ -353,7 +347,7 @@ fn fields(
                 put("thinking", String::from(r#"{"type":"enabled"}"#));
             }
         }
-        Dialect::OpenAiResponses => {
+        Asks::Responses => {
             put("store", String::from("false"));
             put("stream", String::from("true"));
             // ChatGPT's own backend refuses a request without instructions.
@@ -375,7 +369,7 @@ fn fields(
                 );
             }
         }
-        Dialect::Anthropic => {
+        Asks::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
             let max = choice.max_tokens.unwrap_or(usual).max(1);
             put("max_tokens", max.to_string());
@@ -398,7 +392,7 @@ fn fields(
                 }
             }
         }
-        Dialect::Gemini => {
+        Asks::GenerateContent => {
             let max = choice.max_tokens.map(|max| max.to_string());
             let mut config = Object::new().raw_if("maxOutputTokens", max.as_deref());
             if let Some(effort) = effort {
@@ -413,7 +407,7 @@ fn fields(
                 put("generationConfig", config.finish());
             }
         }
-        Dialect::Ollama => {
+        Asks::Ollama => {
             put("stream", String::from("true"));
             if effort.is_some() {
                 put("think", String::from("true"));
@@ -422,8 +416,6 @@ fn fields(
                 put("options", Object::new().number("num_predict", max).finish());
             }
         }
-        // No row speaks it: its requests are signed.
-        Dialect::Bedrock => {}
     }
     out
 }

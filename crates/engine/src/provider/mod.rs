@@ -174,13 +174,16 @@ pub trait Provider: Send + Sync {
             let view = repair(&history, OnBroken::Drop).view;
             let endpoint = self.endpoint();
             let context = context_of(self.fields(), endpoint.dialect, None, tools.to_vec());
-            let body = match endpoint.dialect {
+            let drafted = match endpoint.dialect {
                 None => None,
-                Some(dialect) => Some(draft_for(self, dialect, &context).request(&view)?.body),
+                Some(dialect) => Some(draft_for(self, dialect, &context).request(&view)?),
             };
+            let (body, respelled) = drafted.map(|drafted| (drafted.body, drafted.respelled)).unzip();
             let request = Request { view, context: Arc::new(context), body, stop: turn::Stop::new() };
             let received = self.send(&request, &mut |_| {}).await?;
-            CompletionResponse::of(received)
+            let mut response = CompletionResponse::of(received)?;
+            respelled.unwrap_or_default().restore(&mut response.message);
+            Ok(response)
         })
     }
 }
@@ -188,8 +191,7 @@ pub trait Provider: Send + Sync {
 /// A draft of a provider's requests.
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
-    // Gemini has the model in the address and nowhere else.
-    let model = Some(endpoint.model.clone()).filter(|_| dialect != Dialect::Gemini);
+    let model = Some(endpoint.model.clone()).filter(|_| dialect.wire().body_names_model);
     // Whoever has a cache is told what to keep in it.
     let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
     if provider.replays_reasoning() { draft } else { draft.without_reasoning() }

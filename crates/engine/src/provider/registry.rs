@@ -44,6 +44,23 @@ pub struct Api {
     pub dialect: Dialect,
     /// What follows the base address; `{model}` stands for the model.
     pub path: &'static str,
+    /// How its requests ask for a stream, for thinking and for the length of an answer.
+    pub asks: Asks,
+}
+
+/// The settings that an API has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// Those of Chat Completions.
+    Chat,
+    /// Those of OpenAI's Responses.
+    Responses,
+    /// Those of Anthropic's Messages.
+    Messages,
+    /// Those of Gemini's `generateContent`.
+    GenerateContent,
+    /// Ollama's own.
+    Ollama,
 }
 
 /// How a service differs from others of its dialect.
@@ -102,8 +119,10 @@ pub struct Service {
     pub get_a_key: &'static str,
 }
 
-const CHAT: Api = Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions" };
-const RESPONSES: Api = Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses" };
+const CHAT: Api =
+    Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions", asks: Asks::Chat };
+const RESPONSES: Api =
+    Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses", asks: Asks::Responses };
 
 /// A service that speaks Chat and needs a key: what most rows begin with.
 const COMPATIBLE: Service = Service {
@@ -129,7 +148,12 @@ const ROWS: &[Service] = &[
         name: "anthropic",
         aliases: &["claude"],
         description: "Anthropic: Claude",
-        apis: &[Api { name: "messages", dialect: Dialect::Anthropic, path: "/messages" }],
+        apis: &[Api {
+            name: "messages",
+            dialect: Dialect::Anthropic,
+            path: "/messages",
+            asks: Asks::Messages,
+        }],
         base_url: "https://api.anthropic.com/v1",
         models_path: "/models?limit=1000",
         default_model: "claude-sonnet-4-5",
@@ -160,6 +184,7 @@ const ROWS: &[Service] = &[
         apis: &[Api {
             name: "gemini",
             dialect: Dialect::Gemini,
+            asks: Asks::GenerateContent,
             path: "/models/{model}:streamGenerateContent?alt=sse",
         }],
         base_url: "https://generativelanguage.googleapis.com/v1beta",
@@ -183,7 +208,7 @@ const ROWS: &[Service] = &[
     Service {
         name: "mistral",
         description: "Mistral AI",
-        apis: &[Api { name: "chat", dialect: Dialect::Mistral, path: "/chat/completions" }],
+        apis: &[Api { name: "chat", dialect: Dialect::Mistral, path: "/chat/completions", asks: Asks::Chat }],
         base_url: "https://api.mistral.ai/v1",
         default_model: "mistral-large-latest",
         key_variables: &["MISTRAL_API_KEY"],
@@ -283,7 +308,7 @@ const ROWS: &[Service] = &[
     Service {
         name: "ollama",
         description: "Ollama: models on this machine",
-        apis: &[Api { name: "ollama", dialect: Dialect::Ollama, path: "/api/chat" }],
+        apis: &[Api { name: "ollama", dialect: Dialect::Ollama, path: "/api/chat", asks: Asks::Ollama }],
         base_url: "http://localhost:11434",
         models_path: "/api/tags",
         default_model: "llama3.2",

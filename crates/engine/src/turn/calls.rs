@@ -1,4 +1,4 @@
-//! Running tools: each call is recorded as running before it does, and each result as soon as it is there.
+//! TurnInProgress tools: each call is recorded as running before it does, and each result as soon as it is there.
 
 use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Instant};
 
@@ -7,7 +7,7 @@ use rejoin_record::{
     content::{CallAt, TurnState},
 };
 
-use super::{Event, Running, Worker};
+use super::{Event, TurnInProgress, Worker};
 use crate::{
     provider::Doing,
     tools::{Output, Tools},
@@ -40,7 +40,7 @@ impl Worker {
     /// Runs the calls of a message. If that was cut, its last call may be half of one, and such a call is never run.
     pub(super) async fn run_calls(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         entry: EntryId,
         message: &Message,
         cut: bool,
@@ -63,7 +63,7 @@ impl Worker {
     }
 
     /// Runs calls at the same time. Results are recorded as they come; a view has them in the order of the calls.
-    pub(super) async fn run(&mut self, running: &mut Running<'_>, calls: Vec<Called>) -> Ran {
+    pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) -> Ran {
         if running.stop.is_stopped() {
             for (_, _, call) in &calls {
                 self.result(running, call, Output::error(NEVER_RAN));
@@ -114,7 +114,7 @@ impl Worker {
         Ran::All
     }
 
-    fn finish(&mut self, running: &mut Running<'_>, call: &ToolCall, began: Instant, output: Output) {
+    fn finish(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, began: Instant, output: Output) {
         let Output { text, is_error } = output.clone();
         self.result(running, call, output);
         running.tell(Event::CallEnded {
@@ -126,7 +126,7 @@ impl Worker {
         });
     }
 
-    fn result(&mut self, running: &mut Running<'_>, call: &ToolCall, output: Output) {
+    fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: Output) {
         let result = ToolResult {
             name: Some(call.name.clone()),
             is_error: output.is_error,

@@ -9,7 +9,7 @@ use rejoin_record::{
 
 use rejoin_view::OnBroken;
 
-use super::{Event, Running, Worker};
+use super::{Event, TurnInProgress, Worker};
 use crate::{
     conversation::{Appended, Saved},
     provider::context_of,
@@ -29,12 +29,12 @@ pub fn is_synthetic(message: &Message) -> bool {
 impl Worker {
     /// Makes sure that the request that leaves next can be read from the record for ever after: decisions about calls, a last
     /// word that is not the model's, and that it was sent.
-    pub(super) fn close(&mut self, running: &mut Running<'_>) {
+    pub(super) fn close(&mut self, running: &mut TurnInProgress<'_>) {
         self.composer.read(&self.conversation);
         let findings = self.composer.findings();
         let broken = findings.iter().any(rejoin_view::Finding::is_problem);
         // Once in a turn: a server that uses ids twice breaks every request alike.
-        if broken && !std::mem::replace(&mut running.told_of_mending, true) {
+        if broken && !std::mem::replace(&mut running.has_reported_mending, true) {
             running.tell(Event::Mended(findings));
         }
         let calls = self.composer.decisions();
@@ -50,7 +50,7 @@ impl Worker {
         self.composer.read(&self.conversation);
     }
 
-    fn decide(&mut self, running: &mut Running<'_>, calls: Vec<ClosedCall>) {
+    fn decide(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<ClosedCall>) {
         let count = |decision| calls.iter().filter(|call| call.decision == decision).count();
         running.tell(Event::Closed {
             interrupted: count(Decision::Interrupted),
@@ -84,7 +84,7 @@ impl Worker {
     }
 
     /// Runs calls without results again, if that is what is wanted. A call that a request was sent about is decided for good.
-    pub(super) async fn rerun(&mut self, running: &mut Running<'_>) {
+    pub(super) async fn rerun(&mut self, running: &mut TurnInProgress<'_>) {
         if self.settings.on_broken != OnBroken::Rerun {
             return;
         }

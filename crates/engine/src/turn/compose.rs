@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::{Context, Draft, draft::Drafted};
+use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::Respelled};
 use rejoin_record::{
     Block, BlockKind, Content, EntryId, Kind, Message, Tree,
     content::{ClosedCall, Decision},
 };
-use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repairer, SoundRole, path::Walk};
+use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole, path::Walk};
 
 use super::Stop;
 use crate::{
@@ -32,6 +32,8 @@ pub(super) struct Composer {
     pushed: usize,
     seals: usize,
     compactions: usize,
+    /// The view as it is now, once somebody asked for it.
+    view: Option<Repaired>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
 }
 
@@ -42,6 +44,8 @@ pub(super) struct Composed {
     pub(super) findings: Vec<Finding>,
     /// What reasoning in the answer is bound to.
     pub(super) prefix: Option<rejoin_record::Text>,
+    /// What got another spelling for the provider.
+    pub(super) respelled: Respelled,
 }
 
 impl Composer {
@@ -56,6 +60,7 @@ impl Composer {
             pushed: 0,
             seals: 0,
             compactions: 0,
+            view: None,
             draft: None,
         }
     }
@@ -106,7 +111,7 @@ impl Composer {
     pub(super) fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
-        self.draft = None;
+        (self.view, self.draft) = (None, None);
     }
 
     /// Hands new messages to the repairer, with what is known of their calls by now.
@@ -116,12 +121,20 @@ impl Composer {
             while self.walk.sent().get(self.seals).is_some_and(|sent| *sent <= self.pushed) {
                 self.repairer.seal();
                 self.seals += 1;
+                self.view = None;
             }
             let Some(message) = messages.get(self.pushed) else { break };
             let message = shortened(message, self.tool_output);
             self.repairer.push(message, &self.walk.fates(self.pushed));
             self.pushed += 1;
+            self.view = None;
         }
+    }
+
+    /// The view of what was read, with what was found in what is new. It is made once, however often it is asked for.
+    fn view(&mut self) -> &Repaired {
+        self.push();
+        self.view.get_or_insert_with(|| self.repairer.view())
     }
 
     /// The calls that have no result, with what a request that left now would say of them.
@@ -157,9 +170,9 @@ impl Composer {
     /// Whether the model would see its own words last. The results of calls stand behind them, real ones or such as say that
     /// there is none.
     pub(super) fn ends_with_assistant(&mut self) -> bool {
-        self.push();
-        let view = self.repairer.view().view;
-        view.last()
+        self.view()
+            .view
+            .last()
             .is_some_and(|item| item.role() == SoundRole::Assistant && item.exchanges().next().is_none())
     }
 
@@ -167,7 +180,7 @@ impl Composer {
     pub(super) fn findings(&mut self) -> Vec<Finding> {
         self.push();
         let sent = self.walk.sent()[..self.seals].last();
-        if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.repairer.view().findings }
+        if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.view().findings.clone() }
     }
 
     /// Everything that was found.
@@ -188,8 +201,7 @@ impl Composer {
         context: &Arc<Context>,
         stop: &Stop,
     ) -> Result<Composed, ProviderError> {
-        self.push();
-        let repaired = self.repairer.view();
+        let repaired = self.view().clone();
         let mut composed = Composed {
             request: Request {
                 view: repaired.view,
@@ -199,6 +211,7 @@ impl Composer {
             },
             findings: repaired.findings,
             prefix: None,
+            respelled: Respelled::default(),
         };
         let endpoint = provider.endpoint();
         let Some(dialect) = endpoint.dialect else { return Ok(composed) };
@@ -212,9 +225,10 @@ impl Composer {
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };
-        let Drafted { body, findings, prefix, .. } = draft.request(&composed.request.view)?;
+        let Drafted { body, findings, prefix, respelled } = draft.request(&composed.request.view)?;
         composed.findings.extend(findings);
         composed.prefix = prefix;
+        composed.respelled = respelled;
         composed.request.body = Some(body);
         Ok(composed)
     }

@@ -58,7 +58,7 @@ impl From<String> for TurnInput {
 
 /// What a turn came to.
 #[derive(Debug, Clone)]
-pub struct Turned {
+pub struct TurnOutcome {
     /// The model's last words; empty if it had none.
     pub response: String,
     /// The messages that this turn added, in order: what was said, what the model answered, and every result.
@@ -148,7 +148,7 @@ pub struct Worker {
     /// Whether somebody was told that saving does not work.
     unsaved: bool,
     /// Whether somebody was told of what is damaged.
-    told_of_damage: bool,
+    has_reported_damage: bool,
 }
 
 impl std::fmt::Debug for Worker {
@@ -161,7 +161,7 @@ impl std::fmt::Debug for Worker {
 }
 
 /// A turn under way.
-struct Running<'t> {
+struct TurnInProgress<'t> {
     sink: Sink<'t>,
     /// Stops this turn, for whatever reason.
     stop: Stop,
@@ -174,21 +174,21 @@ struct Running<'t> {
     /// The last message of the model.
     answer: Option<Arc<Message>>,
     /// Whether somebody was told that the history is mended.
-    told_of_mending: bool,
+    has_reported_mending: bool,
     /// The draft of the answer that is being recorded.
     draft: Option<AnswerDraft>,
     /// What stood before the words that began the turn.
     before: Option<Option<(EntryId, Hash)>>,
 }
 
-impl Running<'_> {
+impl TurnInProgress<'_> {
     fn tell(&mut self, event: Event) {
         (self.sink)(event);
     }
 
-    fn ended(&mut self, ending: Ending) -> Turned {
+    fn ended(&mut self, ending: Ending) -> TurnOutcome {
         self.tell(Event::Ended(ending.clone()));
-        Turned {
+        TurnOutcome {
             response: self.answer.take().and_then(|answer| answer.content()).unwrap_or_default(),
             messages: std::mem::take(&mut self.messages),
             usage: self.usage,
@@ -216,7 +216,7 @@ impl Worker {
             composer,
             context: None,
             unsaved: false,
-            told_of_damage: false,
+            has_reported_damage: false,
         }
     }
 
@@ -311,8 +311,13 @@ impl Worker {
     /// # Errors
     /// If the conversation may not be repaired and is broken, if there is nothing to go on with, or the provider does not
     /// answer.
-    pub async fn turn(&mut self, input: TurnInput, sink: Sink<'_>, stop: &Stop) -> Result<Turned, TurnError> {
-        let mut running = Running {
+    pub async fn turn(
+        &mut self,
+        input: TurnInput,
+        sink: Sink<'_>,
+        stop: &Stop,
+    ) -> Result<TurnOutcome, TurnError> {
+        let mut running = TurnInProgress {
             sink,
             stop: Stop::new(),
             clock: time::TurnClock::start(),
@@ -320,7 +325,7 @@ impl Worker {
             requests: 0,
             messages: Vec::new(),
             answer: None,
-            told_of_mending: false,
+            has_reported_mending: false,
             draft: None,
             before: None,
         };
@@ -345,7 +350,7 @@ impl Worker {
     /// Works until it is done, somebody stops it, or its time is up.
     async fn work_until(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         input: TurnInput,
         asked: &Stop,
     ) -> Result<Ending, TurnError> {
@@ -376,7 +381,7 @@ impl Worker {
     }
 
     /// Records what surrounds the turn, and tells that it begins: whoever knows of the conversation can find out where it went.
-    fn begin(&mut self, running: &mut Running<'_>) {
+    fn begin(&mut self, running: &mut TurnInProgress<'_>) {
         self.record_context();
         let endpoint = self.provider.endpoint().clone();
         running.tell(Event::Started {
@@ -387,7 +392,7 @@ impl Worker {
         if !self.conversation.saved().is_durable() {
             self.saved(running, self.conversation.saved().clone());
         }
-        if !std::mem::replace(&mut self.told_of_damage, true) {
+        if !std::mem::replace(&mut self.has_reported_damage, true) {
             let damaged = self.damaged();
             if !damaged.is_empty() {
                 running.tell(Event::Damaged(damaged));
@@ -396,7 +401,11 @@ impl Worker {
     }
 
     /// Records what is said, then request after request, until the model asks for nothing more.
-    async fn work(&mut self, running: &mut Running<'_>, input: TurnInput) -> Result<Ending, TurnError> {
+    async fn work(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        input: TurnInput,
+    ) -> Result<Ending, TurnError> {
         // What is still open may be run again before somebody says something new.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
@@ -440,13 +449,13 @@ impl Worker {
     }
 
     /// Appends a message, and counts it to the turn.
-    fn say(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+    fn say(&mut self, running: &mut TurnInProgress<'_>, message: Message) -> EntryId {
         self.append_message(running, message, Conversation::append)
     }
 
     fn append_message(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         message: Message,
         append: impl FnOnce(&mut Conversation, &Content) -> Appended,
     ) -> EntryId {
@@ -459,13 +468,13 @@ impl Worker {
     }
 
     /// Appends where the turn stands.
-    fn turn_entry(&mut self, running: &mut Running<'_>, state: TurnState, call: Option<CallAt>) {
+    fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
         let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
         self.saved(running, saved);
     }
 
     /// Tells once when saving stops to work, and once when it works again.
-    fn saved(&mut self, running: &mut Running<'_>, saved: Saved) {
+    fn saved(&mut self, running: &mut TurnInProgress<'_>, saved: Saved) {
         match saved {
             Saved::InMemory { warning } => {
                 if !std::mem::replace(&mut self.unsaved, true) {

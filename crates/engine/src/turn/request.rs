@@ -4,14 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
-    wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
+    wire::{
+        names::Respelled,
+        stream::{Delta, End, Received, Stop as StopReason, Usage},
+    },
 };
 use rejoin_record::{
     Content, EntryId, Message, Text,
     content::{Branch, TurnState},
 };
 
-use super::{Ending, Event, Limit, Running, Stop, TurnError, Worker};
+use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker};
 use crate::{
     draft::{AnswerDraft, cut_message},
     provider::{ProviderError, SendProgress},
@@ -23,6 +26,14 @@ pub(super) enum Asked {
     Answered(Answer),
     /// A person stopped it. That is recorded.
     Stopped,
+}
+
+/// What is needed of a request to record its answer.
+struct StandsOn {
+    /// What reasoning in the answer is bound to.
+    prefix: Option<Text>,
+    /// What got another spelling for the provider.
+    respelled: Respelled,
 }
 
 /// What the model wants.
@@ -44,7 +55,7 @@ pub(super) enum Answer {
 
 impl Worker {
     /// Sends what is recorded, and records what comes back.
-    pub(super) async fn ask(&mut self, running: &mut Running<'_>) -> Result<Asked, TurnError> {
+    pub(super) async fn ask(&mut self, running: &mut TurnInProgress<'_>) -> Result<Asked, TurnError> {
         self.close(running);
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
@@ -82,7 +93,8 @@ impl Worker {
             }
         };
         running.draft = heard.draft.take();
-        let asked = self.answered(running, answer, heard, composed.prefix);
+        let stands_on = StandsOn { prefix: composed.prefix, respelled: composed.respelled };
+        let asked = self.answered(running, answer, heard, stands_on);
         // Without a message there is nothing to keep.
         if let Some(draft) = running.draft.take() {
             draft.remove();
@@ -93,10 +105,10 @@ impl Worker {
     /// Records what came back, whole or not.
     fn answered(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         answer: Option<Result<Received, ProviderError>>,
         heard: Heard,
-        prefix: Option<Text>,
+        stands_on: StandsOn,
     ) -> Result<Asked, TurnError> {
         let endpoint = self.provider.endpoint().clone();
         let stopped = running.stop.is_stopped();
@@ -109,7 +121,7 @@ impl Worker {
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
                         drop(heard);
-                        self.record(running, message, prefix);
+                        self.record(running, message, stands_on);
                     }
                     None => {
                         if let Some(message) = heard.message(&endpoint) {
@@ -131,14 +143,14 @@ impl Worker {
             Some(Ok(received)) => {
                 // The provider gave back all of it: a second copy of a large answer is not worth its memory.
                 drop(heard);
-                self.received(running, received, prefix).map(Asked::Answered)
+                self.received(running, received, stands_on).map(Asked::Answered)
             }
         }
     }
 
     /// What is too large to be sent would stand in the way of everything after it. It is kept, on a branch of its own, and the
     /// conversation goes on from before it.
-    fn take_back(&mut self, running: &mut Running<'_>, error: &ProviderError) {
+    fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) {
         let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
         let Some(before) = running.before.take().filter(|_| too_large) else { return };
         self.conversation.move_head(before);
@@ -154,16 +166,22 @@ impl Worker {
         TurnError::Provider { error, explanation }
     }
 
-    /// Records what a model said, with who issued it.
-    fn record(&mut self, running: &mut Running<'_>, mut message: Message, prefix: Option<Text>) -> EntryId {
+    /// Records what a model said, with who issued it, in our own spelling.
+    fn record(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        mut message: Message,
+        stands_on: StandsOn,
+    ) -> EntryId {
         let mut origin = self.provider.endpoint().origin();
-        origin.prefix = prefix;
+        origin.prefix = stands_on.prefix;
+        stands_on.respelled.restore(&mut message);
         issued(&mut message, &origin);
         self.answer(running, message)
     }
 
     /// Appends the message of a model, in the place of its draft.
-    fn answer(&mut self, running: &mut Running<'_>, message: Message) -> EntryId {
+    fn answer(&mut self, running: &mut TurnInProgress<'_>, message: Message) -> EntryId {
         let draft = running.draft.take();
         let entry = self.append_message(running, message, |conversation, content| match draft {
             Some(draft) => conversation.append_drafted(content, draft),
@@ -176,15 +194,15 @@ impl Worker {
     /// Records an answer, whole or not.
     fn received(
         &mut self,
-        running: &mut Running<'_>,
+        running: &mut TurnInProgress<'_>,
         received: Received,
-        prefix: Option<Text>,
+        stands_on: StandsOn,
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
         let mut entry = None;
         if let Some(message) = message {
-            let id = self.record(running, message, prefix);
+            let id = self.record(running, message, stands_on);
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }

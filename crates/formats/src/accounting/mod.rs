@@ -22,7 +22,7 @@ pub use walk::has_words;
 
 use crate::{
     chat::holds_speech,
-    context::{Field, surrounding_names},
+    context::Field,
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
@@ -146,7 +146,7 @@ fn unread(session: &Session) -> Vec<Unread> {
 /// Whether a field around the messages holds speech. Such a field is no setting: it is part of a conversation.
 fn speaks(session: &Session, field: &Field) -> bool {
     const SETTINGS: &[&str] = &["tools", "functions", "system", "instructions", "metadata", "model"];
-    let system = session.context.dialect.map_or(&[][..], |dialect| surrounding_names(dialect).1);
+    let system = session.context.dialect.map_or(&[][..], |dialect| dialect.wire().fields.system);
     let setting = SETTINGS.iter().chain(system).any(|name| *name == field.name.as_str());
     let raw = field.value.as_str();
     let spoken = || Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(holds_speech));

@@ -1,20 +1,16 @@
 //! Finding the messages in a text: a request body, a bare array, or one JSON value a line.
 
-use std::{
-    io::{BufRead as _, Read as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use rejoin_record::{
     Raw, Text,
     json::{Doc, Kind, Value, write},
-    limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{MessageReader, ReadMessage, Style, detect, within};
 use crate::{
-    context::{Context, Field, surrounding_names},
+    context::{Context, Field},
     gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id},
@@ -278,18 +274,16 @@ pub(crate) fn read_stream<S: Shape>(
     let mut lines = Lines::new(name, shape);
     let mut bytes = Vec::new();
     let mut too_large = None;
-    loop {
-        bytes.clear();
-        let limit = limits::BODY_BYTES;
-        let read = source.take(limit as u64 + 1).read_until(b'\n', &mut bytes).map_err(ReadError::io)?;
-        if read == 0 {
-            break;
-        }
-        if read > limit {
-            too_large = Some(InputError::TooLarge { bytes: read });
-            let skipped = source.skip_until(b'\n').map_err(ReadError::io)?;
-            lines.too_long(read + skipped);
+    let mut scanner = rejoin_record::lines::Lines::new(source);
+    while let Some(at) = scanner.next(&mut bytes).map_err(ReadError::io)? {
+        let length = (at.len + u64::from(at.ended)) as usize;
+        if at.too_long {
+            too_large = Some(InputError::TooLarge { bytes: length });
+            lines.too_long(length);
             continue;
+        }
+        if at.ended {
+            bytes.push(b'\n');
         }
         let text = String::from_utf8_lossy(&bytes);
         if matches!(text, std::borrow::Cow::Owned(_)) {
@@ -474,7 +468,7 @@ impl<S: Shape> Builder<S> {
     /// A session of that name; the body around its messages stands in a text.
     fn new(name: &str, shape: S, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
         let dialect = shape.dialect();
-        let list = surrounding_names(dialect).0;
+        let list = dialect.wire().fields.messages;
         let mut context =
             Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
@@ -564,7 +558,7 @@ impl<S: Shape> Builder<S> {
 
     /// Keeps lists of the same name that stand before the one that counts.
     fn other_lists(&mut self, body: Value<'_>, list: Value<'_>) {
-        let name = surrounding_names(self.shape.dialect()).0;
+        let name = self.shape.dialect().wire().fields.messages;
         for (_, value) in
             body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
         {

@@ -8,7 +8,7 @@ use std::{
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Kind, Message, Text, Tree,
     json::{Doc, Value},
-    verify::{Discrepancy, verify},
+    verify::{Discrepancy, verify, verify_order},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
 
@@ -17,7 +17,7 @@ use super::{
     writing::{Writing, Written},
 };
 use crate::{
-    context::{Context, offered, surrounding_names},
+    context::{Context, offered},
     input::{Input, Stream},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     wire::{TooLarge, registry::Dialect},
@@ -88,7 +88,7 @@ pub fn session_of(
     damaged: Vec<Damaged>,
 ) -> Session {
     let place = |line: Option<usize>| Place { index: line.map_or(0, |line| line - 1), offset: 0, line };
-    let mut record = Record::default();
+    let mut record = Record { verified: true, ..Record::default() };
     for (entry, line) in entries {
         record.places.entry(entry.id()).or_insert(place(Some(line.max(1))));
         record.entries.push(entry);
@@ -120,6 +120,8 @@ struct Record {
     findings: Vec<Finding>,
     /// Whether damage explains why the chain behind it does not add up.
     excused: bool,
+    /// Whether a store has verified the entries when it read them.
+    verified: bool,
 }
 
 impl LineReader for Record {
@@ -151,7 +153,8 @@ impl Record {
     /// Sets aside what is not what it was when it was appended, and says what else does not add up.
     fn verify(&mut self) {
         let mut changed: HashSet<EntryId> = HashSet::new();
-        for discrepancy in verify(&self.entries) {
+        let found = if self.verified { verify_order(&self.entries) } else { verify(&self.entries) };
+        for discrepancy in found {
             let about = match &discrepancy {
                 Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => Some(*id),
                 Discrepancy::Sequence { id, .. } => Some(*id),
@@ -266,14 +269,10 @@ fn surroundings(
     }
     let native = messages.iter().find_map(|message| message.native.as_ref());
     let format = format.or(native.map(|native| &*native.format)).unwrap_or_default();
-    let dialect = match format {
-        "codex" | "turns" => Some(Dialect::OpenAiResponses),
-        "claude-code" => Some(Dialect::Anthropic),
-        name => name.parse().ok(),
-    };
+    let dialect = Dialect::of_format(format);
     let mut context = Context { dialect, ..Context::default() };
     let Some(entry) = entry else { return context };
-    let system = dialect.map_or(Some(&"system"), |dialect| surrounding_names(dialect).1.first());
+    let system = dialect.map_or(Some(&"system"), |dialect| dialect.wire().fields.system.first());
     if let (Some(text), Some(name)) = (&entry.system, system) {
         context.put(name, &crate::wire::render::literal(text));
     }

@@ -1,14 +1,11 @@
 //! Files of lines, read as they come: one line in memory at a time, damage told apart from a torn end.
 
-use std::{
-    io::{BufRead as _, Read as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use rejoin_record::{
     Text,
     json::{Doc, Kind, Scratch, Value},
-    limits,
+    lines::Lines,
 };
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
@@ -60,52 +57,42 @@ pub fn of_text(
 /// If the stream cannot be read, or there is nothing in it.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
     let mut bytes = Vec::new();
-    let mut place = Place { index: 0, offset: 0, line: Some(1) };
     let mut anything = false;
     let mut scratch = Scratch::default();
-    loop {
-        bytes.clear();
-        let limit = limits::BODY_BYTES;
-        let read =
-            stream.source.take(limit as u64 + 1).read_until(b'\n', &mut bytes).map_err(ReadError::io)?;
-        if read == 0 {
-            break;
-        }
-        let mut length = read;
-        if read > limit {
-            length += stream.source.skip_until(b'\n').map_err(ReadError::io)?;
+    let mut lines = Lines::new(&mut *stream.source);
+    while let Some(line_at) = lines.next(&mut bytes).map_err(ReadError::io)? {
+        let mut place = Place {
+            index: line_at.number as usize - 1,
+            offset: line_at.start as usize,
+            line: Some(line_at.number as usize),
+        };
+        if line_at.too_long {
+            let length = line_at.len + u64::from(line_at.ended);
             let why = format!("{length} bytes are more than a line may have");
             let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside).because(why);
             reader.damaged(&Line { text: "".into(), place }, finding);
-        } else {
-            let ended = bytes.ends_with(b"\n");
-            let mut line = bytes.trim_ascii_end();
-            let mut place = place;
-            if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| place.index == 0) {
-                line = rest;
-                place.offset += 3;
-            }
-            // The line is the value and nothing else: spans count from its first byte.
-            place.offset += line.len() - line.trim_ascii_start().len();
-            line = line.trim_ascii_start();
-            if !line.is_empty() {
-                anything = true;
-                let text = match std::str::from_utf8(line) {
-                    Ok(text) => Arc::from(text),
-                    Err(_) => {
-                        reader.found(Finding::new(Rule::InvalidUtf8, at(place), Action::Replaced));
-                        Arc::from(String::from_utf8_lossy(line))
-                    }
-                };
-                let line = Line { text, place };
-                scratch = one(&line, ended, scratch, reader);
-            }
+            continue;
         }
-        place = Place {
-            index: place.index + 1,
-            offset: place.offset + length,
-            line: place.line.map(|line| line + 1),
+        let mut line = bytes.trim_ascii_end();
+        if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| place.index == 0) {
+            line = rest;
+            place.offset += 3;
+        }
+        // The line is the value and nothing else: spans count from its first byte.
+        place.offset += line.len() - line.trim_ascii_start().len();
+        line = line.trim_ascii_start();
+        if line.is_empty() {
+            continue;
+        }
+        anything = true;
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => Arc::from(text),
+            Err(_) => {
+                reader.found(Finding::new(Rule::InvalidUtf8, at(place), Action::Replaced));
+                Arc::from(String::from_utf8_lossy(line))
+            }
         };
+        scratch = one(&Line { text, place }, line_at.ended, scratch, reader);
     }
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
 }

@@ -20,6 +20,9 @@ use crate::{
     wire::{TooLarge, registry::Dialect, render},
 };
 
+/// What the items of a turn are written in.
+pub const DIALECT: Dialect = Dialect::OpenAiResponses;
+
 /// The format's name.
 pub const FORMAT: &str = "turns";
 
@@ -61,7 +64,7 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
         return Err(ReadError::NoConversation("no line of it is a turn"));
     }
     turns.assembler.flush();
-    let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
+    let mut context = Context { dialect: Some(DIALECT), ..Context::default() };
     if let Some(model) = &turns.model {
         let value = Raw::new(render::literal(model));
         context.fields.push(Field { name: Text::new("model"), value });
@@ -150,7 +153,7 @@ fn without_items(root: Value<'_>) -> String {
 /// If something in it is larger than OpenAI takes.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
-    let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
+    let encoded = DIALECT.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());

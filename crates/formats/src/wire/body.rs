@@ -5,21 +5,11 @@ use std::collections::{HashMap, HashSet};
 use rejoin_record::{Raw, json::write};
 use rejoin_view::{Action, Finding, Position, Rule};
 
+use super::{registry::Wire, render::with_field};
 use crate::{
-    context::{Context, Field, limit_field, surrounding_names},
+    context::{Context, Field},
     convert::Settings,
-    wire::{registry::Dialect, render::with_field},
 };
-
-/// What a dialect says about one top-level field of the source.
-pub enum FieldUse {
-    /// It goes out as it was.
-    AsWritten,
-    /// It goes out with this value.
-    Replaced(String),
-    /// It does not go out.
-    LeftOut,
-}
 
 /// The fields around the messages, as a dialect wants them.
 #[derive(Default)]
@@ -63,21 +53,13 @@ impl Surroundings {
     pub fn has(&self, name: &str) -> bool {
         self.set.iter().any(|(set, _)| *set == name)
     }
-
-    fn of(&self, name: &str) -> FieldUse {
-        match self.set.iter().rev().find(|(set, _)| *set == name) {
-            None => FieldUse::AsWritten,
-            Some((_, Some(value))) => FieldUse::Replaced(value.clone()),
-            Some((_, None)) => FieldUse::LeftOut,
-        }
-    }
 }
 
 /// Writes what stands before the messages and what stands behind them: same dialect, all fields come back in order; another
 /// one, only what was translated.
 pub fn write_around(
     target: &Settings,
-    dialect: Dialect,
+    wire: &Wire,
     mut around: Surroundings,
     findings: &mut Vec<Finding>,
 ) -> (String, String) {
@@ -87,9 +69,8 @@ pub fn write_around(
         around.put("model", value);
     }
     let context = &target.context;
-    let same = context.dialect == Some(dialect);
-    limit(target, dialect, same, &mut around);
-    let (list, system) = surrounding_names(dialect);
+    let same = context.dialect == Some(wire.dialect);
+    limit(target, wire, same, &mut around);
     let mut out = String::from("{");
     let mut written: HashSet<&str> = HashSet::new();
     let last: HashMap<&str, &Field> = context.fields.iter().map(|field| (&*field.name, field)).collect();
@@ -98,12 +79,12 @@ pub fn write_around(
             write_field(&mut out, &last, &field.name, &around, &mut written, findings);
         }
     } else {
-        let first = |name: &str| name == "model" || system.contains(&name);
+        let first = |name: &str| name == "model" || wire.fields.system.contains(&name);
         for (name, _) in around.set.iter().filter(|(name, _)| first(name)) {
             write_field(&mut out, &last, name, &around, &mut written, findings);
         }
     }
-    write::key(&mut out, list);
+    write::key(&mut out, wire.fields.messages);
     out.push_str(around.list.as_deref().unwrap_or("["));
     // A field is set apart from what stands before it, so something has to.
     let head = std::mem::replace(&mut out, String::from("]"));
@@ -131,18 +112,19 @@ pub fn write_around(
 }
 
 /// Carries the limit of the answer's length over to another dialect, or sets the one that the caller chose.
-fn limit(target: &Settings, dialect: Dialect, same: bool, around: &mut Surroundings) {
+fn limit(target: &Settings, wire: &Wire, same: bool, around: &mut Surroundings) {
     let carried = target.context.max_tokens().filter(|_| !same);
     let Some(limit) = target.max_tokens.or(carried) else { return };
     // A limit below what the dialect takes is not one that it can keep.
-    if dialect == Dialect::OpenAiResponses && target.max_tokens.is_none() && limit < LEAST_OUTPUT {
+    if target.max_tokens.is_none() && limit < wire.limits.least_answer {
         return;
     }
-    if let Some((name, None)) = target.context.dialect.map(limit_field).filter(|_| !same) {
+    let source = target.context.dialect.map(|dialect| dialect.wire().fields.max_tokens);
+    if let Some((name, None)) = source.filter(|_| !same) {
         around.leave_out(name);
         around.leave_out("max_completion_tokens");
     }
-    match limit_field(dialect) {
+    match wire.fields.max_tokens {
         (name, None) => {
             // OpenAI takes one of two names, and never both.
             let other =
@@ -160,15 +142,11 @@ fn limit(target: &Settings, dialect: Dialect, same: bool, around: &mut Surroundi
     }
 }
 
-/// The least that a Responses request may limit an answer to.
-const LEAST_OUTPUT: u64 = 16;
-
 /// What the fields say that a model sees before every message: instructions and tools, as they go out.
-pub fn seen_before(target: &Settings, dialect: Dialect, around: &Surroundings) -> String {
-    let mut out = String::from(dialect.name());
-    let names = surrounding_names(dialect).1.iter().chain(&["tools", "toolConfig"]);
-    for name in names.filter(|name| dialect == Dialect::Bedrock || **name != "toolConfig") {
-        let written = target.context.dialect == Some(dialect);
+pub fn seen_before(target: &Settings, wire: &Wire, around: &Surroundings) -> String {
+    let mut out = String::from(wire.name);
+    for name in wire.fields.system.iter().chain(&[wire.fields.tools]) {
+        let written = target.context.dialect == Some(wire.dialect);
         let written = target.context.get(name).map(Raw::as_str).filter(|_| written && !around.has(name));
         if let Some(value) = around.value(name).or(written) {
             out.push('\n');
@@ -190,13 +168,13 @@ fn write_field<'n>(
     if !written.insert(name) {
         return;
     }
-    match around.of(name) {
-        FieldUse::LeftOut => {}
-        FieldUse::Replaced(value) => {
+    match around.set.iter().rev().find(|(set, _)| *set == name) {
+        Some((_, None)) => {}
+        Some((_, Some(value))) => {
             write::key(out, name);
-            out.push_str(&value);
+            out.push_str(value);
         }
-        FieldUse::AsWritten => {
+        None => {
             if let Some(field) = last.get(name) {
                 write::key(out, name);
                 let before = out.len();

@@ -3,7 +3,7 @@
 use rejoin_record::{ToolCall, json::write};
 use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Finding, Position, Rule, sound::wrapped_arguments};
 
-use super::render::Ledger;
+use super::{names::Spelled, render::Ledger};
 
 /// Appends the arguments as an object. Half of a surrogate pair is refused there, so it is replaced.
 pub fn write_object(
@@ -15,8 +15,7 @@ pub fn write_object(
 ) {
     match exchange.arguments() {
         ArgumentsUse::AsWritten => {
-            ledger.lossy(call.arguments.text(), at);
-            if call.arguments.has_lone_surrogate() {
+            if call.arguments.text().is_lossy() || call.arguments.has_lone_surrogate() {
                 ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
             }
             write::clean_copy(out, call.arguments.text().trim());
@@ -29,32 +28,42 @@ pub fn write_object(
     }
 }
 
+/// Appends the arguments as a string that holds JSON.
+pub fn write_string(
+    out: &mut String,
+    exchange: ExchangeRef<'_>,
+    call: &ToolCall,
+    at: Position,
+    ledger: &mut Ledger,
+) {
+    match exchange.arguments() {
+        ArgumentsUse::AsWritten => {
+            ledger.lossy(call.arguments.text(), at);
+            write::string(out, call.arguments.text());
+        }
+        ArgumentsUse::Empty => {
+            ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
+            out.push_str("\"{}\"");
+        }
+        ArgumentsUse::Wrapped => write::string(out, &wrapped_arguments(&call.arguments)),
+    }
+}
+
 /// A call as Chat Completions writes it: its arguments are a string.
 #[must_use]
 pub fn function_call(
-    id: &str,
-    name: &str,
+    spelled: &Spelled,
     exchange: ExchangeRef<'_>,
     call: &ToolCall,
     at: Position,
     ledger: &mut Ledger,
 ) -> String {
     let mut out = String::from("{\"id\":");
-    write::string(&mut out, id);
+    write::string(&mut out, &spelled.id);
     out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-    write::string(&mut out, name);
+    write::string(&mut out, &spelled.name);
     write::key(&mut out, "arguments");
-    match exchange.arguments() {
-        ArgumentsUse::AsWritten => {
-            ledger.lossy(call.arguments.text(), at);
-            write::string(&mut out, call.arguments.text());
-        }
-        ArgumentsUse::Empty => {
-            ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-            out.push_str("\"{}\"");
-        }
-        ArgumentsUse::Wrapped => write::string(&mut out, &wrapped_arguments(&call.arguments)),
-    }
+    write_string(&mut out, exchange, call, at, ledger);
     out.push_str("}}");
     out
 }

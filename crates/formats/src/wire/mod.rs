@@ -9,7 +9,8 @@
 //!
 //! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
 //! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
-//! grows, `body.rs` what stands around it, `outline.rs` all of that together.
+//! grows, `body.rs` what stands around it, `outline.rs` all of that together. `pass.rs` is the walk over a view that all encoders
+//! share.
 
 pub mod anthropic;
 pub(crate) mod arriving;
@@ -22,11 +23,12 @@ pub mod encoded;
 pub(crate) mod gathered;
 pub mod gemini;
 pub mod mistral;
-pub(crate) mod names;
+pub mod names;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod outline;
+pub(crate) mod pass;
 pub mod registry;
 pub(crate) mod render;
 pub(crate) mod said;

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use rejoin_record::{ToolCall, hash::short_name};
+use rejoin_record::{BlockKind, CallId, Message, Text, ToolCall, hash::short_name, json::Doc};
 use rejoin_view::{Action, ExchangeRef, Finding, Layers, List, Position, Rule};
 
-use super::render::Ledger;
+use super::{registry::Wire, render::Ledger};
 use crate::context::ToolDeclaration;
 
 /// Length of an id that we make, unless a dialect says otherwise: 24 letters and digits are legal wherever there is room.
-const ID_LENGTH: usize = 24;
+pub const ID_LENGTH: usize = 24;
 
 /// What the ids of tools begin with that a provider runs itself.
 pub const SERVER_TOOLS: &[&str] = &["srvtoolu_", "mcptoolu_"];
@@ -70,15 +70,40 @@ impl IdMap {
     }
 }
 
-/// What got another spelling: ours, theirs.
-pub type Renamed = Vec<(String, String)>;
+/// What got another spelling in a request: the table that reads an answer to it.
+#[derive(Debug, Clone, Default)]
+pub struct Respelled {
+    /// Call ids: ours, theirs.
+    pub ids: List<(String, String)>,
+    /// Tool names: ours, theirs.
+    pub names: Vec<(String, String)>,
+}
+
+impl Respelled {
+    /// Gives the calls of an answer the names and ids back that they have on our side. Their own bytes stay.
+    pub fn restore(&self, message: &mut Message) {
+        for block in &mut message.blocks {
+            let BlockKind::ToolCall(call) = &mut block.kind else { continue };
+            if let Some((ours, _)) = self.names.iter().find(|(_, theirs)| **theirs == *call.name) {
+                call.name = Text::new(ours.as_str());
+            }
+            if let Some((ours, _)) = self.ids.iter().find(|(_, theirs)| theirs == call.id.as_str()) {
+                call.id = CallId::new(ours.as_str());
+            }
+        }
+    }
+}
 
 /// How calls and their tools are spelled in a dialect: one table for both sides of every exchange.
 #[derive(Debug, Clone)]
 pub struct Spelling {
     ids: IdMap,
-    names: NameMap,
-    name_length: usize,
+    tool_name: fn(&str) -> Cow<'_, str>,
+    /// Tools of the history, as they are spelled.
+    seen: Layers<String>,
+    /// The same, in the order in which they occur.
+    used: List<String>,
+    renamed: List<(String, String)>,
 }
 
 /// A call as it is spelled on the wire.
@@ -89,29 +114,27 @@ pub struct Spelled {
     pub name: String,
     /// Whether both are what the source has.
     pub as_written: bool,
-    /// Whether the tool occurs for the first time.
-    pub first_use: bool,
 }
 
 impl Spelling {
-    /// The spelling of a dialect in which `legal` ids and names of up to `name_length` letters stay as they are.
+    /// The spelling of a dialect.
     #[must_use]
-    pub fn new(legal: fn(&str) -> bool, name_length: usize) -> Self {
-        Self { ids: IdMap::new(legal), names: NameMap::default(), name_length }
+    pub fn new(wire: &Wire) -> Self {
+        Self {
+            ids: IdMap { length: wire.id_length, ..IdMap::new(wire.legal_id) },
+            tool_name: wire.tool_name,
+            seen: Layers::default(),
+            used: List::default(),
+            renamed: List::default(),
+        }
     }
 
-    /// The same, with made-up ids of this many letters and digits.
-    #[must_use]
-    pub fn with_id_length(mut self, length: usize) -> Self {
-        self.ids.length = length;
-        self
-    }
-
-    /// Spells a call, and notes what had to change.
+    /// Spells a call, and notes what had to change. `own` is what the dialect's own item has, if it may be repeated.
     pub fn of(
         &mut self,
         exchange: ExchangeRef<'_>,
         call: &ToolCall,
+        own: Option<&str>,
         at: Position,
         ledger: &mut Ledger,
     ) -> Spelled {
@@ -120,13 +143,32 @@ impl Spelling {
         if id != view_id {
             ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
         }
-        let name = wire_name(&call.name, self.name_length).into_owned();
-        if name != *call.name {
+        let (name, named) = self.tool(call, own, at, ledger);
+        Spelled { as_written: named && id == call.id.as_str(), id, name }
+    }
+
+    /// Spells the tool of a call, and notes if that had to change. Says whether the source has it so: a model that calls a tool
+    /// whose name was respelled uses that spelling in its own item.
+    pub fn tool(
+        &mut self,
+        call: &ToolCall,
+        own: Option<&str>,
+        at: Position,
+        ledger: &mut Ledger,
+    ) -> (String, bool) {
+        let name = (self.tool_name)(&call.name).into_owned();
+        let named = name == *call.name || own.is_some_and(|own| calls(own, &name));
+        if !named {
             ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
         }
-        let first_use = self.names.add(&call.name, &name);
-        let as_written = id == call.id.as_str() && name == *call.name;
-        Spelled { id, name, as_written, first_use }
+        if !self.seen.contains(&name) {
+            self.seen.insert(name.clone(), ());
+            self.used.push(name.clone());
+            if name != *call.name {
+                self.renamed.push((call.name.to_string(), name.clone()));
+            }
+        }
+        (name, named)
     }
 
     /// Takes the id of a server tool, which nobody may rename. False if it is taken.
@@ -134,50 +176,24 @@ impl Spelling {
         self.ids.reserve(id)
     }
 
+    /// The tools of the history, in the order in which they occur.
+    #[must_use]
+    pub fn used_tools(&self) -> &List<String> {
+        &self.used
+    }
+
     /// What was spelled so far is shared by copies.
     pub fn settle(&mut self) {
         self.ids.taken.settle();
-        self.names.settle();
-    }
-
-    /// Every id and every name that got another spelling.
-    #[must_use]
-    pub fn renamed(&self) -> (&List<(String, String)>, &NameMap) {
-        (self.ids.renamed(), &self.names)
-    }
-}
-
-/// The tool names of a history, in the order in which they occur.
-#[derive(Debug, Clone, Default)]
-pub struct NameMap {
-    seen: Layers<String>,
-    renamed: List<(String, String)>,
-}
-
-impl NameMap {
-    /// Notes a name and its spelling on the wire. True the first time.
-    pub fn add(&mut self, name: &str, wire: &str) -> bool {
-        if self.seen.contains(wire) {
-            return false;
-        }
-        self.seen.insert(wire.to_owned(), ());
-        if name != wire {
-            self.renamed.push((name.to_owned(), wire.to_owned()));
-        }
-        true
-    }
-
-    /// What was noted so far is shared by copies.
-    pub fn settle(&mut self) {
         self.seen.settle();
     }
 
-    /// Every name that got another spelling, those of tools that are declared and were not called yet included.
+    /// Every id and every name that got another spelling, names of tools that are declared and were not called yet included.
     #[must_use]
-    pub fn renamed(&self, declared: &[ToolDeclaration], spell: impl Fn(&str) -> Cow<'_, str>) -> Renamed {
-        let mut renamed: Renamed = self.renamed.iter().cloned().collect();
+    pub fn respelled(&self, declared: &[ToolDeclaration]) -> Respelled {
+        let mut renamed: Vec<(String, String)> = self.renamed.iter().cloned().collect();
         for tool in declared {
-            let wire = spell(&tool.name).into_owned();
+            let wire = (self.tool_name)(&tool.name).into_owned();
             if wire != *tool.name
                 && !self.seen.contains(&wire)
                 && !renamed.iter().any(|(_, known)| *known == wire)
@@ -185,8 +201,16 @@ impl NameMap {
                 renamed.push((tool.name.to_string(), wire));
             }
         }
-        renamed
+        Respelled { ids: self.ids.renamed().clone(), names: renamed }
     }
+}
+
+/// Whether the item of a call names this tool.
+fn calls(item: &str, tool: &str) -> bool {
+    let doc = Doc::parse(item);
+    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return false };
+    let holder = ["function", "functionCall", "function_call"].into_iter().find_map(|name| root.given(name));
+    holder.unwrap_or(root).get("name").is_some_and(|name| name.is_str(tool))
 }
 
 /// The tool name that goes on the wire, in letters, digits, `_` and `-`, at most `max` of them. The same name gives the

@@ -4,9 +4,9 @@ use rejoin_record::{
     Text,
     json::{Doc, Value},
 };
-use rejoin_view::{Finding, ItemRef, List, SoundView, sound::FirstChange};
+use rejoin_view::{Finding, ItemRef, SoundView, sound::FirstChange};
 
-use super::{Encoded, TooLarge, names::Renamed, render::Ledger, scroll::Scroll};
+use super::{Encoded, TooLarge, names::Respelled, scroll::Scroll};
 use crate::draft::Body;
 
 /// Makes a body of items as they come. What is settled is written once, whatever comes.
@@ -28,47 +28,6 @@ pub trait Encode: Send + Sync {
     fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge>;
 }
 
-/// What a dialect's encoder writes itself; the rest is the same for all of them.
-pub trait Pass: Clone + Send + Sync + 'static {
-    /// Where it takes notes.
-    fn ledger(&mut self) -> &mut Ledger;
-    /// As [`Encode::item`].
-    fn take(&mut self, place: usize, item: ItemRef<'_>);
-    /// As [`Encode::settle`].
-    fn share(&mut self);
-    /// As [`Encode::finish`].
-    ///
-    /// # Errors
-    /// Only for size.
-    fn end(self, view: &SoundView) -> Result<Outline, TooLarge>;
-}
-
-impl<P: Pass> Encode for P {
-    fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.ledger().changed_from(first);
-    }
-
-    fn item(&mut self, place: usize, item: ItemRef<'_>) {
-        self.take(place, item);
-    }
-
-    fn settle(&mut self) {
-        self.share();
-    }
-
-    fn copy(&self) -> Box<dyn Encode> {
-        Box::new(self.clone())
-    }
-
-    fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.ledger().findings)
-    }
-
-    fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge> {
-        self.end(view)
-    }
-}
-
 /// A body, in the pieces that it is made of.
 pub struct Outline {
     /// Everything before the messages, the opening bracket of their list included.
@@ -77,14 +36,8 @@ pub struct Outline {
     pub list: Option<Scroll>,
     /// Everything behind them, the closing bracket included.
     pub tail: String,
-    /// What was found since findings were handed out.
-    pub findings: Vec<Finding>,
-    /// Call ids that got another spelling: ours, theirs.
-    pub ids: List<(String, String)>,
-    /// Tool names that got another spelling: ours, theirs.
-    pub names: Renamed,
-    /// A hash of everything that an answer to the body stands on.
-    pub prefix: Text,
+    /// What comes with it.
+    pub rest: Rest,
     /// Whether the last messages of users get cache marks.
     pub marked: bool,
 }
@@ -115,13 +68,12 @@ impl Outline {
             body.push_str(&fresh);
         }
         body.push_str(&self.tail);
-        self.into_body().1.with(body)
+        self.rest.with(body)
     }
 
     /// The body as shared pieces, and what else there is.
     #[must_use]
     pub fn into_body(self) -> (Body, Rest) {
-        let rest = Rest { findings: self.findings, ids: self.ids, names: self.names, prefix: self.prefix };
         let mut body = Body::default();
         body.own(self.head);
         if let Some(list) = self.list {
@@ -152,7 +104,7 @@ impl Outline {
             body.own(if in_fresh.is_empty() { fresh } else { with_marks(&fresh, &in_fresh) });
         }
         body.own(self.tail);
-        (body, rest)
+        (body, self.rest)
     }
 }
 
@@ -160,18 +112,17 @@ impl Outline {
 pub struct Rest {
     /// What was found since findings were handed out.
     pub findings: Vec<Finding>,
-    /// Call ids that got another spelling.
-    pub ids: List<(String, String)>,
-    /// Tool names that got another spelling.
-    pub names: Renamed,
+    /// What got another spelling.
+    pub respelled: Respelled,
     /// A hash of everything that an answer to the body stands on.
     pub prefix: Text,
 }
 
 impl Rest {
     fn with(self, body: String) -> Encoded {
-        let ids = self.ids.iter().cloned().collect();
-        Encoded { body, findings: self.findings, ids, names: self.names, prefix: self.prefix }
+        let Respelled { ids, names } = self.respelled;
+        let ids = ids.iter().cloned().collect();
+        Encoded { body, findings: self.findings, ids, names, prefix: self.prefix }
     }
 }
 

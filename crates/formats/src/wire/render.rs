@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
+use super::registry::Dialect;
 use crate::{
     chat::{Style, more_fields},
     context::{ToolDeclaration, ToolKind},
-    gemini,
     media::{self, Accepts, Fault, Usable},
 };
 use rejoin_record::{
@@ -20,17 +20,6 @@ pub const OPENING: &str = "[conversation resumed]";
 pub const CLOSING: &str = "Continue.";
 /// Stands for a user message, or a result, with nothing in it.
 pub const EMPTY: &str = "(empty)";
-
-/// What a tool takes that is called with free text: calls of it carry the text in this field.
-pub const FREE_TEXT_SCHEMA: &str =
-    r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
-
-/// Whether blocks of a format are a dialect's own items: those of the dialect, and of tools that store what it says.
-#[must_use]
-pub fn speaks(format: &str, dialect: &str) -> bool {
-    format == dialect
-        || matches!((format, dialect), ("claude-code", "anthropic") | ("codex" | "turns", "openai-responses"))
-}
 
 /// A content block on its way out.
 pub struct Piece<'i> {
@@ -58,6 +47,14 @@ impl Content {
         self.parts.push((json, None));
     }
 
+    /// One of these texts.
+    #[must_use]
+    pub fn of(texts: &[String]) -> Self {
+        let mut content = Self::default();
+        texts.iter().for_each(|text| content.text(text));
+        content
+    }
+
     /// A string if it is one text, else a list; `None` if it is nothing.
     #[must_use]
     pub fn json(&self) -> Option<String> {
@@ -71,6 +68,12 @@ impl Content {
             }
         }
     }
+}
+
+/// The names of a chat message's fields that have no counterpart in other dialects.
+#[must_use]
+pub fn chat_fields(message: Value<'_>, style: Style) -> Vec<String> {
+    more_fields(message, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect()
 }
 
 /// Notes taken while encoding, and whether everything so far is what the source had.
@@ -124,6 +127,21 @@ impl Ledger {
         self.findings.push(finding);
     }
 
+    /// Notes reasoning that does not go out.
+    pub fn foreign_reasoning(&mut self, at: Position) {
+        self.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+    }
+
+    /// Notes a message of which nothing goes out.
+    pub fn nothing_left(&mut self, at: Position) {
+        self.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+    }
+
+    /// Notes something that goes out in other words because its own are not quite the API's.
+    pub fn irregular(&mut self, at: Position) {
+        self.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+    }
+
     /// Notes fields of a message of another dialect that have no counterpart.
     pub fn left_out_fields(&mut self, message: &Message, index: usize) {
         let Some(native) = message.native.as_ref().filter(|native| native.more) else { return };
@@ -133,13 +151,9 @@ impl Ledger {
         }
         let doc = Doc::parse(native.raw.as_str());
         let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return };
-        let chat =
-            |style| more_fields(root, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect();
-        let names: Vec<String> = match &*native.format {
-            "anthropic" => chat(Style::Anthropic),
-            gemini::FORMAT => gemini::more_fields(root),
-            _ => chat(Style::OpenAi),
-        };
+        // What stands in files of agents is written as Chat Completions write it.
+        let dialect = native.format.parse().unwrap_or(Dialect::OF_FILES);
+        let names = (dialect.wire().other_fields)(root);
         if !names.is_empty() {
             let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
             self.note(finding.about(names.join(", ")));
@@ -354,6 +368,14 @@ pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
         out.push_str(value);
     }
     out.push(']');
+}
+
+/// A JSON array of ready values.
+#[must_use]
+pub fn list(values: &[String]) -> String {
+    let mut out = String::with_capacity(values.iter().map(|value| value.len() + 1).sum::<usize>() + 2);
+    array(&mut out, values.iter().map(String::as_str));
+    out
 }
 
 /// An object with one of its fields given a value; the field is added if there is none.

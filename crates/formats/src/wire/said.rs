@@ -109,7 +109,7 @@ fn of_block<'i>(block: &'i Block, at: Position, ledger: &mut Ledger) -> Option<S
         BlockKind::Image(_) | BlockKind::Document(_) if ledger.media.keeps(block) => What::Media(&block.kind),
         BlockKind::Image(_) | BlockKind::Document(_) => What::Text(ledger.as_text(&block.kind, at).into()),
         BlockKind::Reasoning(_) => {
-            ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+            ledger.foreign_reasoning(at);
             return None;
         }
         BlockKind::Opaque(_) => What::Text(ledger.as_text(&block.kind, at).into()),
@@ -125,7 +125,7 @@ pub fn without_blanks<'i>(said: Vec<Said<'i>>, ledger: &mut Ledger) -> Vec<Said<
     let (blank, rest): (Vec<_>, Vec<_>) = said.into_iter().partition(Said::is_blank);
     for piece in blank {
         if !matches!(&piece.what, What::Text(text) if text.is_empty()) {
-            ledger.change(Finding::new(Rule::EmptyMessage, piece.at, Action::LeftOut));
+            ledger.nothing_left(piece.at);
         }
     }
     rest
@@ -140,6 +140,8 @@ pub fn is_nothing(item: ItemRef<'_>, said: &[Said<'_>]) -> bool {
     beside_results || (said.is_empty() && matches!(message.role, Role::Other(_)))
 }
 
-fn is_media(block: &Block) -> bool {
+/// Whether a block is an image or a document.
+#[must_use]
+pub fn is_media(block: &Block) -> bool {
     matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
 }

@@ -1,6 +1,6 @@
-//! Tool declarations and tool choices of another dialect, translated.
+//! Tool declarations and tool choices: as they are written, or translated.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use rejoin_record::{
     Raw,
@@ -8,40 +8,71 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::render::{self, Ledger};
-use crate::context::{Context, ToolChoice, ToolDeclaration, ToolKind};
+use super::{body::Surroundings, pass::Sheet, render};
+use crate::context::{Field, ToolChoice, ToolDeclaration, ToolKind};
 
 /// What a tool takes that is called with free text: calls of it carry the text in this field.
-const FREE_TEXT_SCHEMA: &str =
+pub const FREE_TEXT_SCHEMA: &str =
     r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
-/// The tools of another dialect that can be declared, each with its name as `spell` has it.
-#[must_use]
-pub fn declared(
-    context: &Context,
-    spell: fn(&str) -> Cow<'_, str>,
-    ledger: &mut Ledger,
-) -> Vec<(String, ToolDeclaration)> {
-    let named = context.tools().into_iter().map(|tool| (spell(&tool.name).into_owned(), tool));
-    named.filter(|(name, tool)| ledger.declares(tool, name, false)).collect()
+/// Tools as they are declared: the conversation's own, then those of the fields.
+#[derive(Default)]
+pub struct Declared {
+    /// Their names on the wire.
+    pub names: Vec<String>,
+    /// Each as JSON.
+    pub tools: Vec<String>,
+    /// How many are the conversation's own.
+    pub offered: usize,
 }
 
-/// The tool choice of another dialect, if it can go out: only a tool that is declared can be chosen. A tool has its name as
-/// `spell` has it.
+/// Declares the tools. What is written in this very dialect goes out as it is, but for a name that is refused; the others as `write` has them.
 #[must_use]
-pub fn choice(
-    context: &Context,
-    names: &[String],
-    spell: fn(&str) -> Cow<'_, str>,
-    ledger: &mut Ledger,
-) -> Option<ToolChoice> {
+pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> String) -> Declared {
+    let target = Arc::clone(&sheet.target);
+    let own = sheet.same && !sheet.wire.repeats.is_empty();
+    let declared = target.context.field_tools();
+    let offered = target.context.offered.iter().map(|tool| (tool, false));
+    let mut out = Declared::default();
+    for (place, (tool, written)) in offered.chain(declared.iter().map(|tool| (tool, own))).enumerate() {
+        let name = sheet.wire.spell(&tool.name).into_owned();
+        if sheet.ledger.declares(tool, &name, written) {
+            out.tools.push(if written { renamed(tool.raw.as_str(), &name) } else { write(&name, tool) });
+            out.names.push(name);
+            out.offered += usize::from(place < target.context.offered.len());
+        }
+    }
+    out
+}
+
+/// Stubs for the tools of the history, where a dialect refuses calls of tools that nobody declares.
+pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) -> String) -> Vec<String> {
+    names.extend(sheet.spelling.used_tools().iter().cloned());
+    if !names.is_empty() {
+        let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
+        sheet.ledger.note(finding.about(names.join(", ")));
+    }
+    names.iter().map(|name| write(name)).collect()
+}
+
+/// Whether the source's own list of tools has a name that the dialect refuses.
+#[must_use]
+pub fn has_illegal_name(sheet: &Sheet) -> bool {
+    let tools = sheet.target.context.field_tools();
+    tools.iter().any(|tool| sheet.wire.spell(&tool.name) != *tool.name)
+}
+
+/// The tool choice of another dialect, if it can go out: only a tool that is declared can be chosen.
+#[must_use]
+pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
+    let context = &sheet.target.context;
     let choice = match context.tool_choice()? {
-        ToolChoice::Named(name) => ToolChoice::Named(spell(&name).into_owned().into()),
+        ToolChoice::Named(name) => ToolChoice::Named(sheet.wire.spell(&name).into_owned().into()),
         other => other,
     };
     for field in context.tool_choice_more() {
         let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-        ledger.note(finding.about(format!("{field} of tool_choice")));
+        sheet.ledger.note(finding.about(format!("{field} of tool_choice")));
     }
     let there = match &choice {
         ToolChoice::Named(name) => names.iter().any(|known| **known == **name),
@@ -50,15 +81,83 @@ pub fn choice(
     there.then_some(choice)
 }
 
+/// Puts the tool choice among the fields: as it is written, but for a name that is refused, or translated.
+pub fn put_choice(
+    sheet: &mut Sheet,
+    around: &mut Surroundings,
+    names: &[String],
+    write: fn(&ToolChoice) -> String,
+) {
+    let target = Arc::clone(&sheet.target);
+    if !sheet.same {
+        if let Some(choice) = choice(sheet, names) {
+            around.put("tool_choice", write(&choice));
+        }
+    } else if let (Some(ToolChoice::Named(name)), Some((field, raw))) =
+        (target.context.tool_choice(), target.context.choice_field())
+    {
+        let wire = sheet.wire.spell(&name);
+        if *wire != *name {
+            around.put(field, renamed(raw.as_str(), &wire));
+        }
+    }
+}
+
+/// Leaves out settings of the dialect's own that are `null`: they say nothing, and some are refused.
+pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'static str]) {
+    let target = Arc::clone(&sheet.target);
+    for name in names {
+        let null = |field: &Field| &*field.name == *name && field.value.as_str() == "null";
+        if sheet.same && target.context.fields.iter().any(null) && target.context.get(name).is_none() {
+            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
+            sheet.ledger.note(finding.about(*name).because("it is null"));
+            if !around.has(name) {
+                around.leave_out(name);
+            }
+        }
+    }
+}
+
+/// Turns thinking off, where it is on and cannot stay so.
+pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
+    let Some(thinking) = sheet.target.context.get("thinking").filter(|_| sheet.same) else { return };
+    let doc = Doc::parse(thinking.as_str());
+    let kind = doc.as_ref().ok().and_then(Doc::root).and_then(|root| root.get("type"));
+    if kind.is_some_and(|kind| kind.is_str("enabled")) {
+        sheet.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
+        around.put("thinking", String::from("{\"type\":\"disabled\"}"));
+    }
+}
+
+/// A declaration or a choice with another name for its tool; every other field stays.
+fn renamed(raw: &str, name: &str) -> String {
+    let name = render::literal(name);
+    let doc = Doc::parse(raw);
+    let root = doc.as_ref().ok().and_then(Doc::root);
+    let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
+    match holder {
+        Some((field, inner)) => {
+            render::with_field(raw, field, &render::with_field(inner.raw(), "name", &name))
+        }
+        None => render::with_field(raw, "name", &name),
+    }
+}
+
+/// Appends a tool's name and what it is for.
+pub fn describe(out: &mut String, name: &str, description: Option<&str>) {
+    write::key(out, "name");
+    write::string(out, name);
+    if let Some(description) = description {
+        write::key(out, "description");
+        write::string(out, description);
+    }
+}
+
 /// A declaration as Chat Completions writes it.
 #[must_use]
 pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) -> String {
-    let mut out = String::from("{\"type\":\"function\",\"function\":{\"name\":");
-    write::string(&mut out, name);
-    if let Some(description) = &tool.description {
-        write::key(&mut out, "description");
-        write::string(&mut out, description);
-    }
+    let mut out = String::from("{\"type\":\"function\",\"function\":{");
+    describe(&mut out, name, tool.description.as_deref());
     if let Some(parameters) = parameters {
         write::key(&mut out, "parameters");
         out.push_str(parameters);
@@ -67,14 +166,10 @@ pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) ->
     out
 }
 
-/// Declarations as Chat Completions writes them, each with a schema; `None` if there are none.
+/// The same, with a schema in any case.
 #[must_use]
-pub fn functions(declared: &[(String, ToolDeclaration)]) -> Option<String> {
-    let list: Vec<String> =
-        declared.iter().map(|(name, tool)| function(name, tool, Some(&schema(tool)))).collect();
-    let mut out = String::new();
-    render::array(&mut out, list.iter().map(String::as_str));
-    (!list.is_empty()).then_some(out)
+pub fn function_with_schema(name: &str, tool: &ToolDeclaration) -> String {
+    function(name, tool, Some(&schema(tool)))
 }
 
 /// What a tool takes, where a dialect demands a schema: always that of an object.

@@ -94,7 +94,7 @@ proptest! {
                     let whole = to.wire().encode(&fresh.view, &target).unwrap();
                     prop_assert_eq!(&drafted.body.to_string(), &whole.body, "{} {:?}", to, policy);
                     prop_assert_eq!(drafted.body.len(), whole.body.len());
-                    prop_assert_eq!(&drafted.names, &whole.names);
+                    prop_assert_eq!(&drafted.respelled.names, &whole.names);
                     prop_assert_eq!(drafted.prefix.as_ref(), Some(&whole.prefix));
                     let violations = testkit::refusals(to, whole.body.as_bytes());
                     prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", whole.body, violations);

@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(dialects, checkers);
         for checker in rejoin_checkers::CHECKERS {
             let dialect: Dialect = checker.dialect.parse().unwrap();
-            assert_eq!(dialect.wire().provider(), checker.provider);
+            assert_eq!(dialect.wire().provider, checker.provider);
         }
     }
 }

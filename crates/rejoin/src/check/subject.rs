@@ -172,19 +172,19 @@ fn dialect_of_request(text: &str) -> Option<Dialect> {
     let doc = Doc::parse(text).ok()?;
     let root = doc.root()?;
     let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
-    if !["messages", "input", "contents"].into_iter().any(list) {
+    let by_list = |dialect: &Dialect| list(dialect.wire().fields.messages);
+    if !Dialect::all().any(|dialect| by_list(&dialect)) {
         return None;
     }
-    let by_its_list = || match () {
-        () if list("contents") => Some(Dialect::Gemini),
-        // The others name their model.
-        () if root.given("model").is_none() => None,
-        () if list("input") => Some(Dialect::OpenAiResponses),
-        () if list("messages") => Some(Dialect::OpenAiChat),
-        () => None,
+    let named = root.given("model").is_some();
+    let by_its_list = || {
+        let complete = |dialect: &Dialect| !dialect.wire().body_names_model || named;
+        let mut read =
+            Dialect::all().filter(|dialect| !dialect.wire().repeats.is_empty() && complete(dialect));
+        read.find(by_list)
     };
     let detected = sessions::detect(text).and_then(|format| format.name.parse().ok());
-    detected.filter(|_| root.given("model").is_some()).or_else(by_its_list)
+    detected.filter(|_| named).or_else(by_its_list)
 }
 
 fn is_object(text: &str) -> bool {

@@ -10,8 +10,10 @@ use rejoin_engine::{
         registry::{Connection, connect},
     },
 };
-use rejoin_formats::Dialect;
 use rejoin_record::{Message, Raw};
+
+/// The name of the provider, and of its dialect.
+const PROVIDER: &str = "ollama";
 
 /// Where Ollama listens, and which of its models answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl OllamaConfig {
     /// If the host is no address.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
         let choice = Connection {
-            provider: String::from("ollama"),
+            provider: PROVIDER.to_owned(),
             model: Some(self.model.clone()),
             base_url: Some(self.host.clone()),
             ..Connection::default()
@@ -40,6 +42,7 @@ impl OllamaConfig {
     /// The messages as Ollama gets them: [`convert_messages`](super::convert_messages) in its dialect.
     #[must_use]
     pub fn convert_messages(&self, messages: &[Message]) -> Vec<Raw> {
-        super::convert_messages(Dialect::Ollama, messages)
+        let dialect = PROVIDER.parse().expect("BUG: Ollama has a dialect of its own");
+        super::convert_messages(dialect, messages)
     }
 }

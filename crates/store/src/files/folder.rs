@@ -9,10 +9,11 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use super::handle::{Handle, How};
+use crate::error::StoreError;
 
 /// A folder that only rejoin writes to. Names in it are never followed elsewhere: opening a link, a pipe, a device or a folder
 /// under the name of a file is an error that says so.
@@ -62,9 +63,13 @@ impl PrivateFolder {
         self.outer.is_dir()
     }
 
-    /// The folder that this one lies in.
-    pub(crate) fn outer(&self) -> &Path {
-        &self.outer
+    /// Creates the folder in that of a store. The store's own folder existed when the store was opened: if it is gone, it was taken
+    /// away, and is not created again.
+    pub(crate) fn make_beside_store(&self) -> Result<(), StoreError> {
+        if !self.has_outer() {
+            return Err(StoreError::Missing(self.outer.clone()));
+        }
+        self.make().map_err(StoreError::io(format!("making the folder {}", self.path().display())))
     }
 
     /// Creates the folder and those above it, each readable by its owner only and each durable in the one above. An existing
@@ -229,7 +234,7 @@ impl PrivateFolder {
     }
 }
 
-/// A new file beside another one, under a name that nobody uses. The name begins with that of the other one, so whoever removes
+/// A new file beside another one, under a name that is free. The name begins with that of the other one, so a process that removes
 /// what belongs to it finds this too.
 fn new_beside(folder: &Handle, name: &str) -> io::Result<(String, File)> {
     for number in 0_u32.. {

@@ -23,7 +23,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
     make_folders(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
-/// The same for whoever has no store. Each new folder is durable in the one above it before this returns: a synced file in a
+/// The same outside of a store. Each new folder is durable in the one above it before this returns: a synced file in a
 /// folder whose own name is lost would be lost as well.
 pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     if path.is_dir() {
@@ -43,7 +43,7 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
         made => made?,
     }
     match sync_folder(above) {
-        // Whoever may add a name to a folder need not be allowed to open it.
+        // A process that may add a name to a folder need not be allowed to open it.
         Err(why) if why.kind() != io::ErrorKind::PermissionDenied => {
             // Made again, it is synced again.
             let _ = fs::remove_dir(path);
@@ -82,10 +82,7 @@ pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
 /// Makes a folder that must not be there yet, and that only its owner may enter.
 #[cfg(feature = "sqlite")]
 pub(crate) fn make_new_folder(path: &Path) -> Result<(), StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
+    make_one(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
 /// Opens a file to be read and appended to; makes it if that is wanted. Its folder may be a link, the file may not.
@@ -110,7 +107,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The path of a file for whoever opens it by name and follows links, which SQLite does: the folder without links, and the name
+/// The path of a file for a library that opens it by name and follows links, as SQLite does: the folder without links, and the name
 /// in it. What has that name must be a regular file, or nothing yet.
 ///
 /// With this path `SQLITE_OPEN_NOFOLLOW` refuses a link that is put there a moment later, too.
@@ -214,12 +211,12 @@ fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Waits until nobody else appends to a file. Where files cannot be locked, the conversation's own lock has to do.
+/// Waits until no other process appends to a file. Where files cannot be locked, the conversation's own lock has to do.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     file.lock().or_else(unless_unsupported)
 }
 
-/// Waits until nobody appends to a file, and keeps them from it.
+/// Waits until no process appends to a file, and keeps them from it.
 pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
     file.lock_shared().or_else(unless_unsupported)
 }
@@ -269,7 +266,7 @@ pub(crate) fn has_other_names(_: &Metadata) -> bool {
     false
 }
 
-/// Reads a stretch of a file. Whoever reads it line by line is not disturbed.
+/// Reads a part of a file, without moving the position from which it is read line by line.
 pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Bringing the index up to date a moment after an append, without anybody waiting for it.
+//! Brings the index up to date a moment after an append, so that no caller waits for it.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Index, Source};
+use crate::{error::StoreError, lock::guard};
+
+/// What is done a moment after an append.
+type CatchUp = dyn Fn() -> Result<(), StoreError> + Send + Sync;
 
 /// How long after the last append: appends of one turn follow each other more quickly.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -22,35 +25,35 @@ struct State {
 
 /// A thread that follows. It begins with the first append and ends with the store.
 pub(crate) struct Follower {
-    source: Arc<dyn Source>,
+    catch_up: Arc<CatchUp>,
     shared: Arc<(Mutex<State>, Condvar)>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Follower {
-    pub(crate) fn new(source: Arc<dyn Source>) -> Self {
-        Self { source, shared: Arc::default(), thread: Mutex::new(None) }
+    pub(crate) fn new(catch_up: Arc<CatchUp>) -> Self {
+        Self { catch_up, shared: Arc::default(), thread: Mutex::new(None) }
     }
 
     /// Something was appended.
     pub(crate) fn follow(&self) {
         let (state, changed) = &*self.shared;
-        state.lock().unwrap_or_else(PoisonError::into_inner).appends += 1;
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        guard(state).appends += 1;
+        let mut thread = guard(&self.thread);
         if thread.is_none() {
-            let (source, shared) = (Arc::clone(&self.source), Arc::clone(&self.shared));
+            let (catch_up, shared) = (Arc::clone(&self.catch_up), Arc::clone(&self.shared));
             let begun = std::thread::Builder::new().name(String::from("index"));
-            *thread = begun.spawn(move || run(&*source, &shared)).ok();
+            *thread = begun.spawn(move || run(&*catch_up, &shared)).ok();
             changed.notify_all();
         }
     }
 }
 
-fn run(source: &dyn Source, (state, changed): &(Mutex<State>, Condvar)) {
-    let mut now = state.lock().unwrap_or_else(PoisonError::into_inner);
+fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar)) {
+    let mut now = guard(state);
     loop {
         let before = now.appends;
-        // Whoever closes the store waits for this thread, so it does not wait itself.
+        // Closing the store waits for this thread, so it does not wait itself.
         if !now.ends {
             (now, _) = changed.wait_timeout(now, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
@@ -58,16 +61,14 @@ fn run(source: &dyn Source, (state, changed): &(Mutex<State>, Condvar)) {
         if (quiet || now.ends) && now.followed < now.appends {
             let appends = now.appends;
             drop(now);
-            // Whoever lists or searches tries again, and says what is wrong.
-            if let Err(why) = Index::catch_up(source) {
+            // The next list or search tries again, and reports what is wrong.
+            if let Err(why) = catch_up() {
                 tracing::debug!("the index does not follow: {why}");
             }
-            now = state.lock().unwrap_or_else(PoisonError::into_inner);
+            now = guard(state);
             now.followed = appends;
         } else if now.ends {
             return;
-        } else if now.followed == now.appends {
-            // Nothing to do until something is appended or the store closes; a glance now and then is enough.
         }
     }
 }
@@ -75,9 +76,9 @@ fn run(source: &dyn Source, (state, changed): &(Mutex<State>, Condvar)) {
 impl Drop for Follower {
     fn drop(&mut self) {
         let (state, changed) = &*self.shared;
-        state.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
+        guard(state).ends = true;
         changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = guard(&self.thread).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

@@ -1,38 +1,46 @@
-//! What lists and search come from: a file beside the record that can be thrown away.
+//! Lists and search come from here: a file beside the record that can be thrown away.
 //!
-//! It holds a summary of each conversation and the words of each entry. It follows the record: each entry has a key that only
-//! grows, and the index knows up to which key it has read. Whatever is asked of it, it first reads what is new; a moment after
-//! an append it does so by itself. Where it cannot be written, the record is read in its place.
+//! It holds a summary of each conversation and the words of each entry. It is fed by a [`Feed`]: rows of a database
+//! (`sqlite/feed.rs`) or files of a folder (`jsonl/feed.rs`). Every question is answered after the index has taken in what is new.
+//! Where it cannot be written, the caller reads the record instead.
 
-mod folder;
 mod follower;
 pub(crate) mod lost;
 mod words;
 
 use std::{
-    ops::ControlFlow,
+    collections::{HashMap, HashSet, hash_map},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
+    time::Duration,
 };
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior};
 
-pub(crate) use self::{folder::Folder, follower::Follower};
+pub(crate) use self::follower::Follower;
+use self::lost::Lost;
 use crate::{
     digest::Digester,
     error::StoreError,
-    files, scan,
-    store::{Cursor, Damage, Hit, Page, Place, Problem, Query, Search},
+    files::{self, Identity},
+    lock::guard,
+    sql,
+    store::{Cursor, Hit, Page, Query, Search},
     summary::Summary,
 };
 
-/// The form of the file. Any other is thrown away and made anew.
+/// The form of the file. Any other is thrown away and made again.
 const FORM: i64 = 6;
 
+/// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+    CREATE TABLE file (id TEXT PRIMARY KEY, mark TEXT NOT NULL) STRICT;
+    CREATE TABLE place (key INTEGER PRIMARY KEY, id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;
+    CREATE INDEX place_of ON place (id);
+    CREATE TABLE going (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
     CREATE TABLE summary (
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
@@ -42,526 +50,357 @@ const SCHEMA: &str = "
     CREATE INDEX summary_newest ON summary (updated DESC, id);
     CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
         tokenize = \"unicode61 remove_diacritics 2\");
+    CREATE TABLE lost (id TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL, rest INTEGER,
+        PRIMARY KEY (id, seq)) STRICT, WITHOUT ROWID;
 ";
 
-/// How many entries are taken in at once: an append waits no longer than for these.
-const AT_ONCE: usize = 2000;
+/// How often something is tried again because another process replaced the index, or removed something from the record.
+const TRIES: usize = 20;
 
-/// How often record and index are compared while others remove something.
-const COMPARISONS: usize = 4;
-
-/// How often an index is made anew because something was removed while it was made.
-const REMAKES: usize = 8;
-
-/// What an index follows.
-pub(crate) trait Source: Send + Sync {
+/// Where an index gets its entries from.
+pub(crate) trait Feed {
     /// Where the index is.
     fn path(&self) -> PathBuf;
-    /// Which store it is.
-    fn name(&self) -> Result<String, StoreError>;
-    /// How often something was removed from it.
-    fn removed(&self) -> Result<i64, StoreError>;
-    /// The key of its newest entry.
-    fn newest(&self) -> Result<i64, StoreError>;
-    /// Hands out the entries behind a key, in order.
-    fn behind(
-        &self,
-        key: i64,
-        each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError>;
-    /// The hash of the entry at a place of a conversation, if there is one.
-    fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError>;
-    /// The key of a conversation's first entry and the place of its newest one; none if there is no such conversation.
-    fn ends_of(&self, conversation: ConversationId) -> Result<Option<(i64, u64)>, StoreError>;
-    /// What tells whether anybody else touched the record since; none if that cannot be said just now.
-    fn seal(&self) -> Option<String>;
-    /// The entry with a key.
-    fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError>;
-    /// The hash of the entry with a key, if there is one.
-    fn hash_at(&self, key: i64) -> Result<Option<Hash>, StoreError>;
-    /// The keys of a conversation's entries.
-    fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError>;
-    /// Who says what entries are about.
+    /// The function that says what an entry is about.
     fn digester(&self) -> Digester;
-    /// The index, once it is open.
-    fn index(&self) -> &Mutex<Option<Index>>;
+    /// Writes into a new index what it begins with.
+    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+        let _ = index;
+        Ok(())
+    }
+    /// Whether an index belongs to this record.
+    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+        let _ = index;
+        Ok(true)
+    }
+    /// Takes in what is new.
+    fn update(&self, index: &Connection) -> Result<Followed, Trouble>;
+    /// What an index knows that the next one must not forget.
+    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble>;
+    /// The keys under which an index has the words of a conversation.
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble>;
+    /// The entries with these keys, as far as they can be read.
+    fn entries(
+        &self,
+        index: &Connection,
+        keys: &[i64],
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble>;
 }
 
-/// What an index finds when it turns to the record again.
-#[derive(PartialEq, Eq)]
-enum Followed {
-    /// It has read everything there is.
+/// What a feed finds when it turns to the record again.
+pub(crate) enum Followed {
+    /// The index has everything there is.
     UpToDate,
-    /// Something that it read was removed from the record, or the record is another one.
+    /// Something that the index has is gone from the record: deleting rows leaves words behind, so a new index is made.
     Outdated(&'static str),
 }
 
-/// An open index.
-pub(crate) struct Index {
-    connection: Connection,
+/// What one index hands on to the next.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    /// Entries that were seen and are missing.
+    pub(crate) lost: Vec<Lost>,
+    /// Conversations that are being deleted, with the `seq` of their newest entry.
+    pub(crate) going: Vec<(String, i64)>,
 }
 
-fn failed(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |why| StoreError::Database { what, why: why.to_string(), unwritable: true }
+/// Why an index did not do something.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The index itself cannot be used.
+    #[error(transparent)]
+    Index(#[from] rusqlite::Error),
+    /// The record cannot be read, or the file of the index not be made.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Index(why) => {
+                Self::Database { what: "using the index", why: why.to_string(), unwritable: true }
+            }
+            Trouble::Store(why) => why,
+        }
+    }
+}
+
+/// An index, open or not.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    open: Mutex<Option<Opened>>,
+}
+
+/// An open index, and which file that is.
+#[derive(Debug)]
+struct Opened {
+    connection: Connection,
+    identity: Option<Identity>,
+}
+
+/// Which file has a name.
+fn named(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
 }
 
 impl Index {
     /// Does something with an index that is up to date.
     fn with<T>(
-        source: &dyn Source,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        &self,
+        feed: &dyn Feed,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
-        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() {
-            *open = Some(Self::open(source)?);
-        }
-        let index = open.as_ref().expect("BUG: just opened");
-        match index.update(source) {
-            Ok(Followed::UpToDate) => {}
-            Ok(Followed::Outdated(why)) => {
-                tracing::debug!("the index is made anew: {why}");
-                Self::anew(source, &mut open)?;
+        let mut open = guard(&self.open);
+        let mut failed = false;
+        for _ in 0..TRIES {
+            let Opened { connection, identity } = opened(feed, &mut open)?;
+            let updated = feed.update(connection);
+            if *identity != named(&feed.path()) {
+                // Another process made a new one, and only that knows what was deleted meanwhile.
+                *open = None;
+                continue;
             }
-            // What is wrong with the record is not mended here.
-            Err(why) if why.is_damage() => return Err(why),
-            // The index may be damaged: made anew it is not.
-            Err(why) => {
-                tracing::debug!("the index is made anew: {why}");
-                Self::anew(source, &mut open)?;
+            match updated {
+                Ok(Followed::UpToDate) => return Ok(work(connection)?),
+                Ok(Followed::Outdated(why)) => tracing::debug!("a new index is made: {why}"),
+                // A damaged record is not mended here, and no index is made twice because of the same trouble.
+                Err(Trouble::Store(why)) if failed || why.is_damage() => return Err(why),
+                Err(why) if failed => return Err(why.into()),
+                Err(why) => {
+                    tracing::debug!("a new index is made: {why}");
+                    failed = true;
+                }
             }
+            make_again(feed, &mut open)?;
         }
-        let index = open.as_ref().expect("BUG: it was open");
-        work(&index.connection)
+        Err(StoreError::ReadOnly(String::from("other processes keep replacing the index")))
     }
 
-    /// Makes an index anew. What it missed, and what turns out to be missing just now, the new one misses too.
-    fn anew(source: &dyn Source, open: &mut Option<Self>) -> Result<(), StoreError> {
-        for _ in 0..REMAKES {
-            if Self::anew_at_once(source, open)? == Followed::UpToDate {
-                break;
+    /// Writes to the index without updating it, also when another process replaces it just now.
+    pub(crate) fn write(
+        &self,
+        feed: &dyn Feed,
+        work: impl Fn(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let mut open = guard(&self.open);
+        for _ in 0..TRIES {
+            let Opened { connection, identity } = opened(feed, &mut open)?;
+            let done = work(connection);
+            if *identity == named(&feed.path()) {
+                return Ok(done.map_err(Trouble::from)?);
             }
         }
-        // If others remove something all the time, it lags a little behind.
         Ok(())
     }
 
-    fn anew_at_once(source: &dyn Source, open: &mut Option<Self>) -> Result<Followed, StoreError> {
-        let old = open.take().map_or_else(|| Self::open_as_it_is(&source.path(), &source.name()?), Ok);
-        let lost = match old {
-            Ok(old) => lost::find(&old.connection, source).unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        remove(&source.path());
-        let new = open.insert(Self::open(source)?);
-        for lost in &lost {
-            tracing::warn!("{}: {}", lost.conversation, lost.problem().what);
-            lost::put(&new.connection, lost).map_err(failed("writing the index"))?;
-        }
-        new.update(source)
+    /// Whether there is an index, so that asking something makes none.
+    pub(crate) fn exists(&self, feed: &dyn Feed) -> bool {
+        guard(&self.open).is_some() || feed.path().exists()
     }
 
-    fn state(&self, name: &str) -> Result<i64, StoreError> {
-        self.connection
-            .prepare_cached("SELECT value FROM state WHERE name = ?1")
-            .and_then(|mut statement| statement.query_row([name], |row| row.get(0)))
-            .map_err(failed("reading the index"))
-    }
-
-    /// How the record was left, as far as an index knows.
-    pub(crate) fn seal_of(path: &Path) -> Option<String> {
-        let connection = glance(path).ok()?;
-        let query = "SELECT value FROM state WHERE name = 'seal'";
-        connection.query_row(query, [], |row| row.get(0)).ok()?
-    }
-
-    /// Whether an index has seen nothing that is not in a record. One that is not there knows nothing, and proves nothing.
-    pub(crate) fn knows_no_more(path: &Path, record: &Connection) -> bool {
-        let known = || -> rusqlite::Result<bool> {
-            let connection = glance(path)?;
-            let query = "SELECT (SELECT value FROM state WHERE name = 'seen'), (SELECT value FROM state WHERE name = 'mark')";
-            let (seen, mark): (i64, Option<String>) =
-                connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let there: Option<[u8; 32]> = record
-                .query_row("SELECT hash FROM entry WHERE key = ?1", [seen], |row| row.get(0))
-                .optional()?;
-            Ok(mark == there.map(|hash| Hash::from_bytes(hash).to_string()))
-        };
-        known().unwrap_or(false)
-    }
-
-    /// Notes how the record was left, if there is an index to note it in.
-    pub(crate) fn put_seal_in(path: &Path, seal: &str) {
-        if path.is_file()
-            && let Ok(connection) = connect(path)
-        {
-            let _ = put_seal(&connection, seal);
-        }
-    }
-
-    /// Notes how the record was left.
-    pub(crate) fn put_seal(&self, seal: &str) {
-        let put = put_seal(&self.connection, seal);
-        if let Err(why) = put {
-            tracing::debug!("how the record was left is not noted: {why}");
-        }
-    }
-
-    /// What is missing in a record that an index has seen, wherever that index is.
-    pub(crate) fn missing(path: &Path, source: &dyn Source) -> Vec<lost::Lost> {
-        let found = glance(path)
-            .map_err(failed("opening the index"))
-            .and_then(|connection| lost::find(&connection, source));
-        found.unwrap_or_default()
-    }
-
-    fn open(source: &dyn Source) -> Result<Self, StoreError> {
-        let path = source.path();
-        let name = source.name()?;
-        if let Ok(index) = Self::open_as_it_is(&path, &name) {
-            return Ok(index);
-        }
-        remove(&path);
-        files::make_file(&path)?;
-        let connection = connect(&path)?;
-        let removed = source.removed()?;
-        let make = || -> rusqlite::Result<()> {
-            let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-            // Somebody else may have been quicker.
-            let form: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            if form == FORM {
-                return Ok(());
-            }
-            transaction.execute_batch(SCHEMA)?;
-            transaction.execute_batch(lost::SCHEMA)?;
-            transaction.execute(
-                "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2), ('seal', NULL)",
-                (&name, removed),
-            )?;
-            transaction.pragma_update(None, "user_version", FORM)?;
-            transaction.commit()
-        };
-        // That there is an index survives a power cut: it tells an append that was torn from one that was lost.
-        let durably = |level: &str| connection.pragma_update(None, "synchronous", level);
-        durably("FULL")
-            .and_then(|()| make())
-            .and_then(|()| durably("NORMAL"))
-            .map_err(failed("making the index"))?;
-        if let Some(folder) = path.parent() {
-            files::sync_folder(folder).map_err(StoreError::io("making the index"))?;
-        }
-        Ok(Self { connection })
-    }
-
-    fn open_as_it_is(path: &Path, name: &str) -> Result<Self, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Missing(path.to_owned()));
-        }
-        let connection = connect(path)?;
-        let form: i64 = connection
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(failed("opening the index"))?;
-        let store: String = connection
-            .query_row("SELECT value FROM state WHERE name = 'store'", [], |row| row.get(0))
-            .map_err(failed("opening the index"))?;
-        if form == FORM && store == name && is_plain(&connection) {
-            Ok(Self { connection })
-        } else {
-            Err(StoreError::Missing(path.to_owned()))
-        }
-    }
-
-    /// Reads what is new.
-    fn update(&self, source: &dyn Source) -> Result<Followed, StoreError> {
-        let state = |name: &str| self.state(name);
-        let removed = || Ok::<_, StoreError>(state("removed")? != source.removed()?);
-        let outdated = Followed::Outdated("something was removed from the record");
-        if removed()? {
-            return Ok(outdated);
-        }
-        // The record may have been put back from a copy; then what was seen last is not there, or is something else.
-        let mark: Option<String> = self
-            .connection
-            .prepare_cached("SELECT value FROM state WHERE name = 'mark'")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(failed("reading the index"))?;
-        if mark != source.hash_at(state("seen")?)?.map(|hash| hash.to_string()) {
-            // What was removed may be what was seen last.
-            return Ok(if removed()? { outdated } else { Followed::Outdated("the record is another one") });
-        }
-        let newest = source.newest()?;
-        while state("seen")? < newest {
-            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
-                .map_err(failed("writing the index"))?;
-            // Somebody else may have been quicker.
-            let mut seen = state("seen")?;
-            let before = seen;
-            let mut summaries: std::collections::HashMap<ConversationId, Summary> =
-                std::collections::HashMap::new();
-            let mut trouble = None;
-            let mut taken = 0;
-            source.behind(seen, &mut |key, conversation, entry| {
-                seen = key;
-                taken += 1;
-                let done = match entry {
-                    Ok(entry) => {
-                        take(&transaction, &mut summaries, key, conversation, &entry, source.digester())
-                    }
-                    Err(damage) => known(&transaction, &mut summaries, conversation)
-                        .map(|summary| summary.damaged |= !damage.torn),
-                };
-                if let Err(why) = done {
-                    trouble = Some(why);
-                    return ControlFlow::Break(());
-                }
-                if taken < AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            if let Some(why) = trouble {
-                return Err(failed("writing the index")(why));
-            }
-            // A conversation that was deleted may have come back meanwhile, from an import; what was read of the two would be
-            // taken for one.
-            if removed()? {
-                return Ok(outdated);
-            }
-            for summary in summaries.values() {
-                put(&transaction, summary).map_err(failed("writing the index"))?;
-            }
-            transaction
-                .execute("UPDATE state SET value = ?1 WHERE name = 'seen'", [seen])
-                .map_err(failed("writing the index"))?;
-            put_mark(&transaction, source.hash_at(seen)?).map_err(failed("writing the index"))?;
-            if let Some(seal) = source.seal() {
-                put_seal(&transaction, &seal).map_err(failed("writing the index"))?;
-            }
-            transaction.commit().map_err(failed("writing the index"))?;
-            if seen == before {
-                break;
-            }
-        }
-        Ok(Followed::UpToDate)
-    }
-
-    /// Sees to it that there is an index before anything is appended. Nothing is read yet.
-    pub(crate) fn prepare(source: &dyn Source) {
-        if !source.path().exists()
-            && let Err(why) = Self::open(source)
+    /// Makes sure that there is an index before anything is appended. Nothing is read yet.
+    pub(crate) fn prepare(&self, feed: &dyn Feed) {
+        if !feed.path().exists()
+            && let Err(why) = opened(feed, &mut guard(&self.open))
         {
             tracing::debug!("there is no index: {why}");
         }
     }
 
     /// Brings the index up to date.
-    pub(crate) fn catch_up(source: &dyn Source) -> Result<(), StoreError> {
-        Self::with(source, |_| Ok(()))
+    pub(crate) fn catch_up(&self, feed: &dyn Feed) -> Result<(), StoreError> {
+        self.with(feed, |_| Ok(()))
     }
 
-    /// Makes the index anew, and still misses what it missed.
-    pub(crate) fn remake(source: &dyn Source) -> Result<(), StoreError> {
-        let mut open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
-        Self::anew(source, &mut open)
+    /// Makes a new index without the words of what was removed. It still knows what is missing.
+    pub(crate) fn wipe(&self, feed: &dyn Feed) -> Result<(), StoreError> {
+        if self.exists(feed) { Ok(make_again(feed, &mut guard(&self.open))?) } else { Ok(()) }
     }
 
-    /// Throws the index away, so that none of its words is found. It is made anew when it is next used.
-    pub(crate) fn discard(source: &dyn Source) {
-        *source.index().lock().unwrap_or_else(PoisonError::into_inner) = None;
-        remove(&source.path());
+    /// Throws the index away, with all that it knows. The next question makes a new one.
+    pub(crate) fn discard(&self, feed: &dyn Feed) {
+        *guard(&self.open) = None;
+        remove(&feed.path());
     }
 
-    /// Throws the index away and makes it anew.
-    pub(crate) fn rebuild(source: &dyn Source) -> Result<(), StoreError> {
-        Self::discard(source);
-        Self::catch_up(source)
-    }
-
-    /// Every conversation, without an index, up to a key.
-    fn read_all(source: &dyn Source, last: i64) -> Result<Vec<Summary>, StoreError> {
-        let mut all: std::collections::HashMap<ConversationId, Summary> = std::collections::HashMap::new();
-        source.behind(0, &mut |key, conversation, entry| {
-            if key > last {
-                return ControlFlow::Break(());
-            }
-            let summary = all.entry(conversation).or_insert_with(|| Summary::new(conversation));
-            match entry {
-                Ok(entry) => summary.add(&entry, source.digester()(&entry)),
-                Err(damage) => summary.damaged |= !damage.torn,
-            }
-            ControlFlow::Continue(())
-        })?;
-        Ok(all.into_values().collect())
+    /// Closes it. The connection is handed to the caller for a last note.
+    pub(crate) fn close(&self) -> Option<Connection> {
+        guard(&self.open).take().map(|open| open.connection)
     }
 
     /// A page of conversations, newest first.
-    pub(crate) fn list(source: &dyn Source, query: &Query) -> Result<Page, StoreError> {
-        let listed =
-            Self::with(source, |connection| list(connection, query).map_err(failed("listing conversations")));
-        match listed {
-            Ok(page) => Ok(page),
-            Err(why) if why.is_damage() => Err(why),
-            Err(why) => {
-                tracing::debug!("listing without the index: {why}");
-                Ok(scan::page(Self::read_all(source, i64::MAX)?, query))
-            }
-        }
+    pub(crate) fn list(&self, feed: &dyn Feed, query: &Query) -> Result<Page, StoreError> {
+        self.with(feed, |index| Ok(list(index, query)?))
     }
 
-    /// What is known of a conversation.
+    /// The summary of a conversation, if the index has it.
     pub(crate) fn summary(
-        source: &dyn Source,
+        &self,
+        feed: &dyn Feed,
         conversation: ConversationId,
     ) -> Result<Option<Summary>, StoreError> {
-        let found = Self::with(source, |connection| {
-            get(connection, conversation).map_err(failed("reading the index"))
-        });
-        match found {
-            Err(why) if why.is_damage() => Err(why),
-            found => Ok(found.unwrap_or_default()),
-        }
+        self.with(feed, |index| Ok(get(index, conversation)?))
     }
 
-    /// Keeps in mind that a part of a conversation cannot be read. An index that is made later finds out by itself.
-    pub(crate) fn note_damage(source: &dyn Source, conversation: ConversationId) {
-        if !source.path().exists() {
-            return;
-        }
-        let noted = Self::with(source, |connection| {
-            note_damage(connection, conversation).map_err(failed("writing the index"))
-        });
-        if let Err(why) = noted {
+    /// Entries that say something, best first.
+    pub(crate) fn search(&self, feed: &dyn Feed, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        self.with(feed, |index| words::search(feed, index, search))
+    }
+
+    /// Remembers that a part of a conversation cannot be read. Without an index nothing happens: the next one finds out by itself.
+    pub(crate) fn note_damage(&self, feed: &dyn Feed, conversation: ConversationId) {
+        if self.exists(feed)
+            && let Err(why) = self.write(feed, |index| note_damage(index, conversation))
+        {
             tracing::debug!("the damage is not noted: {why}");
         }
     }
 
-    /// Entries that say something, best first.
-    pub(crate) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        words::search(source, search)
+    /// Why the words cannot be searched, if they are damaged.
+    pub(crate) fn damaged_words(&self, feed: &dyn Feed) -> Option<String> {
+        let checked = self.with(feed, |index| {
+            let check = index.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
+            // Where the index cannot be written it cannot be checked either; that is no damage.
+            Ok(check
+                .err()
+                .filter(|why| why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)))
+        });
+        checked.ok().flatten().map(|why| why.to_string())
     }
 
-    /// Says where the index differs from the record.
-    pub(crate) fn verify(source: &dyn Source, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
-        let open = source.index().lock().unwrap_or_else(PoisonError::into_inner);
-        if open.is_none() && !source.path().exists() {
-            return Ok(());
-        }
-        drop(open);
-        // Something may be removed while it is compared; then there is nothing to compare.
-        for _ in 0..COMPARISONS {
-            if Self::compare(source, each)? {
-                break;
-            }
-        }
-        let missed = Self::with(source, |connection| {
-            let lost = lost::missed(connection).map_err(failed("reading the index"))?;
+    /// What was seen and was missing when an index was last made, unless `is_back`.
+    pub(crate) fn missed(
+        &self,
+        feed: &dyn Feed,
+        is_back: impl Fn(&Lost) -> Result<bool, StoreError>,
+    ) -> Vec<Lost> {
+        let missed = self.with(feed, |index| {
             let mut missed = Vec::new();
-            for lost in lost {
-                if source.hash_of(lost.conversation, lost.seq)? == Some(lost.hash) {
-                    lost::forget(connection, &lost).map_err(failed("writing the index"))?;
+            for lost in lost::missed(index)? {
+                if is_back(&lost)? {
+                    lost::forget(index, &lost)?;
                 } else {
                     missed.push(lost);
                 }
             }
             Ok(missed)
         });
-        let missed = missed.unwrap_or_default();
-        missed.iter().for_each(|lost| each(lost.problem()));
-        if !missed.is_empty() {
-            each(lost::advice(&source.path()));
-        }
-        Ok(())
+        missed.unwrap_or_default()
     }
 
-    /// Compares the index with the record, as far as the index has read it. Says whether that was possible.
-    fn compare(source: &dyn Source, each: &mut dyn FnMut(Problem)) -> Result<bool, StoreError> {
-        let mut found = Vec::new();
-        let problem = |conversation, what| Problem { conversation, place: Place::Store, what, torn: false };
-        let listed = Self::with(source, |connection| {
-            let check = connection.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
-            // Where it cannot be written it cannot be asked either; that is no damage.
-            if let Err(why) = check
-                && why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)
-            {
-                found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
-            }
-            // Others go on with record and index meanwhile: what is listed and how far it goes is read in one moment.
-            let read = || -> rusqlite::Result<(Vec<Summary>, i64, i64)> {
-                let moment = connection.unchecked_transaction()?;
-                let state = |name: &str| {
-                    moment.query_row("SELECT value FROM state WHERE name = ?1", [name], |row| row.get(0))
-                };
-                Ok((list(&moment, &Query::default())?.conversations, state("seen")?, state("removed")?))
-            };
-            read().map_err(failed("reading the index"))
-        });
-        let (listed, seen, removed) = match listed {
-            Ok(listed) => listed,
-            Err(why) if why.is_damage() => return Err(why),
-            // Where it cannot be written, the record is read in its place; that is nothing wrong with the record.
-            Err(why) => {
-                tracing::debug!("verifying without the index: {why}");
-                return Ok(true);
-            }
-        };
-        let mut real = Self::read_all(source, seen)?;
-        if source.removed()? != removed {
-            return Ok(false);
+    /// The newest entry of each conversation when it was last read, and what was missing even then. Nothing is updated.
+    pub(crate) fn seen<T>(
+        &self,
+        feed: &dyn Feed,
+        use_it: impl FnOnce(&Connection, Vec<Lost>) -> T,
+    ) -> Option<T> {
+        if !self.exists(feed) {
+            return None;
         }
-        real.sort_by_key(|summary| summary.id);
-        let mut listed = listed;
-        listed.sort_by_key(|summary| summary.id);
-        for summary in &listed {
-            match real.binary_search_by_key(&summary.id, |other| other.id) {
-                Ok(place) if real[place] == *summary => {}
-                Ok(place) if real[place].entries < summary.entries => {
-                    let what = format!(
-                        "{} of its {} entries are missing",
-                        summary.entries - real[place].entries,
-                        summary.entries
-                    );
-                    found.push(problem(Some(summary.id), what));
-                }
-                Ok(_) => found.push(problem(
-                    Some(summary.id),
-                    String::from("the list shows something else than the record; it is made anew"),
-                )),
-                Err(_) => {
-                    found
-                        .push(problem(Some(summary.id), String::from("it is listed, and not in the record")));
-                }
-            }
-        }
-        if listed.len() < real.len() {
-            found.push(problem(None, String::from("the list lacks conversations; it is made anew")));
-        }
-        // Whoever lists is told of damage that was found just now.
-        let unknown = |summary: &Summary| {
-            let place = real.binary_search_by_key(&summary.id, |other| other.id);
-            place.is_ok_and(|place| real[place].damaged && !summary.damaged)
-        };
-        let anew =
-            found.iter().any(|problem| problem.what.ends_with("made anew")) || listed.iter().any(unknown);
-        found.into_iter().for_each(each);
-        if anew {
-            let _ = Self::remake(source);
-        }
-        Ok(true)
+        let mut open = guard(&self.open);
+        let index = &opened(feed, &mut open).ok()?.connection;
+        let seen = lost::seen(index).into_iter().chain(lost::missed(index)).flatten().collect();
+        Some(use_it(index, seen))
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+/// The index that has the name now. The one that was open may have been replaced by another process.
+fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, Trouble> {
+    let path = feed.path();
+    if open.as_ref().is_some_and(|open| open.identity != named(&path)) {
+        *open = None;
+    }
+    if open.is_none() {
+        *open = Some(open_as_it_is(feed, &path).or_else(|_| make(feed, &path))?);
+    }
+    Ok(open.as_ref().expect("BUG: just opened"))
+}
+
+fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+    let identity = named(path);
+    if identity.is_some() {
+        let connection = connect(path)?;
+        if form_of(&connection)? == FORM && is_plain(&connection) && feed.owns(&connection)? {
+            return Ok(Opened { connection, identity });
+        }
+    }
+    Err(StoreError::Missing(path.to_owned()).into())
+}
+
+fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+    let mut tries = 0;
+    loop {
+        remove(path);
+        files::make_file(path)?;
+        let identity = named(path);
+        tries += 1;
+        match make_tables(feed, path) {
+            Ok(connection) => return Ok(Opened { connection, identity }),
+            // Another process made one in its place.
+            Err(_) if tries < TRIES && identity != named(path) => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, Trouble> {
+    let connection = connect(path)?;
+    // That there is an index survives a power cut: it tells an append that was torn from one that was lost.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    if form_of(&transaction)? != FORM {
+        transaction.execute_batch(SCHEMA)?;
+        feed.begin(&transaction)?;
+        transaction.pragma_update(None, "user_version", FORM)?;
+    }
+    transaction.commit()?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    files::sync_folder(files::above(path)).map_err(StoreError::io("making the index"))?;
+    Ok(connection)
+}
+
+/// Makes a new index, which still knows what the old one missed and what turns out to be missing just now.
+fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), Trouble> {
+    let path = feed.path();
+    let old = open.take().map_or_else(|| open_as_it_is(feed, &path), Ok);
+    let remembered = old.and_then(|old| feed.remember(&old.connection)).unwrap_or_default();
+    remove(&path);
+    let new = &opened(feed, open)?.connection;
+    for lost in &remembered.lost {
+        lost::put(new, lost)?;
+    }
+    for (id, seq) in &remembered.going {
+        put_going(new, id, *seq)?;
+    }
+    Ok(())
+}
+
+/// Notes that a conversation is about to be deleted, so that nothing is missed should it come back shorter.
+pub(crate) fn put_going(index: &Connection, id: &str, newest: i64) -> rusqlite::Result<()> {
+    sql::run(index, "INSERT OR REPLACE INTO going (id, seq) VALUES (?1, ?2)", (id, newest))
+}
+
+fn form_of(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+fn connect(path: &Path) -> Result<Connection, Trouble> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection =
-        Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed("opening the index"))?;
-    connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(failed("opening the index"))?;
+    let connection = Connection::open_with_flags(files::plain_name(path)?, flags)?;
+    connection.busy_timeout(Duration::from_secs(30))?;
     // What is lost by a power failure is read again from the record.
-    connection
-        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;")
-        .map_err(failed("opening the index"))?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;",
+    )?;
     Ok(connection)
 }
 
 /// Opens an index to look something up. It is opened to be written, since only such a connection removes the files beside it that
 /// it made.
-fn glance(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn glance(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
@@ -572,61 +411,61 @@ fn is_plain(connection: &Connection) -> bool {
     connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)
 }
 
-/// Keeps what was seen last.
-fn put_mark(connection: &Connection, hash: Option<Hash>) -> rusqlite::Result<()> {
-    let mark = hash.map(|hash| hash.to_string());
-    connection.execute("UPDATE state SET value = ?1 WHERE name = 'mark'", [mark]).map(drop)
-}
-
-fn put_seal(connection: &Connection, seal: &str) -> rusqlite::Result<()> {
-    connection.execute("UPDATE state SET value = ?1 WHERE name = 'seal'", [seal]).map(drop)
-}
-
 /// Removes the files of an index.
 fn remove(path: &Path) {
     for end in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        let _ = std::fs::remove_file(PathBuf::from(name));
+        let _ = std::fs::remove_file(files::with_end(path, end));
     }
 }
 
-/// Takes in one entry.
-fn take(
-    connection: &Connection,
-    summaries: &mut std::collections::HashMap<ConversationId, Summary>,
-    key: i64,
-    conversation: ConversationId,
-    entry: &Entry,
-    digester: Digester,
-) -> rusqlite::Result<()> {
-    let mut digest = digester(entry);
-    if let Some(words) = digest.words.take() {
-        connection
-            .prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
-            .execute((key, words::spaced(&words.text)))?;
-    }
-    known(connection, summaries, conversation)?.add(entry, digest);
-    Ok(())
-}
+/// Summaries that are being brought up to date. They are written at the end.
+#[derive(Default)]
+pub(crate) struct Summaries(HashMap<ConversationId, Summary>);
 
-/// What is known of a conversation so far.
-fn known<'s>(
-    connection: &Connection,
-    summaries: &'s mut std::collections::HashMap<ConversationId, Summary>,
-    conversation: ConversationId,
-) -> rusqlite::Result<&'s mut Summary> {
-    Ok(match summaries.entry(conversation) {
-        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-        std::collections::hash_map::Entry::Vacant(free) => {
-            free.insert(get(connection, conversation)?.unwrap_or_else(|| Summary::new(conversation)))
+impl Summaries {
+    /// Takes in one entry, and its words under a key.
+    pub(crate) fn take(
+        &mut self,
+        index: &Connection,
+        key: i64,
+        conversation: ConversationId,
+        entry: &Entry,
+        digester: Digester,
+    ) -> rusqlite::Result<()> {
+        let mut digest = digester(entry);
+        if let Some(words) = digest.words.take() {
+            sql::run(
+                index,
+                "INSERT INTO words (rowid, text) VALUES (?1, ?2)",
+                (key, words::spaced(&words.text)),
+            )?;
         }
-    })
+        self.of(index, conversation)?.add(entry, digest);
+        Ok(())
+    }
+
+    /// The summary of a conversation so far.
+    pub(crate) fn of(
+        &mut self,
+        index: &Connection,
+        conversation: ConversationId,
+    ) -> rusqlite::Result<&mut Summary> {
+        Ok(match self.0.entry(conversation) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(free) => {
+                free.insert(get(index, conversation)?.unwrap_or_else(|| Summary::new(conversation)))
+            }
+        })
+    }
+
+    /// Writes them.
+    pub(crate) fn put(&self, index: &Connection) -> rusqlite::Result<()> {
+        self.0.values().try_for_each(|summary| put(index, summary))
+    }
 }
 
-fn note_damage(connection: &Connection, conversation: ConversationId) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached("UPDATE summary SET damaged = 1 WHERE id = ?1")?;
-    statement.execute([conversation.to_string()]).map(drop)
+fn note_damage(index: &Connection, conversation: ConversationId) -> rusqlite::Result<()> {
+    sql::run(index, "UPDATE summary SET damaged = 1 WHERE id = ?1", [conversation.to_string()])
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
@@ -662,7 +501,10 @@ fn put(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn get(connection: &Connection, conversation: ConversationId) -> rusqlite::Result<Option<Summary>> {
+pub(crate) fn get(
+    connection: &Connection,
+    conversation: ConversationId,
+) -> rusqlite::Result<Option<Summary>> {
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM summary WHERE id = ?1"))?
         .query_row([conversation.to_string()], summary)

@@ -1,16 +1,15 @@
 //! Searching: from what a person types to entries, best first, with the hits marked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rejoin_record::{ConversationId, Entry};
+use rusqlite::Connection;
 
-use super::{Index, Source, failed, get};
+use super::{Feed, Trouble, get};
 use crate::{
     digest::Digester,
-    error::StoreError,
     scan,
     store::{Hit, Search},
-    summary::Summary,
 };
 
 /// So many of the matching entries are ranked; of words that are everywhere, the newest ones.
@@ -35,7 +34,7 @@ pub(super) fn spaced(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// A query in the language of the index: every part must occur.
-pub(super) fn query(parts: &[(Vec<String>, bool)]) -> String {
+fn query(parts: &[(Vec<String>, bool)]) -> String {
     let quoted = parts.iter().map(|(words, beginning)| {
         let star = if *beginning { "*" } else { "" };
         format!("\"{}\"{star}", words.join(" ").replace('"', "\"\""))
@@ -43,36 +42,33 @@ pub(super) fn query(parts: &[(Vec<String>, bool)]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn search(source: &dyn Source, search: &Search) -> Result<Vec<Hit>, StoreError> {
+pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Vec<Hit>, Trouble> {
     let parts = scan::parts(&search.words);
     if parts.is_empty() {
         return Ok(Vec::new());
     }
-    let within = match search.within {
-        None => None,
-        Some(conversation) => Some(source.keys_of(conversation)?.into_iter().collect()),
-    };
-    let keys = Index::with(source, |connection| {
-        matching(connection, &query(&parts), within.as_ref(), search.limit).map_err(failed("searching"))
-    })?;
-    let mut summaries: HashMap<ConversationId, Option<Summary>> = HashMap::new();
+    let within = search.within.map(|conversation| feed.keys_of(index, conversation)).transpose()?;
+    let best = matching(index, &query(&parts), within.as_ref(), search.limit)?;
+    let keys: Vec<i64> = best.iter().map(|(key, _)| *key).collect();
+    let entries = feed.entries(index, &keys)?;
+    let mut titles: HashMap<ConversationId, Option<String>> = HashMap::new();
     let mut hits = Vec::new();
-    for (key, score) in keys {
-        let Some((conversation, entry)) = source.fetch(key)? else { continue };
-        if let std::collections::hash_map::Entry::Vacant(free) = summaries.entry(conversation) {
-            let found = Index::with(source, |connection| {
-                get(connection, conversation).map_err(failed("reading the index"))
-            })?;
-            free.insert(found);
-        }
-        let title = summaries.get(&conversation).and_then(|summary| summary.as_ref()?.title.clone());
-        hits.extend(hit(source.digester(), conversation, &entry, title, &parts, score));
+    for (key, score) in best {
+        let Some((conversation, entry)) = entries.get(&key) else { continue };
+        let title = match titles.get(conversation) {
+            Some(title) => title.clone(),
+            None => {
+                let title = get(index, *conversation)?.and_then(|summary| summary.title);
+                titles.entry(*conversation).or_insert(title).clone()
+            }
+        };
+        hits.extend(hit(feed.digester(), *conversation, entry, title, &parts, score));
     }
     Ok(hits)
 }
 
 /// An entry that matches, with the hits in it marked.
-pub(super) fn hit(
+fn hit(
     digester: Digester,
     conversation: ConversationId,
     entry: &Entry,
@@ -97,10 +93,10 @@ pub(super) fn hit(
 }
 
 /// Keys and scores of the entries that match, best first.
-pub(super) fn matching(
-    connection: &rusqlite::Connection,
+fn matching(
+    connection: &Connection,
     query: &str,
-    within: Option<&std::collections::HashSet<i64>>,
+    within: Option<&HashSet<i64>>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
     let mut newest = connection

@@ -5,20 +5,19 @@ use rejoin_record::ConversationId;
 use super::{Jsonl, append, erase, name};
 use crate::{error::StoreError, store::Store as _};
 
-/// Removes a conversation. Whoever waits to append to it finds that it is gone.
+/// Removes a conversation. A process that waits to append to it finds that it is gone.
 pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), StoreError> {
-    let path = store.path(conversation);
-    let failed = || StoreError::io(format!("deleting {}", path.display()));
+    let failed = || store.failed("deleting", conversation);
     let locked = append::lock(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
     // The file goes last: if the process is killed before that, the conversation is still there to be deleted.
     store.folder.remove(erase::draft(conversation)).map_err(failed())?;
     store.drafts.remove(conversation)?;
-    store.forget_asides(conversation, None).map_err(failed())?;
+    store.asides.forget(&conversation.to_string(), |_| true).map_err(failed())?;
     append::sweep(store).map_err(failed())?;
     #[cfg(feature = "sqlite")]
-    if store.index.path().exists() {
+    if store.index.exists(&store.no_files()) {
         let newest = store.tail(conversation).ok().flatten().map_or(u64::MAX, |tail| tail.seq);
-        if let Err(why) = store.index.let_go(conversation, newest) {
+        if let Err(why) = store.no_files().let_go(conversation, newest) {
             tracing::debug!("the index does not follow: {why}");
         }
     }

@@ -1,4 +1,4 @@
-//! Removing the content of an entry for good. The only place where a file is written anew: a draft beside it, synced, then put
+//! Removing the content of an entry permanently. The only place where a file is rewritten: a draft beside it, synced, then put
 //! in its place in one step, so that a crash leaves the one or the other.
 
 use std::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{aside::Sought, error::StoreError, scan, store::Item};
 
-/// The name under which the file is written anew.
+/// The name of the draft.
 pub(super) fn draft(conversation: ConversationId) -> String {
     format!(".{conversation}.erasing")
 }
@@ -34,15 +34,14 @@ pub(super) fn erase(
     let ids: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
     scan::check_batch(Some(after), notes)?;
     let mut locked = append::open(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
-    let about = |failure: append::Failure| failure.about(store, conversation);
-    let sought = contents(&locked.file, &ids).map_err(append::system("reading")).map_err(about)?;
+    let sought = contents(&locked.file, &ids).map_err(locked.failed("reading"))?;
     if let Some(missing) = ids.iter().find(|id| !sought.iter().any(|sought| sought.entry == **id)) {
         return Err(StoreError::NoSuchEntry(*missing));
     }
-    let known = append::stored_already(&locked, Some(after), notes).map_err(about)?;
+    let known = append::stored_already(&locked, Some(after), notes)?;
     let new = &notes[known..];
     if !new.is_empty() {
-        append::check_parents(&mut locked, new).map_err(about)?;
+        append::check_parents(&mut locked, new)?;
     }
     let draft = draft(conversation);
     let written = write(store, &draft, &locked, &ids, &append::lines_of(new)?)
@@ -51,11 +50,11 @@ pub(super) fn erase(
         .and_then(|()| store.folder.sync());
     if let Err(why) = written {
         let _ = store.folder.remove(&draft);
-        return Err(about(append::Failure::System("rewriting", why)));
+        return Err(locked.failed("rewriting")(why));
     }
     // Copies of the entry may have been set aside when they were found damaged.
-    let forgotten = store.forget_asides(conversation, Some(&sought));
-    forgotten.map_err(append::system("removing what was set aside of")).map_err(about)?;
+    let forgotten = store.asides.forget(&conversation.to_string(), Sought::any(&sought));
+    forgotten.map_err(locked.failed("removing what was set aside of"))?;
     store.forget(conversation);
     let last = notes.last().map(Tail::of);
     last.ok_or(StoreError::BrokenBatch("there is nothing to erase"))

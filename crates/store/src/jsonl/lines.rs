@@ -2,35 +2,19 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    io::{self, BufReader, Seek as _, SeekFrom},
 };
 
-use rejoin_record::limits;
+pub(super) use rejoin_record::lines::LineAt;
+use rejoin_record::{limits, lines};
 
 use crate::files;
 
-/// Where a line stands, and how it ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LineAt {
-    /// Its number, from 1.
-    pub number: u64,
-    /// Its first byte in the file.
-    pub start: u64,
-    /// How many bytes it has, without its newline.
-    pub len: u64,
-    /// Whether a newline ends it.
-    pub ended: bool,
-    /// Whether it is longer than any entry may be. Then nothing of it was loaded.
-    pub too_long: bool,
-}
-
 /// The lines of a file from some place on, oldest first.
 pub(super) struct Lines<'f> {
-    reader: BufReader<&'f File>,
+    lines: lines::Lines<BufReader<&'f File>>,
     file: &'f File,
-    next: u64,
-    at: u64,
-    /// Whether whoever reads holds the file's lock already.
+    /// Whether the caller holds the file's lock already.
     locked: bool,
 }
 
@@ -38,59 +22,23 @@ impl<'f> Lines<'f> {
     /// The lines from a byte on, the first of which has that number.
     pub(super) fn from(mut file: &'f File, at: u64, number: u64, locked: bool) -> io::Result<Self> {
         file.seek(SeekFrom::Start(at))?;
-        Ok(Self { reader: BufReader::with_capacity(1 << 16, file), file, next: number, at, locked })
+        let lines = lines::Lines::from(BufReader::with_capacity(1 << 16, file), at, number);
+        Ok(Self { lines, file, locked })
     }
 
     /// The next line. Its bytes, without the newline, are put into `bytes`.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<LineAt>> {
-        bytes.clear();
-        let limit = limits::BODY_BYTES as u64;
-        let mut len = self.fill(bytes, limit + 1)?;
-        if len == 0 {
-            return Ok(None);
-        }
-        if bytes.last() != Some(&b'\n') && len <= limit && !self.locked {
-            // Somebody may be in the middle of writing it: only what is there when nobody appends counts.
-            files::lock_shared(self.file)?;
-            let rest = self.fill(bytes, limit + 1 - len);
-            files::unlock(self.file)?;
-            len += rest?;
-        }
-        let mut ended = bytes.last() == Some(&b'\n');
-        let mut too_long = false;
-        if !ended && len > limit {
-            (len, ended) = self.skip(len)?;
-            too_long = true;
-            *bytes = Vec::new();
-        }
-        if ended {
-            bytes.pop();
-        }
-        let line = LineAt { number: self.next, start: self.at, len: len - u64::from(ended), ended, too_long };
-        self.at += len;
-        self.next += 1;
-        Ok(Some(line))
-    }
-
-    fn fill(&mut self, bytes: &mut Vec<u8>, limit: u64) -> io::Result<u64> {
-        Ok(self.reader.by_ref().take(limit).read_until(b'\n', bytes)? as u64)
-    }
-
-    /// Passes over the rest of a line.
-    fn skip(&mut self, mut len: u64) -> io::Result<(u64, bool)> {
-        loop {
-            let block = self.reader.fill_buf()?;
-            if block.is_empty() {
-                return Ok((len, false));
+        let Self { lines, file, locked } = self;
+        lines.next_or(bytes, |read_on| {
+            if *locked {
+                return Ok(());
             }
-            let newline = block.iter().position(|byte| *byte == b'\n');
-            let used = newline.map_or(block.len(), |place| place + 1);
-            self.reader.consume(used);
-            len += used as u64;
-            if newline.is_some() {
-                return Ok((len, true));
-            }
-        }
+            // Another process may be in the middle of writing it. While the lock is held, the line is as whole as it gets.
+            files::lock_shared(file)?;
+            let read = read_on();
+            files::unlock(file)?;
+            read
+        })
     }
 }
 
@@ -120,7 +68,7 @@ impl<'f> Backwards<'f> {
     /// long for an entry.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>, bool)>> {
         if self.at == 0 && self.buffer.is_empty() {
-            // What a newline ended and the file begins with may still be an empty line; nobody misses it.
+            // What a newline ended and the file begins with may still be an empty line, which says nothing.
             return Ok(None);
         }
         loop {
@@ -151,18 +99,6 @@ impl<'f> Backwards<'f> {
     }
 }
 
-/// The number of the line that begins at a byte.
-pub(super) fn number_at(file: &File, at: u64) -> io::Result<u64> {
-    let (mut counted, mut newlines) = (0, 0);
-    while counted < at {
-        let len = (at - counted).min(BLOCK as u64);
-        let block = files::read_at(file, counted, len as usize)?;
-        newlines += block.iter().filter(|byte| **byte == b'\n').count() as u64;
-        counted += len;
-    }
-    Ok(newlines + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -174,7 +110,6 @@ mod tests {
         let (mut all, mut bytes) = (Vec::new(), Vec::new());
         while let Some(line) = lines.next(&mut bytes).unwrap() {
             assert_eq!(line.len, bytes.len() as u64);
-            assert_eq!(number_at(file, line.start).unwrap(), line.number);
             all.push((line.start, bytes.clone(), line.ended));
         }
         all

@@ -1,22 +1,23 @@
-//! A folder with one append-only file of entries a conversation, readable with ordinary tools.
+//! A folder with one append-only file per conversation, readable with ordinary tools.
 //!
-//! `{id}.jsonl` holds one entry a line. A file is only ever appended to (`append.rs`); only `erase.rs` writes one anew and only
-//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`, `back.rs`): every entry that is
+//! `{id}.jsonl` holds one entry per line. A file is only ever appended to (`append.rs`); only `erase.rs` rewrites one and only
+//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`): every entry that is
 //! handed out was verified, and what is none is handed out as damage and set aside (`aside.rs`) before more is written.
 //!
-//! Lists and search come from an index beside the files (`../index/folder.rs`), which is never needed: without it everything is
-//! read, and what was found out is kept in memory by the size and time of each file ([`Mark`]).
+//! Lists and search come from an index beside the files (`feed.rs`), which is never needed: without it everything is
+//! read.
 
 mod append;
-mod aside;
-mod back;
 mod delete;
 mod erase;
+#[cfg(feature = "sqlite")]
+mod feed;
 mod known;
 mod lines;
 mod pieces;
 mod read;
 mod resolve;
+mod tail;
 
 use std::{
     collections::HashMap,
@@ -24,34 +25,36 @@ use std::{
     io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
+#[cfg(feature = "sqlite")]
+use self::feed::Files;
 use self::{append::End, read::Span};
 #[cfg(feature = "sqlite")]
-use crate::index::{Folder, lost};
+use crate::index::{Feed as _, Index, lost};
 use crate::{
-    aside::Asides,
+    aside::{Asides, Sought},
     digest::Digester,
     drafts::Drafts,
     error::StoreError,
     files::{self, PrivateFolder},
     location::Location,
-    lock::{Holder, Lock, Locks},
+    lock::{Holder, Lock, Locks, guard},
     open::{Access, Options},
     scan,
     store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
-/// How many conversations' ends and summaries are kept in memory.
+/// How many conversations' ends are kept in memory.
 const KEPT: usize = 10_000;
 
-/// A store in a folder of files.
+/// A store in a folder of JSONL files.
 #[derive(Debug)]
 pub struct Jsonl {
     folder: PrivateFolder,
@@ -63,20 +66,19 @@ pub struct Jsonl {
     drafts: Drafts,
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
-    summaries: Mutex<HashMap<ConversationId, (Mark, Summary)>>,
     #[cfg(feature = "sqlite")]
-    index: Folder,
+    index: Index,
 }
 
-/// What tells whether a file changed since somebody looked.
+/// What tells whether a file changed since it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+struct Mark {
     /// How long it is.
-    pub size: u64,
+    size: u64,
     /// When it was last written, if the system knows.
-    pub modified: Option<SystemTime>,
-    /// Which file it is: one that was written anew is another one.
-    pub identity: u64,
+    modified: Option<SystemTime>,
+    /// Which file it is: a rewritten one is another file.
+    identity: u64,
 }
 
 impl Jsonl {
@@ -110,18 +112,13 @@ impl Jsonl {
             drafts: Drafts::new(folder.join("drafts")),
             digester: options.digester,
             ends: Mutex::default(),
-            summaries: Mutex::default(),
             #[cfg(feature = "sqlite")]
-            index: Folder::new(folder, options.digester),
+            index: Index::default(),
         })
     }
 
-    /// Every conversation, in the order of ids, with what tells whether it changed. Whoever keeps an index of the folder
-    /// reads again what has another mark than when it was last read.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn marks(&self) -> Result<Vec<(ConversationId, Mark)>, StoreError> {
+    /// Every conversation, in the order of ids, with what tells whether it changed.
+    fn marks(&self) -> Result<Vec<(ConversationId, Mark)>, StoreError> {
         let folder = self.folder.path();
         let failed = || StoreError::io(format!("reading {}", folder.display()));
         let mut marks = Vec::new();
@@ -131,7 +128,7 @@ impl Jsonl {
             let name = file.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse().ok());
             let Some(id) = id else { continue };
-            // A folder is not ours either. A link is: whoever opens it says that it is one, and nobody misses the conversation.
+            // A folder is not ours either. A link is listed: opening it fails and says why, so the conversation does not seem to be missing.
             match file.metadata() {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => marks.push((id, mark(&metadata))),
@@ -152,17 +149,21 @@ impl Jsonl {
     fn file(&self, conversation: ConversationId) -> Result<File, StoreError> {
         self.folder.open(name(conversation)).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => StoreError::NotFound(conversation),
-            _ => StoreError::Io { what: format!("opening {}", self.path(conversation).display()), why },
+            _ => self.failed("opening", conversation)(why),
         })
     }
 
-    /// A refusal of the system while a conversation was read.
-    fn unreadable(&self, conversation: ConversationId) -> impl FnOnce(io::Error) -> StoreError {
-        StoreError::io(format!("reading {}", self.path(conversation).display()))
+    /// An error of the system, with what was tried on a conversation's file.
+    fn failed(
+        &self,
+        what: &str,
+        conversation: ConversationId,
+    ) -> impl FnOnce(io::Error) -> StoreError + use<> {
+        StoreError::io(format!("{what} {}", self.path(conversation).display()))
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<ConversationId, End>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+        guard(&self.ends)
     }
 
     fn take(&self, conversation: ConversationId) -> Option<End> {
@@ -221,11 +222,11 @@ impl Store for Jsonl {
             Err(StoreError::NotFound(_)) => return Ok(None),
             file => file?,
         };
-        let metadata = file.metadata().map_err(self.unreadable(conversation))?;
+        let metadata = file.metadata().map_err(self.failed("reading", conversation))?;
         if let Some(end) = self.ends().get(&conversation).filter(|end| end.is_of(&metadata)) {
             return Ok(end.tail);
         }
-        back::tail(&file, false, &mut |_, _| ()).map_err(self.unreadable(conversation))
+        tail::tail(&file, false, &mut |_, _| ()).map_err(self.failed("reading", conversation))
     }
 
     fn append(
@@ -240,32 +241,18 @@ impl Store for Jsonl {
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
         let file = self.file(conversation)?;
         read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
-            .map_err(self.unreadable(conversation))
-    }
-
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        let file = self.file(conversation)?;
-        let found = back::ancestors(&file, of, false, &mut |read| each(read.item))
-            .map_err(self.unreadable(conversation))?;
-        match of {
-            Some(id) if !found => Err(StoreError::NoSuchEntry(id)),
-            _ => Ok(()),
-        }
+            .map_err(self.failed("reading", conversation))
     }
 
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let marks = self.marks()?;
         #[cfg(feature = "sqlite")]
-        match self.index.list(self, &marks, query) {
+        let files = self.files()?;
+        #[cfg(feature = "sqlite")]
+        match self.index.list(&files, query) {
             // Files without entries have no summary there.
-            Ok(mut page) if page.total == marks.len() as u64 => {
+            Ok(mut page) if page.total == files.marks.len() as u64 => {
                 for summary in &mut page.conversations {
-                    // The index knows what was in it; nobody can read that now.
+                    // The index knows what was in it, but it cannot be read now.
                     summary.damaged |= matches!(self.file(summary.id), Err(StoreError::Io { .. }));
                 }
                 return Ok(page);
@@ -274,7 +261,7 @@ impl Store for Jsonl {
             Err(why) => tracing::debug!("listing without the index: {why}"),
         }
         let mut all = Vec::new();
-        for (id, mark) in marks {
+        for (id, mark) in self.marks()? {
             match self.summary_of(id, mark) {
                 Ok(summary) => all.push(summary),
                 // It was deleted a moment ago.
@@ -290,7 +277,13 @@ impl Store for Jsonl {
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
-        let metadata = self.file(conversation)?.metadata().map_err(self.unreadable(conversation))?;
+        let metadata = self.file(conversation)?.metadata().map_err(self.failed("reading", conversation))?;
+        #[cfg(feature = "sqlite")]
+        match self.index.summary(&self.files()?, conversation) {
+            Ok(Some(summary)) => return Ok(summary),
+            Ok(None) => {}
+            Err(why) => tracing::debug!("summing up without the index: {why}"),
+        }
         self.summary_of(conversation, mark(&metadata))
     }
 
@@ -300,14 +293,12 @@ impl Store for Jsonl {
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        let marks = self.marks()?;
         #[cfg(feature = "sqlite")]
-        match self.index.search(self, &marks, search) {
+        match self.index.search(&self.files()?, search) {
             Ok(hits) => return Ok(hits),
             Err(why) => tracing::debug!("searching without the index: {why}"),
         }
-        let ids: Vec<ConversationId> = marks.into_iter().map(|(id, _)| id).collect();
-        scan::search(self, &ids, self.digester, search)
+        scan::search(self, &self.ids("", usize::MAX)?, self.digester, search)
     }
 
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
@@ -323,20 +314,22 @@ impl Store for Jsonl {
         let erased = erase::erase(self, conversation, after, erasures);
         // The words of what is gone must not stay behind anywhere.
         #[cfg(feature = "sqlite")]
-        self.index.wipe()?;
+        self.index.wipe(&self.no_files())?;
         erased
     }
 
     fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
         delete::delete(self, conversation)?;
         #[cfg(feature = "sqlite")]
-        if let Err(why) = self.index.list(self, &self.marks()?, &Query { limit: Some(1), after: None }) {
-            tracing::debug!("the index does not follow: {why}");
-            self.index.wipe()?;
-        }
-        #[cfg(feature = "sqlite")]
-        if self.index.path().exists() {
-            self.index.is_gone(conversation)?;
+        {
+            let files = self.files()?;
+            if let Err(why) = self.index.catch_up(&files) {
+                tracing::debug!("the index does not follow: {why}");
+                self.index.wipe(&files)?;
+            }
+            if self.index.exists(&files) {
+                files.is_gone(conversation)?;
+            }
         }
         Ok(())
     }
@@ -348,7 +341,7 @@ impl Store for Jsonl {
     ) -> Result<Option<PathBuf>, StoreError> {
         #[cfg(feature = "sqlite")]
         if !damage.torn {
-            self.index.note_damage(conversation);
+            self.index.note_damage(&self.no_files(), conversation);
         }
         self.asides.keep(&conversation.to_string(), &damage.bytes)
     }
@@ -359,15 +352,16 @@ impl Store for Jsonl {
         entries: Option<&[EntryId]>,
     ) -> Result<Vec<PathBuf>, StoreError> {
         let file = self.file(conversation)?;
-        let unreadable = || self.unreadable(conversation);
+        let unreadable = || self.failed("reading", conversation);
+        let owner = conversation.to_string();
         let Some(entries) = entries else {
             let mut files = vec![self.path(conversation)];
             files.extend(self.drafts.file_of(conversation));
-            files.extend(self.asides_of(conversation, None).map_err(unreadable())?);
+            files.extend(self.asides.holding(&owner, |_| true).map_err(unreadable())?);
             return Ok(files);
         };
         let sought = erase::contents(&file, entries).map_err(unreadable())?;
-        self.asides_of(conversation, Some(&sought)).map_err(unreadable())
+        self.asides.holding(&owner, Sought::any(&sought)).map_err(unreadable())
     }
 
     fn drafts(&self) -> Option<&Drafts> {
@@ -385,30 +379,23 @@ impl Store for Jsonl {
         let mut all = Verified::default();
         for (id, _) in self.marks()? {
             match self.verify_one(id, each) {
-                Ok(one) => {
-                    all.conversations += one.conversations;
-                    all.entries += one.entries;
-                }
+                Ok(one) => all.add(one),
                 Err(StoreError::NotFound(_)) => {}
-                Err(why) => each(Problem {
-                    conversation: Some(id),
-                    place: Place::Store,
-                    what: why.to_string(),
-                    torn: false,
-                }),
+                Err(why) => each(Problem::of(Some(id), Place::Store, why.to_string())),
             }
         }
         Ok(all)
     }
 
     fn size(&self) -> Result<Size, StoreError> {
-        Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index: self.index_size() })
+        let index = fs::metadata(self.folder.path_of(".index")).map_or(0, |metadata| metadata.len());
+        Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index })
     }
 
     fn settle(&self) -> Result<(), StoreError> {
         #[cfg(feature = "sqlite")]
-        if let Err(why) = self.index.list(self, &self.marks()?, &Query { limit: Some(1), after: None }) {
-            // It is made anew by whoever needs it.
+        if let Err(why) = self.index.catch_up(&self.files()?) {
+            // The next question makes a new one.
             tracing::debug!("the index does not follow: {why}");
         }
         Ok(())
@@ -416,36 +403,28 @@ impl Store for Jsonl {
 
     fn rebuild(&self) -> Result<(), StoreError> {
         #[cfg(feature = "sqlite")]
-        self.index.forget();
-        self.summaries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.index.discard(&self.no_files());
         Ok(())
     }
 }
 
 impl Jsonl {
-    fn index_size(&self) -> u64 {
-        #[cfg(feature = "sqlite")]
-        return self.index.size();
-        #[cfg(not(feature = "sqlite"))]
-        0
+    /// What the index is fed from.
+    #[cfg(feature = "sqlite")]
+    fn files(&self) -> Result<Files<'_>, StoreError> {
+        Ok(Files { store: self, marks: self.marks()? })
     }
 
-    /// The summary of a conversation whose file has that mark.
+    /// The same for calls that do not update the index.
+    #[cfg(feature = "sqlite")]
+    fn no_files(&self) -> Files<'_> {
+        Files { store: self, marks: Vec::new() }
+    }
+
+    /// The summary of a conversation whose file has that mark, from its entries.
     fn summary_of(&self, conversation: ConversationId, mark: Mark) -> Result<Summary, StoreError> {
-        let kept = || self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, summary)) = kept().get(&conversation).filter(|(other, _)| *other == mark) {
-            return Ok(summary.clone());
-        }
-        let mut summary = scan::summary(self, conversation, self.digester)?;
-        if summary.entries == 0 {
-            summary = empty_summary(conversation, mark);
-        }
-        let mut kept = kept();
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(conversation, (mark, summary.clone()));
-        Ok(summary)
+        let summary = scan::summary(self, conversation, self.digester)?;
+        Ok(if summary.entries == 0 { empty_summary(conversation, mark) } else { summary })
     }
 
     fn verify_one(
@@ -454,7 +433,9 @@ impl Jsonl {
         each: &mut dyn FnMut(Problem),
     ) -> Result<Verified, StoreError> {
         #[cfg(feature = "sqlite")]
-        let mut seen = self.index.seen_of(conversation);
+        let files = self.no_files();
+        #[cfg(feature = "sqlite")]
+        let mut seen = files.seen_of(conversation);
         #[cfg(feature = "sqlite")]
         let mut newest = None;
         let file = self.file(conversation)?;
@@ -465,22 +446,17 @@ impl Jsonl {
                     newest = Some(entry.envelope().seq);
                     seen.retain(|seen| seen.seq != entry.envelope().seq || seen.hash != entry.hash());
                 }
-                // Reading has checked the bodies; of a long conversation they need not all be in memory.
-                let item = match read.item {
-                    Item::Entry(entry) if entry.envelope().seq > 0 => Item::Entry(entry.erased()),
-                    item => item,
-                };
-                sink(Place::Line(read.line), item);
+                sink(Place::Line(read.line), read.item);
                 ControlFlow::Continue(())
             })
-            .map_err(self.unreadable(conversation))
+            .map_err(self.failed("reading", conversation))
         })?;
-        // A file that was cut off between two lines, or emptied, looks whole. Whoever listed it before knows better.
+        // A file that was cut off between two lines, or emptied, looks whole. The index knows better.
         #[cfg(feature = "sqlite")]
         {
-            // Somebody may have deleted it meanwhile, and imported it again.
+            // Another process may have deleted it meanwhile, and imported it again.
             if !seen.is_empty() {
-                let still = self.index.seen_of(conversation);
+                let still = files.seen_of(conversation);
                 seen.retain(|seen| still.contains(seen));
             }
             for mut lost in seen.iter().cloned() {
@@ -488,7 +464,7 @@ impl Jsonl {
                 each(lost.problem());
             }
             if !seen.is_empty() {
-                each(lost::advice(self.index.path()));
+                each(lost::advice(&files.path()));
             }
         }
         Ok(verified)

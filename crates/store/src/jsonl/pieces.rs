@@ -31,13 +31,6 @@ pub(super) struct Piece {
     pub leads: bool,
 }
 
-impl Piece {
-    /// Whether it is written exactly as we write entries. Only then is a changed byte sure to be noticed.
-    pub(super) fn is_exact(&self, line: &[u8]) -> bool {
-        self.entry.to_line().as_bytes() == &line[self.range.clone()]
-    }
-}
-
 /// What is no entry.
 #[derive(Debug, Clone)]
 pub(super) struct Rest {

@@ -1,13 +1,12 @@
 //! Reading a file forwards.
 //!
-//! As long as each entry is the plain continuation of those before it, entries are handed out line by line, and lines that are
-//! none are passed over. At the first one that is not, `resolve.rs` looks at all that is left and finds out what it is.
+//! As long as each line is the entry that continues those before it, entries are handed out line by line. At the first line that
+//! is not, `resolve.rs` looks at the rest of the file.
 
 use std::{
     fs::File,
     io,
     ops::{ControlFlow, Range},
-    sync::mpsc,
 };
 
 use rejoin_record::Entry;
@@ -16,10 +15,13 @@ use super::{
     files,
     known::{Known, Verdict},
     lines::{LineAt, Lines},
-    pieces::{self, Rest, Shape},
+    pieces::{Rest, Shape},
     resolve,
 };
-use crate::store::{Damage, Item, Place};
+use crate::{
+    scan,
+    store::{Damage, Item, Place},
+};
 
 /// What a reader hands out.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ pub(super) struct Broken {
 /// How much something looks like the remainder of a write that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
-    /// It is one: it stands at the end without a newline, or whoever wrote next marked it.
+    /// It is one: it stands at the end without a newline, or the next writer marked it.
     Surely,
     /// It is one if nothing is missing around it.
     IfGapless,
@@ -87,7 +89,7 @@ pub(super) enum Around {
 }
 
 /// What is written before a newline to end a line that was cut off. No line of ours ends like that, so the line says of
-/// itself that nobody was ever promised what it held.
+/// itself that its content was never acknowledged.
 pub(super) const MARK: &str = " ";
 
 impl Broken {
@@ -175,135 +177,47 @@ pub(super) fn misspelled(line: u64) -> Read {
 /// Reads a file from its beginning, and hands out what stands from a number on.
 pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
     let mut known = Known::default();
-    // What was passed over since the last entry.
-    let mut pending: Vec<Broken> = Vec::new();
-    let Some((start, number)) = plain(file, span, &mut known, sink)? else { return Ok(()) };
-    let mut lines = Lines::from(file, start, number, span.locked)?;
-    let mut bytes = Vec::new();
-    while let Some(at) = lines.next(&mut bytes)? {
-        if at.too_long {
-            pending.push(Broken::too_long(at));
-            continue;
-        }
-        let mut found = pieces::of(&bytes, at.number == 1);
-        let entries = found.entries.len();
-        let piece = found.entries.pop();
-        if !found.entries.is_empty() || piece.as_ref().is_some_and(|piece| !known.goes_on_with(&piece.entry))
-        {
-            return resolve::resolve(file, span, at, pending, &mut known, sink);
-        }
-        if let Some(piece) = piece {
-            let wanted = known.expected() >= span.from;
-            known.add(&piece.entry, true);
-            for broken in pending.drain(..) {
-                if wanted && sink(broken.read(file, Around::Gapless)?).is_break() {
-                    return Ok(());
-                }
-            }
-            if wanted {
-                let exact = piece.is_exact(&bytes);
-                let read = Read { line: at.number, item: Item::Entry(piece.entry), newer: false };
-                if sink(read).is_break() || (!exact && sink(misspelled(at.number)).is_break()) {
-                    return Ok(());
-                }
-            }
-        }
-        if let Some(rest) = found.rest {
-            pending.push(Broken::new(at, &bytes, rest, entries).settle(&known));
-        }
+    match plain(file, span, &mut known, sink)? {
+        Some(rest) => resolve::resolve(file, span, rest, &mut known, sink),
+        None => Ok(()),
     }
-    for broken in pending {
-        if known.expected() >= span.from && sink(broken.read(file, Around::End)?).is_break() {
-            break;
-        }
-    }
-    Ok(())
 }
-
-/// So many lines go from one thread to the other at once.
-const AT_ONCE: usize = 64;
 
 /// A file below this is not worth a thread. In tests both ways are taken.
 const SMALL: u64 = if cfg!(debug_assertions) { 2000 } else { 256 * 1024 };
 
 /// Hands out entries as long as every line is exactly what was written, as nearly every one is: one thread reads the lines, the
-/// other sees by the hashes whether they are what they were. Gives the byte and the number of the first line that is not; none
-/// if the sink wants no more.
+/// other checks the hashes. Gives the byte and the number of the first line that is not; none if the sink wants no more.
 fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Result<Option<(u64, u64)>> {
-    let mut next = (0, 1);
-    let mut take = |at: LineAt, entry: Option<Entry>| {
-        let Some(entry) = entry.filter(|entry| known.goes_on_with(entry)) else { return Plain::Ends };
+    let (mut next, mut stopped) = ((0, 1), false);
+    let mut take = |(at, entry): (LineAt, Option<Entry>)| {
+        let Some(entry) = entry.filter(|entry| known.goes_on_with(entry)) else {
+            return ControlFlow::Break(());
+        };
         next = (at.start + at.len + 1, at.number + 1);
         let wanted = known.expected() >= span.from;
         known.add(&entry, true);
-        let read = Read { line: at.number, item: Item::Entry(entry), newer: false };
-        if wanted && sink(read).is_break() { Plain::Stopped } else { Plain::GoesOn }
+        stopped = wanted && sink(Read { line: at.number, item: Item::Entry(entry), newer: false }).is_break();
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut lines = Lines::from(file, 0, 1, span.locked)?;
-    if file.metadata()?.len() < SMALL {
+    let mut read = |take: &mut dyn FnMut(_) -> ControlFlow<()>| -> io::Result<()> {
         let mut bytes = Vec::new();
         while let Some(at) = lines.next(&mut bytes)? {
-            match take(at, exact(at, &bytes)) {
-                Plain::GoesOn => {}
-                Plain::Ends => break,
-                Plain::Stopped => return Ok(None),
+            let entry = exact(at, &bytes);
+            let is_last = entry.is_none();
+            if take((at, entry)).is_break() || is_last {
+                break;
             }
         }
-        return Ok(Some(next));
-    }
-    let (send, receive) = mpsc::sync_channel::<Vec<(LineAt, Option<Entry>)>>(8);
-    let stopped = std::thread::scope(|scope| -> io::Result<bool> {
-        let reading = scope.spawn(move || -> io::Result<()> {
-            let (mut bytes, mut batch) = (Vec::new(), Vec::with_capacity(AT_ONCE));
-            while let Some(at) = lines.next(&mut bytes)? {
-                let entry = exact(at, &bytes);
-                let ends = entry.is_none();
-                batch.push((at, entry));
-                if ends {
-                    break;
-                }
-                // Nobody listens any more: enough was read.
-                if batch.len() == AT_ONCE
-                    && send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE))).is_err()
-                {
-                    return Ok(());
-                }
-            }
-            let _ = send.send(batch);
-            Ok(())
-        });
-        let mut stopped = false;
-        'all: for batch in &receive {
-            for (at, entry) in batch {
-                match take(at, entry) {
-                    Plain::GoesOn => {}
-                    Plain::Ends => break 'all,
-                    Plain::Stopped => {
-                        stopped = true;
-                        break 'all;
-                    }
-                }
-            }
-        }
-        drop(receive);
-        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(stopped)
-    })?;
+        Ok(())
+    };
+    if file.metadata()?.len() < SMALL { read(&mut take) } else { scan::in_two_threads(read, &mut take) }?;
     Ok(if stopped { None } else { Some(next) })
 }
 
-/// What a line was to the plain reader.
-enum Plain {
-    /// What it should be.
-    GoesOn,
-    /// Something else.
-    Ends,
-    /// The last one that was wanted.
-    Stopped,
-}
-
 /// The entry of a line that is written exactly as we write lines. Whether it is what it was, its hash tells.
-fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
+pub(super) fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
     if at.too_long || !at.ended {
         return None;
     }

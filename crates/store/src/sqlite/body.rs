@@ -137,12 +137,12 @@ impl Unpacker {
         Ok(Self { decompressor: zstd::bulk::Decompressor::new()?, allowance: None })
     }
 
-    /// Limits what is expanded from here on: a file from elsewhere must not fill the memory of whoever reads it.
+    /// Limits what is expanded from here on: a file from elsewhere must not fill the memory of its reader.
     pub(super) fn limit(&mut self, file_bytes: u64) {
         self.allowance = Some(FREELY.saturating_add(file_bytes.saturating_mul(TIMES)));
     }
 
-    /// Takes the limit away, for whoever reads entry by entry and keeps none.
+    /// Takes the limit away, for readers that keep no entry in memory.
     pub(super) fn unlimit(&mut self) {
         self.allowance = None;
     }

@@ -14,10 +14,10 @@ use rejoin_record::{ConversationId, limits};
 use rusqlite::{Connection, types::Value};
 
 use super::{
-    Reader, reading,
+    During as _, Reader, reading,
     salvage::log_of,
     schema::{self, Opened, PAGE_BYTES},
-    unwritable, wal,
+    wal,
 };
 use crate::{error::StoreError, files};
 
@@ -26,8 +26,8 @@ pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
     let Opened::Writable(copy) = schema::open_to_write(to)? else {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
     };
-    // It is made anew from the same file if it is lost.
-    copy.execute_batch("PRAGMA synchronous = OFF").map_err(unwritable("making a copy"))?;
+    // If it is lost, it is made again from the same file.
+    copy.execute_batch("PRAGMA synchronous = OFF").during("making a copy")?;
     let pages = Pages::open(from)?;
     let mut found = Found::default();
     let mut work = || -> rusqlite::Result<()> {
@@ -48,7 +48,7 @@ pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
         }
         transaction.commit()
     };
-    work().map_err(unwritable("making a copy"))?;
+    work().during("making a copy")?;
     drop(copy);
     found.name_the_nameless(to)
 }
@@ -245,7 +245,7 @@ impl Found {
         let (key, values) = match row {
             Row::Keyed(key, values) => (key, values),
             Row::Bare(values) => {
-                // Which store it is, and its counters. Everything else that has no key can be made anew.
+                // Which store it is, and its counters. Everything else that has no key can be made again.
                 if let [Value::Text(name), value] = values.as_slice()
                     && ["store", "floor", "removed", "scrub"].contains(&name.as_str())
                 {
@@ -309,7 +309,7 @@ impl Found {
                     "INSERT OR IGNORE INTO conversation (key, id) VALUES (?1, ?2)",
                     (key, id.to_string()),
                 )
-                .map_err(unwritable("making a copy"))?;
+                .during("making a copy")?;
         }
         Ok(())
     }

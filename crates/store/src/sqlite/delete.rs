@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::StoreError;
 
-/// Removes a conversation with its entries, and the large strings that nobody else uses.
+/// Removes a conversation with its entries, and the large strings that no other one uses.
 pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), StoreError> {
     let files = scrub::files_of(inner, conversation)?;
     let removal = [Removal::Conversation(conversation)];
@@ -23,7 +23,7 @@ pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), 
 
 /// Removes the rows of a conversation.
 pub(super) fn rows(connection: &Connection, key: i64) -> rusqlite::Result<()> {
-    // Its keys are never used again: whoever follows would take new entries for old ones.
+    // Its keys are never used again: the index would take new entries for old ones.
     connection.execute(
         "UPDATE meta SET value = max(value, (SELECT ifnull(max(key), 0) FROM entry)) WHERE name = 'floor'",
         [],

@@ -4,9 +4,8 @@ use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
-    Inner, failed,
+    During as _, Inner,
     scrub::{self, Removal},
-    unwritable,
 };
 use crate::error::StoreError;
 
@@ -47,7 +46,7 @@ pub(super) fn remove(connection: &Connection, removal: &Removal) -> Result<(), S
     let key: Option<i64> = connection
         .query_row("SELECT key FROM conversation WHERE id = ?1", [id], |row| row.get(0))
         .optional()
-        .map_err(failed("looking for the conversation"))?;
+        .during("looking for the conversation")?;
     // A copy may be older than what is removed.
     let Some(key) = key else { return Ok(()) };
     let work = || -> rusqlite::Result<()> {
@@ -57,7 +56,7 @@ pub(super) fn remove(connection: &Connection, removal: &Removal) -> Result<(), S
         }
         connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'removed'", []).map(drop)
     };
-    work().map_err(unwritable("removing what was said"))
+    work().during("removing what was said")
 }
 
 fn content(connection: &Connection, conversation: i64, entry: EntryId, inner: Hash) -> rusqlite::Result<()> {

@@ -8,6 +8,7 @@ mod body;
 mod carve;
 mod delete;
 mod erase;
+mod feed;
 mod opening;
 mod pen;
 mod probe;
@@ -21,11 +22,12 @@ mod verify;
 mod wal;
 
 use std::{
+    collections::HashMap,
     fmt,
-    ops::{ControlFlow, Deref},
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -37,7 +39,6 @@ pub(crate) use self::probe::try_writing;
 use self::{
     body::{Packer, Unpacker},
     pen::Pen,
-    rows::Parents,
     salvage::Salvage,
     schema::Opened,
 };
@@ -47,9 +48,9 @@ use crate::{
     drafts::Drafts,
     error::StoreError,
     files,
-    index::{Follower, Index, Source},
+    index::{Feed, Follower, Index},
     location::Location,
-    lock::{Holder, Lock, Locks},
+    lock::{Holder, Lock, Locks, guard as lock},
     open::{Access, Options},
     scan,
     store::{Damage, Each, Hit, Page, Place, Problem, ProgressHook, Query, Search, Size, Store, Verified},
@@ -74,7 +75,7 @@ struct Inner {
     read_only: Option<String>,
     writer: Mutex<Option<Pen>>,
     readers: Mutex<Vec<Reader>>,
-    index: Mutex<Option<Index>>,
+    index: Index,
     locks: Locks,
     asides: Asides,
     drafts: Drafts,
@@ -132,29 +133,31 @@ impl Deref for Borrowed<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Reader {
+        self.reader.as_mut().expect("BUG: it goes back only when dropped")
+    }
 }
 
-/// A refusal of the database while reading.
-fn failed(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |error| {
-        if is_damage(&error) {
-            return StoreError::Damaged { place: Place::Store, why: format!("{what}: {error}") };
-        }
-        let unwritable = is_unwritable(&error);
-        StoreError::Database { what, why: error.to_string(), unwritable }
+/// Says what was tried when the database refused.
+trait During<T> {
+    fn during(self, what: &'static str) -> Result<T, StoreError>;
+}
+
+impl<T> During<T> for rusqlite::Result<T> {
+    fn during(self, what: &'static str) -> Result<T, StoreError> {
+        self.map_err(|error| {
+            if is_damage(&error) {
+                return StoreError::Damaged { place: Place::Store, why: format!("{what}: {error}") };
+            }
+            StoreError::Database { what, why: error.to_string(), unwritable: is_unwritable(&error) }
+        })
     }
 }
 
 /// Whether a page of the file cannot be what it was.
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// A refusal of the database while writing.
-fn unwritable(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    failed(what)
 }
 
 /// Whether the disk, not the data, is what is wrong.
@@ -203,7 +206,7 @@ impl Sqlite {
             read_only,
             writer: Mutex::new(writer),
             readers: Mutex::new(readers),
-            index: Mutex::new(None),
+            index: Index::default(),
             locks: Locks::new(beside(".locks")),
             asides,
             drafts: Drafts::new(beside(".drafts")),
@@ -215,10 +218,11 @@ impl Sqlite {
             digester: options.digester,
             path: path.to_owned(),
         });
-        let follower = Follower::new(Arc::clone(&inner) as _);
+        let followed = Arc::clone(&inner);
+        let follower = Follower::new(Arc::new(move || followed.index.catch_up(&*followed)));
         scrub::finish_if_left(&inner);
         if inner.read_only.is_none() && options.access == Access::Write {
-            Index::prepare(&*inner);
+            inner.index.prepare(&*inner);
         }
         Ok(Self { inner, follower })
     }
@@ -234,11 +238,11 @@ impl Sqlite {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The log is taken up by whoever closes the file last. Then it is noted how the file was left.
+        // Closing the last connection brings the log into the file. How the file was left is noted after that.
         lock(&self.readers).clear();
         let wrote = lock(&self.writer).take().is_some();
-        if let Some(index) = lock(&self.index).take().filter(|_| wrote) {
-            index.put_seal(&opening::seal(&self.path));
+        if let Some(index) = self.index.close().filter(|_| wrote) {
+            feed::put_seal(&index, &opening::seal(&self.path));
         }
     }
 }
@@ -258,7 +262,7 @@ impl Inner {
     /// A reader to which the store stands still, whatever others do, until it is dropped.
     fn moment(&self) -> Result<Borrowed<'_>, StoreError> {
         let reader = self.reader()?;
-        reader.connection.execute_batch("BEGIN").map_err(failed("reading the store"))?;
+        reader.connection.execute_batch("BEGIN").during("reading the store")?;
         Ok(reader)
     }
 
@@ -276,7 +280,7 @@ impl Inner {
     fn reopen(&self) {
         self.opening.fetch_add(1, Ordering::AcqRel);
         lock(&self.readers).clear();
-        *lock(&self.index) = None;
+        self.index.close();
     }
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
@@ -291,7 +295,7 @@ impl Inner {
             .and_then(|mut statement| {
                 statement.query_row([&id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
             })
-            .map_err(failed("looking for the conversation"))?;
+            .during("looking for the conversation")?;
         match found {
             None => Ok(None),
             Some((key, Some(named))) if named == id => Ok(Some(key)),
@@ -312,7 +316,7 @@ impl Inner {
                     .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?)))
                     .optional()
             });
-        let found = found.map_err(failed("reading the newest entry"))?;
+        let found = found.during("reading the newest entry")?;
         Ok(found.map(|(seq, id, hash)| Tail {
             seq: seq.unsigned_abs(),
             id: EntryId::from_bytes(id),
@@ -325,7 +329,7 @@ impl Inner {
         let newest: i64 = connection
             .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")?
             .query_row([], |row| row.get(0))?;
-        // Keys of what was deleted are not used again. If that cannot be read, the index is made anew more often.
+        // Keys of deleted entries are not used again. If this cannot be read, a new index is made more often.
         let floor = connection
             .prepare_cached("SELECT value FROM meta WHERE name = 'floor'")
             .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
@@ -357,27 +361,39 @@ impl Inner {
                 connection
                     .prepare_cached("INSERT INTO conversation (id) VALUES (?1)")
                     .and_then(|mut statement| statement.execute([conversation.to_string()]))
-                    .map_err(unwritable("beginning the conversation"))?;
+                    .during("beginning the conversation")?;
                 connection.last_insert_rowid()
             }
         };
-        let mut places = Places { before: found, batch: fresh, stored: None };
-        let first = Self::next_key(connection).map_err(failed("numbering the entry"))?;
-        for (key, (number, entry)) in (first..).zip(fresh.iter().enumerate()) {
-            let parent = match entry.envelope().parent {
-                None => rows::Parent::default(),
-                Some(parent) => {
-                    let place = places.of(parent, number, connection, conversation_key)?;
-                    place.ok_or(StoreError::BrokenBatch("a parent is not there"))?
-                }
+        let mut stored = None;
+        let parents = scan::check_seals(found, fresh, |parent| {
+            let places = match &stored {
+                Some(places) => places,
+                None => stored.insert(Self::places(connection, conversation_key)?),
             };
-            if !entry.verifies(parent.hash) {
-                return Err(StoreError::BrokenBatch("an entry is not sealed onto its parent"));
-            }
+            Ok(places.get(&parent).copied())
+        })?;
+        let first = Self::next_key(connection).during("numbering the entry")?;
+        for (key, (entry, parent)) in (first..).zip(fresh.iter().zip(parents)) {
+            let parent = rows::Parent { seq: parent.map(|(seq, _)| seq), hash: parent.map(|(_, hash)| hash) };
             rows::insert(connection, packer, (key, conversation_key), entry, parent)
-                .map_err(unwritable("writing the entry"))?;
+                .during("writing the entry")?;
         }
         Ok(Tail::of(last))
+    }
+
+    /// The place and the hash of every entry of a conversation.
+    fn places(connection: &Connection, key: i64) -> Result<HashMap<EntryId, (u64, Hash)>, StoreError> {
+        let read = || -> rusqlite::Result<_> {
+            let query = "SELECT id, seq, hash FROM entry WHERE conversation = ?1";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([key], |row| {
+                let place = (row.get::<_, i64>(1)?.unsigned_abs(), Hash::from_bytes(row.get(2)?));
+                Ok((EntryId::from_bytes(row.get(0)?), place))
+            })?;
+            rows.collect()
+        };
+        read().during("looking for the parent")
     }
 
     /// Ids and hashes of what is stored behind a place; none if that place is not what the caller knows.
@@ -396,7 +412,7 @@ impl Inner {
             })?;
             rows.collect()
         };
-        let mut stored = read().map_err(failed("reading the newest entries"))?;
+        let mut stored = read().during("reading the newest entries")?;
         if let Some(after) = after {
             if stored.first() != Some(&(after.id, after.hash)) {
                 return Ok(None);
@@ -404,191 +420,6 @@ impl Inner {
             stored.remove(0);
         }
         Ok(Some(stored))
-    }
-}
-
-/// Where the parents of a batch are.
-struct Places<'b> {
-    before: Option<Tail>,
-    batch: &'b [Entry],
-    stored: Option<std::collections::HashMap<EntryId, (u64, Hash)>>,
-}
-
-impl Places<'_> {
-    fn of(
-        &mut self,
-        parent: EntryId,
-        number: usize,
-        connection: &Connection,
-        conversation: i64,
-    ) -> Result<Option<rows::Parent>, StoreError> {
-        let parent_at = |seq, hash| rows::Parent { seq: Some(seq), hash: Some(hash) };
-        // Nearly always it is the one just before.
-        let before = number.checked_sub(1).map(|number| Tail::of(&self.batch[number])).or(self.before);
-        if let Some(before) = before.filter(|before| before.id == parent) {
-            return Ok(Some(parent_at(before.seq, before.hash)));
-        }
-        if self.stored.is_none() {
-            let mut places: std::collections::HashMap<EntryId, (u64, Hash)> =
-                self.batch.iter().map(|entry| (entry.id(), (entry.envelope().seq, entry.hash()))).collect();
-            let mut read = || -> rusqlite::Result<()> {
-                let mut statement =
-                    connection.prepare_cached("SELECT id, seq, hash FROM entry WHERE conversation = ?1")?;
-                let rows = statement.query_map([conversation], |row| {
-                    let place = (row.get::<_, i64>(1)?.unsigned_abs(), Hash::from_bytes(row.get(2)?));
-                    Ok((EntryId::from_bytes(row.get(0)?), place))
-                })?;
-                for row in rows {
-                    let (id, place) = row?;
-                    places.insert(id, place);
-                }
-                Ok(())
-            };
-            read().map_err(failed("looking for the parent"))?;
-            self.stored = Some(places);
-        }
-        let seq = self.batch[number].envelope().seq;
-        let found = self.stored.as_ref().and_then(|stored| stored.get(&parent).copied());
-        Ok(found.filter(|(found, _)| *found < seq).map(|(seq, hash)| parent_at(seq, hash)))
-    }
-}
-
-/// What the index follows.
-impl Source for Inner {
-    fn path(&self) -> PathBuf {
-        opening::index_of(&self.file())
-    }
-
-    fn seal(&self) -> Option<String> {
-        // Whoever writes just now changes it.
-        let writes = self.writer.try_lock().is_ok_and(|writer| writer.is_some());
-        writes.then(|| opening::seal(&self.path))
-    }
-
-    fn name(&self) -> Result<String, StoreError> {
-        let reader = self.reader()?;
-        reader
-            .connection
-            .query_row("SELECT value FROM meta WHERE name = 'store'", [], |row| row.get(0))
-            .map_err(failed("reading the store's name"))
-    }
-
-    fn removed(&self) -> Result<i64, StoreError> {
-        let reader = self.reader()?;
-        reader
-            .connection
-            .prepare_cached("SELECT value FROM meta WHERE name = 'removed'")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(failed("reading a counter"))
-    }
-
-    fn newest(&self) -> Result<i64, StoreError> {
-        let reader = self.reader()?;
-        reader
-            .connection
-            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(failed("reading the newest entry"))
-    }
-
-    fn behind(
-        &self,
-        key: i64,
-        each: &mut dyn FnMut(i64, ConversationId, Result<Entry, Damage>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        let mut reader = self.reader()?;
-        let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
-        let query = format!(
-            "SELECT {columns}, conversation.id FROM entry JOIN conversation ON conversation.key = entry.conversation \
-             WHERE entry.key > ?1 ORDER BY entry.key"
-        );
-        let what = "reading new entries";
-        let mut statement = connection.prepare_cached(&query).map_err(failed(what))?;
-        let mut rows = statement.query([key]).map_err(failed(what))?;
-        // Each conversation has its own chain.
-        let mut parents: std::collections::HashMap<i64, Parents> = std::collections::HashMap::new();
-        while let Some(row) = rows.next().map_err(failed(what))? {
-            let conversation: i64 = row.get(13).map_err(failed(what))?;
-            let id = row.get_ref(14).map_err(failed(what))?;
-            let Ok(id) = id.as_str().unwrap_or_default().parse() else { continue };
-            let parents = parents.entry(conversation).or_default();
-            let entry = match rows::loosen(row, conversation, connection, unpacker, parents) {
-                Err(broken) if broken.page => {
-                    return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
-                }
-                Err(broken) => Err(broken.damage),
-                Ok(loose) => loose.fasten().and_then(|fast| fast.doubt().map_or(Ok(fast.entry), Err)),
-            };
-            if each(row.get(11).map_err(failed(what))?, id, entry).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn fetch(&self, key: i64) -> Result<Option<(ConversationId, Entry)>, StoreError> {
-        let mut found = None;
-        self.behind(key - 1, &mut |this, conversation, entry| {
-            if let Ok(entry) = entry
-                && this == key
-            {
-                found = Some((conversation, entry));
-            }
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
-    }
-
-    fn hash_at(&self, key: i64) -> Result<Option<Hash>, StoreError> {
-        let reader = self.reader()?;
-        let found: Option<[u8; 32]> = reader
-            .connection
-            .prepare_cached("SELECT hash FROM entry WHERE key = ?1")
-            .and_then(|mut statement| statement.query_row([key], |row| row.get(0)).optional())
-            .map_err(failed("reading an entry"))?;
-        Ok(found.map(Hash::from_bytes))
-    }
-
-    fn hash_of(&self, conversation: ConversationId, seq: u64) -> Result<Option<Hash>, StoreError> {
-        let reader = self.moment()?;
-        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
-        let found: Option<[u8; 32]> = reader
-            .connection
-            .prepare_cached("SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2")
-            .and_then(|mut statement| statement.query_row((key, seq as i64), |row| row.get(0)).optional())
-            .map_err(failed("reading an entry"))?;
-        Ok(found.map(Hash::from_bytes))
-    }
-
-    fn ends_of(&self, conversation: ConversationId) -> Result<Option<(i64, u64)>, StoreError> {
-        let reader = self.moment()?;
-        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(None) };
-        let first: Option<i64> = reader
-            .connection
-            .prepare_cached("SELECT key FROM entry WHERE conversation = ?1 ORDER BY seq LIMIT 1")
-            .and_then(|mut statement| statement.query_row([key], |row| row.get(0)).optional())
-            .map_err(failed("reading an entry"))?;
-        let newest = Self::tail_of(&reader.connection, key)?.map(|tail| tail.seq);
-        Ok(first.zip(newest))
-    }
-
-    fn keys_of(&self, conversation: ConversationId) -> Result<Vec<i64>, StoreError> {
-        let reader = self.moment()?;
-        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(Vec::new()) };
-        let read = || -> rusqlite::Result<Vec<i64>> {
-            let mut statement =
-                reader.connection.prepare_cached("SELECT key FROM entry WHERE conversation = ?1")?;
-            statement.query_map([key], |row| row.get(0))?.collect()
-        };
-        read().map_err(failed("reading the conversation"))
-    }
-
-    fn digester(&self) -> Digester {
-        self.digester
-    }
-
-    fn index(&self) -> &Mutex<Option<Index>> {
-        &self.index
     }
 }
 
@@ -632,44 +463,44 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        reading::ancestors(&self.inner, conversation, of, each)
-    }
-
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let mut page = self.attempt(|| Index::list(&*self.inner, query))?;
+        let inner = &*self.inner;
+        let mut page = match self.attempt(|| inner.index.list(inner, query)) {
+            Err(why) if !why.is_damage() => {
+                tracing::debug!("listing without the index: {why}");
+                let ids = self.ids("", usize::MAX)?;
+                return scan::list(self, &ids, inner.digester, query);
+            }
+            listed => listed?,
+        };
         // The index does not notice what becomes of rows that it has read.
         for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
             let looked = scan::beginning_is_damaged(self, summary.id);
             if !matches!(looked, Ok(false) | Err(StoreError::NotFound(_))) {
                 summary.damaged = true;
-                Index::note_damage(&*self.inner, summary.id);
+                inner.index.note_damage(inner, summary.id);
             }
         }
         Ok(page)
     }
 
     fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
-        match self.attempt(|| Index::summary(&*self.inner, conversation))? {
-            Some(summary) => Ok(summary),
-            None => scan::summary(self, conversation, self.inner.digester),
+        match self.attempt(|| self.inner.index.summary(&*self.inner, conversation)) {
+            Ok(Some(summary)) => Ok(summary),
+            Err(why) if why.is_damage() => Err(why),
+            _ => scan::summary(self, conversation, self.inner.digester),
         }
     }
 
     fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
         self.attempt(|| {
             let reader = self.inner.reader()?;
-            reading::ids(&reader.connection, prefix, limit).map_err(failed("looking for conversations"))
+            reading::ids(&reader.connection, prefix, limit).during("looking for conversations")
         })
     }
 
     fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        match self.attempt(|| Index::search(&*self.inner, search)) {
+        match self.attempt(|| self.inner.index.search(&*self.inner, search)) {
             Ok(hits) => Ok(hits),
             Err(why) => {
                 tracing::debug!("searching without the index: {why}");
@@ -726,7 +557,7 @@ impl Store for Sqlite {
         damage: &Damage,
     ) -> Result<Option<PathBuf>, StoreError> {
         if !damage.torn {
-            Index::note_damage(&*self.inner, conversation);
+            self.inner.index.note_damage(&*self.inner, conversation);
         }
         self.inner.asides.keep(&conversation.to_string(), &damage.bytes)
     }
@@ -750,7 +581,7 @@ impl Store for Sqlite {
             };
             log("") + log("-wal")
         };
-        Ok(Size { record: of(&self.inner.path), index: of(&Source::path(&*self.inner)) })
+        Ok(Size { record: of(&self.inner.path), index: of(&Feed::path(&*self.inner)) })
     }
 
     fn schema(&self) -> Option<i64> {
@@ -758,10 +589,11 @@ impl Store for Sqlite {
     }
 
     fn settle(&self) -> Result<(), StoreError> {
-        self.attempt(|| Index::catch_up(&*self.inner))
+        self.attempt(|| self.inner.index.catch_up(&*self.inner))
     }
 
     fn rebuild(&self) -> Result<(), StoreError> {
-        self.attempt(|| Index::rebuild(&*self.inner))
+        self.inner.index.discard(&*self.inner);
+        self.settle()
     }
 }

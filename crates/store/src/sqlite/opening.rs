@@ -1,11 +1,11 @@
-//! Opening a file, whatever became of it.
+//! Opening a file, be it sound or damaged.
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 
 use rusqlite::Connection;
 
 use super::{
-    failed,
+    During as _, feed,
     salvage::{self, Salvage, damage, found_in, log_of},
     schema::{self, Opened},
     scrub, wal,
@@ -14,7 +14,6 @@ use crate::{
     aside::Asides,
     error::StoreError,
     files,
-    index::Index,
     open::Access,
     store::{Damage, Place},
 };
@@ -38,7 +37,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
             && opened.as_ref().is_ok_and(|opened| {
                 let (Opened::Writable(connection) | Opened::Readable(connection, _)) = opened;
                 // While something is taken out of the files, there is no index for a moment.
-                Index::knows_no_more(&index_of(path), connection) || scrub::is_under_way(connection)
+                feed::knows_no_more(&index_of(path), connection) || scrub::is_under_way(connection)
             });
         found.push(in_the_log(lost, &kept, torn));
     }
@@ -97,18 +96,18 @@ pub(super) fn is_empty(path: &Path) -> bool {
 }
 
 /// Looks a file over that is not as it was left. Pages that do not fit together any more can hide entries without an error, and
-/// whoever writes to them makes it worse.
+/// writing to them makes it worse.
 fn looked_over(path: &Path, opened: Opened) -> Result<Opened, StoreError> {
     let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
     let (index, seal) = (index_of(path), seal(path));
-    if Index::seal_of(&index).as_ref() == Some(&seal) {
+    if feed::seal_in(&index).as_ref() == Some(&seal) {
         return Ok(opened);
     }
     if !salvage::is_sound(connection)? {
         let why = String::from("another program changed it, and its pages no longer fit together");
         return Err(StoreError::Damaged { place: Place::Store, why });
     }
-    Index::put_seal_in(&index, &seal);
+    feed::put_seal_in(&index, &seal);
     Ok(opened)
 }
 
@@ -134,10 +133,10 @@ pub(super) fn index_of(path: &Path) -> PathBuf {
 pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
     let mut strange = connection
         .prepare("SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type IN ('trigger', 'view')")
-        .map_err(failed("looking for the tables"))?;
+        .during("looking for the tables")?;
     let strange = strange.query_row([], |row| row.get::<_, String>(0));
     if let Ok(strange) = strange {
-        // It would run whenever something is read or written, and nobody knows what it does.
+        // It would run whenever something is read or written.
         return Err(StoreError::Refused(format!("it has a {strange}, and a store of ours has none")));
     }
     for query in [
@@ -148,9 +147,9 @@ pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
         "SELECT conversation, seq FROM entry INDEXED BY entry_place ORDER BY conversation, seq LIMIT 1",
         "SELECT name, value FROM meta LIMIT 1",
     ] {
-        let mut statement = connection.prepare(query).map_err(failed("looking for the tables"))?;
-        let mut rows = statement.query([]).map_err(failed("looking for the tables"))?;
-        rows.next().map_err(failed("looking for the tables"))?;
+        let mut statement = connection.prepare(query).during("looking for the tables")?;
+        let mut rows = statement.query([]).during("looking for the tables")?;
+        rows.next().during("looking for the tables")?;
     }
     Ok(())
 }
@@ -159,7 +158,7 @@ pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
 fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     let log = log_of(path);
     let lost = wal::lost(&log).ok().flatten()?;
-    // Somebody may be writing to it just now; then it looks different a moment later.
+    // Another process may be writing to it; then it looks different a moment later.
     std::thread::sleep(Duration::from_millis(30));
     if wal::lost(&log).ok().flatten() != Some(lost) {
         return None;
@@ -169,7 +168,7 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
 }
 
 /// What is said of a log that is not whole. An append is synced before the next one begins, so a power failure leaves at most one
-/// that is not whole: the last one, which nobody was promised.
+/// that is not whole: the last one, which was not acknowledged.
 fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
     let (frame, commits) = (lost.frame, lost.commits);
     let why = if torn {

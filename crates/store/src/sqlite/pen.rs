@@ -1,20 +1,19 @@
 //! The one connection that writes, and what becomes of it while the file cannot be written.
 //!
-//! A store may be taken away and come back, and a folder that could only be read may be writable a moment later. So whoever
-//! writes looks first whether the file that is open still goes by its name, and opens it again if it does not.
+//! A store may be taken away and come back, and a folder that could only be read may be writable a moment later. So
+//! before each write it is checked that the open file still has its name; if not, it is opened again.
 
 use std::{fs, io, time::Duration};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{
-    Inner,
+    During as _, Inner,
     body::Packer,
-    failed, lock,
+    lock,
     schema::{self, Opened},
-    unwritable,
 };
-use crate::{error::StoreError, files, open::Access};
+use crate::{error::StoreError, files, open::Access, sql};
 
 /// The one connection that writes.
 pub(super) struct Pen {
@@ -38,9 +37,9 @@ impl Pen {
         work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
-            .map_err(unwritable("beginning to write"))?;
+            .during("beginning to write")?;
         let done = work(&transaction, &mut self.packer)?;
-        transaction.commit().map_err(unwritable("writing"))?;
+        transaction.commit().during("writing")?;
         Ok(done)
     }
 
@@ -50,7 +49,7 @@ impl Pen {
         self.try_to_empty_log(EMPTYING).map(drop)
     }
 
-    /// The same for whoever must know that nothing of an older state is left. Readers have to let go of it.
+    /// The same, but fails if something of an older state is left because a reader holds it.
     pub(super) fn empty_log_for_good(&mut self) -> Result<(), StoreError> {
         if self.try_to_empty_log(EMPTYING_FOR_GOOD)? {
             return Ok(());
@@ -62,11 +61,10 @@ impl Pen {
     }
 
     fn try_to_empty_log(&mut self, patience: Duration) -> Result<bool, StoreError> {
-        self.connection.busy_timeout(patience).map_err(failed("writing"))?;
-        let busy =
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        self.connection.busy_timeout(patience).during("writing")?;
+        let emptied = sql::empty_log(&self.connection);
         schema::be_patient(&mut self.connection)?;
-        busy.map(|busy| busy == 0).map_err(unwritable("writing"))
+        emptied.during("writing")
     }
 }
 
@@ -104,7 +102,7 @@ impl Inner {
                     *writer = None;
                 }
             }
-            // Frames of what failed would look like damage to whoever finds the log after a kill.
+            // Frames of what failed would look like damage if the process is killed and leaves the log.
             Ok(_) if pen.failed && pen.empty_log().is_ok() => pen.failed = false,
             _ => {}
         }

@@ -4,26 +4,22 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{schema, unwritable};
+use super::{During as _, schema};
 use crate::{error::StoreError, files};
 
 /// Writes pages to the log of a database that is there, in a transaction that is rolled back. Neither the schema nor the content
 /// is touched, and a damaged file stays as it is.
 pub(crate) fn try_writing(path: &Path) -> Result<(), StoreError> {
-    let failed = || unwritable("writing to the store");
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let mut connection = Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed())?;
+    let name = files::plain_name(path)?;
+    let mut connection = Connection::open_with_flags(name, flags).during("writing to the store")?;
     schema::be_patient(&mut connection)?;
     // With so small a cache, pages go to the disk before the transaction ends.
     let spill = "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; CREATE TABLE probe (bytes BLOB); \
                  INSERT INTO probe VALUES (randomblob(262144));";
-    let written = connection.execute_batch(spill).map_err(failed());
+    let written = connection.execute_batch(spill);
     // Closing would roll it back as well.
-    let taken_back = if connection.is_autocommit() {
-        Ok(())
-    } else {
-        connection.execute_batch("ROLLBACK").map_err(failed())
-    };
-    written.and(taken_back)
+    let undone = if connection.is_autocommit() { Ok(()) } else { connection.execute_batch("ROLLBACK") };
+    written.and(undone).during("writing to the store")
 }

@@ -1,16 +1,17 @@
-//! Reading what is there, whatever became of the file: around damaged rows and pages.
+//! Reading conversations, around damaged rows and pages.
 
-use std::{cell::Cell, ops::ControlFlow, sync::mpsc};
+use std::{cell::Cell, ops::ControlFlow};
 
-use rejoin_record::{Content, ConversationId, Entry, EntryId, Tree};
+use rejoin_record::{Content, ConversationId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
-    Inner, Reader, failed,
+    During as _, Inner, Reader,
     rows::{self, Parents},
 };
 use crate::{
     error::StoreError,
+    scan,
     store::{Damage, Each, Item, Place},
 };
 
@@ -47,7 +48,7 @@ fn walk(
     each: Each<'_>,
 ) -> Result<(), StoreError> {
     let mut reader = inner.moment()?;
-    let reader = reader.reader.as_mut().expect("BUG: just borrowed");
+    let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
     let key = match Inner::key_of(&reader.connection, conversation)? {
         Some(key) => key,
@@ -89,15 +90,15 @@ fn walk(
         *next = seq + 1;
         ControlFlow::Continue(())
     };
-    // A few rows are not worth a thread; whoever reads many waits for two instead of one.
+    // A few rows are not worth a thread.
     let mut walked = rows_from(reader, key, from, FEW, &mut hand);
     if matches!(walked, Ok(FEW)) {
         let from = last.get();
-        walked = in_two_steps(|hand| rows_from(reader, key, from, usize::MAX, hand), &mut hand);
+        walked = scan::in_two_threads(|hand| rows_from(reader, key, from, usize::MAX, hand), &mut hand);
     }
     match (page, walked) {
         (Some(why), _) => Err(StoreError::Damaged { place: Place::Row(*next), why }),
-        (None, Err(why)) if !stopped => Err(failed("reading the conversation")(why)),
+        (None, Err(why)) if !stopped => Err(why).during("reading the conversation"),
         _ => Ok(()),
     }
 }
@@ -149,42 +150,6 @@ pub(super) fn rows_from(
 /// Rows that are read before a thread of its own is worth it. In tests both ways are taken.
 const FEW: usize = if cfg!(debug_assertions) { 5 } else { 256 };
 
-/// Rows that go from one thread to the other at once.
-const AT_ONCE: usize = 64;
-
-/// Reads in one thread and uses what was read in another, in order.
-fn in_two_steps(
-    read: impl FnOnce(&mut dyn FnMut(Read) -> ControlFlow<()>) -> rusqlite::Result<usize> + Send,
-    each: &mut dyn FnMut(Read) -> ControlFlow<()>,
-) -> rusqlite::Result<usize> {
-    let (send, receive) = mpsc::sync_channel::<Vec<Read>>(8);
-    std::thread::scope(|scope| {
-        let reading = scope.spawn(move || {
-            let mut batch = Vec::with_capacity(AT_ONCE);
-            let walked = read(&mut |row| {
-                batch.push(row);
-                if batch.len() < AT_ONCE {
-                    return ControlFlow::Continue(());
-                }
-                // Nobody listens any more: enough was read.
-                let sent = send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE)));
-                if sent.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-            let _ = send.send(batch);
-            walked
-        });
-        'all: for batch in &receive {
-            for row in batch {
-                if each(row).is_break() {
-                    break 'all;
-                }
-            }
-        }
-        drop(receive);
-        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
 /// The key of a conversation, from the table itself.
 fn key_without_index(
     connection: &Connection,
@@ -192,7 +157,7 @@ fn key_without_index(
 ) -> Result<Option<i64>, StoreError> {
     let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
     let found = connection.query_row(query, [conversation.to_string()], |row| row.get(0)).optional();
-    found.map_err(failed("looking for the conversation"))
+    found.during("looking for the conversation")
 }
 
 /// The conversations whose ids begin in some way, in order.
@@ -227,145 +192,11 @@ pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(Conversation
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(13)?;
-        let entry = rows::decode(row, key, connection, unpacker, &mut Parents::default());
-        if let Some(Content::Header(header)) = entry.ok().map(|entry| Content::of(&entry)) {
+        let loose = rows::loosen(row, key, connection, unpacker, &mut Parents::default());
+        let fast = loose.ok().and_then(|loose| loose.fasten().ok());
+        if let Some(Content::Header(header)) = fast.map(|fast| Content::of(&fast.entry)) {
             found.push((header.conversation, key));
         }
     }
     Ok(found)
-}
-
-/// Reads an entry and its ancestors, newest first.
-pub(super) fn ancestors(
-    inner: &Inner,
-    conversation: ConversationId,
-    of: Option<EntryId>,
-    each: Each<'_>,
-) -> Result<(), StoreError> {
-    match straight(inner, conversation, of, each)? {
-        Walked::Done => Ok(()),
-        // Something on the way cannot be read: everything is, and the way is found around it.
-        Walked::Stuck(seen) => {
-            let (mut entries, mut damage) = (Vec::new(), Vec::new());
-            read(inner, conversation, 0, &mut |item| {
-                match item {
-                    Item::Entry(entry) => entries.push(entry),
-                    Item::Damage(found) => damage.push(found),
-                }
-                ControlFlow::Continue(())
-            })?;
-            let tree = Tree::new(&entries);
-            let head = match of {
-                None => tree.head(),
-                Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
-            };
-            let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
-            for found in damage {
-                if each(Item::Damage(found)).is_break() {
-                    return Ok(());
-                }
-            }
-            for entry in path.into_iter().rev().skip(seen) {
-                if each(Item::Entry(entry.clone())).is_break() {
-                    break;
-                }
-            }
-            Ok(())
-        }
-    }
-}
-
-/// One row of the way back: its place, the entry if it is what it was, and the place of its parent.
-type Step = (u64, Option<Entry>, Option<u64>);
-
-/// How far a walk came.
-enum Walked {
-    /// To its end.
-    Done,
-    /// So many entries were handed out; then one could not be read.
-    Stuck(usize),
-}
-
-/// Follows the parents, which is nearly always the row before.
-fn straight(
-    inner: &Inner,
-    conversation: ConversationId,
-    of: Option<EntryId>,
-    each: Each<'_>,
-) -> Result<Walked, StoreError> {
-    let mut reader = inner.moment()?;
-    let Reader { connection, unpacker, columns } = reader.reader.as_mut().expect("BUG: just borrowed");
-    unpacker.limit(inner.bytes());
-    // Whoever reads all of it finds out why it is not found, and does something about it.
-    let Ok(Some(key)) = Inner::key_of(connection, conversation) else { return Ok(Walked::Stuck(0)) };
-    let mut wanted = match of {
-        None => match Inner::tail_of(connection, key) {
-            Ok(Some(tail)) => tail.seq,
-            Ok(None) => return Ok(Walked::Done),
-            Err(_) => return Ok(Walked::Stuck(0)),
-        },
-        Some(id) => match seq_of(connection, key, id) {
-            Ok(seq) => seq,
-            Err(StoreError::NoSuchEntry(id)) => return Err(StoreError::NoSuchEntry(id)),
-            Err(_) => return Ok(Walked::Stuck(0)),
-        },
-    };
-    let mut parents = Parents::default();
-    let mut seen = 0;
-    // One descending scan serves a stretch of entries that follow each other; a branch begins a new one.
-    'stretch: loop {
-        let mut scan = || -> rusqlite::Result<Vec<Step>> {
-            let query =
-                format!("{} AND place.seq <= ?2 ORDER BY place.seq DESC LIMIT 64", rows::in_order(columns));
-            let mut statement = connection.prepare_cached(&query)?;
-            let mut rows = statement.query((key, wanted as i64))?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let seq = row.get::<_, i64>(0)?.unsigned_abs();
-                let parent = row.get::<_, Option<i64>>(2).ok().flatten().map(i64::unsigned_abs);
-                if !rows::is_in_place(row, key)? {
-                    found.push((seq, None, parent));
-                    continue;
-                }
-                let loose = rows::loosen(row, key, connection, unpacker, &mut parents);
-                let entry = loose.ok().and_then(|loose| loose.fasten().ok()).filter(|fast| fast.proven);
-                found.push((seq, entry.map(|fast| fast.entry), parent));
-            }
-            Ok(found)
-        };
-        let Ok(found) = scan() else { return Ok(Walked::Stuck(seen)) };
-        if found.first().is_none_or(|(seq, _, _)| *seq != wanted) {
-            return Ok(Walked::Stuck(seen));
-        }
-        for (seq, entry, parent) in found {
-            if seq != wanted {
-                continue;
-            }
-            let Some(entry) = entry else { return Ok(Walked::Stuck(seen)) };
-            let root = entry.envelope().parent.is_none();
-            seen += 1;
-            if each(Item::Entry(entry)).is_break() || root {
-                return Ok(Walked::Done);
-            }
-            match parent {
-                Some(parent) => wanted = parent,
-                None => return Ok(Walked::Stuck(seen)),
-            }
-            if wanted + 1 != seq {
-                continue 'stretch;
-            }
-        }
-    }
-}
-
-fn seq_of(connection: &Connection, key: i64, id: EntryId) -> Result<u64, StoreError> {
-    let found: Option<i64> = connection
-        .query_row(
-            "SELECT seq FROM entry WHERE conversation = ?1 AND id = ?2",
-            (key, id.as_uuid().as_bytes()),
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(failed("looking for the entry"))?;
-    found.map(i64::unsigned_abs).ok_or(StoreError::NoSuchEntry(id))
 }

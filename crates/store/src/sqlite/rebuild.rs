@@ -1,18 +1,17 @@
 //! Writing every entry of a store into a new file, as it is.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, ops::ControlFlow, path::Path};
 
 use rejoin_record::EntryId;
 use rusqlite::Connection;
 
 use super::{
-    Reader,
+    During as _, Reader,
     body::Packer,
     reading, rows,
     schema::{self, Opened},
-    unwritable,
 };
-use crate::error::StoreError;
+use crate::{error::StoreError, sql};
 
 /// Writes the entries of a file that verify into a new one. Places, ids and hashes stay; where an entry is missing, those behind
 /// it name it by its id.
@@ -22,44 +21,36 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> Result<(), StoreError> {
     };
     let mut packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
     let mut reader = Reader::new(schema::reconnect(from)?)?;
-    let conversations = conversations(&reader.connection).map_err(unwritable("reading the store"))?;
-    let transaction = new.unchecked_transaction().map_err(unwritable("writing the store"))?;
-    carry_over(&reader.connection, &transaction).map_err(unwritable("writing the store"))?;
-    let mut number = 0;
-    for (key, id) in conversations {
-        let mut places: HashMap<EntryId, u64> = HashMap::new();
-        let mut trouble = Ok(());
-        let walked = reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
-            // What does not verify stays where it was set aside.
-            let Some(fast) = loose.ok().and_then(|loose| loose.fasten().ok()) else {
-                return std::ops::ControlFlow::Continue(());
-            };
-            let seq_of = |parent| places.get(&parent).copied();
-            let parent =
-                rows::Parent { seq: fast.entry.envelope().parent.and_then(seq_of), hash: fast.parent };
-            places.insert(fast.entry.id(), seq);
-            number += 1;
-            trouble = rows::insert(&transaction, &mut packer, (number, key), &fast.entry, parent);
-            if trouble.is_ok() {
-                std::ops::ControlFlow::Continue(())
-            } else {
-                std::ops::ControlFlow::Break(())
+    let mut write = || -> rusqlite::Result<()> {
+        let transaction = new.unchecked_transaction()?;
+        carry_over(&reader.connection, &transaction)?;
+        let mut number = 0;
+        for (key, id) in conversations(&reader.connection)? {
+            let mut places: HashMap<EntryId, u64> = HashMap::new();
+            let mut inserted = Ok(());
+            reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
+                // What does not verify stays where it was set aside.
+                let Some(fast) = loose.ok().and_then(|loose| loose.fasten().ok()) else {
+                    return ControlFlow::Continue(());
+                };
+                let seq_of = |parent| places.get(&parent).copied();
+                let parent =
+                    rows::Parent { seq: fast.entry.envelope().parent.and_then(seq_of), hash: fast.parent };
+                places.insert(fast.entry.id(), seq);
+                number += 1;
+                inserted = rows::insert(&transaction, &mut packer, (number, key), &fast.entry, parent);
+                if inserted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            inserted?;
+            if !places.is_empty() {
+                transaction.execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (key, &id))?;
             }
-        });
-        walked.map_err(unwritable("reading the store"))?;
-        trouble.map_err(unwritable("writing the store"))?;
-        if !places.is_empty() {
-            transaction
-                .execute("INSERT INTO conversation (key, id) VALUES (?1, ?2)", (key, &id))
-                .map_err(unwritable("writing the store"))?;
         }
-    }
-    transaction.commit().map_err(unwritable("writing the store"))?;
-    // Everything in the one file: it is about to be renamed.
-    let _: i64 = new
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
-        .map_err(unwritable("writing the store"))?;
-    Ok(())
+        transaction.commit()?;
+        // Everything has to be in the one file: it is about to be renamed.
+        sql::empty_log(&new).map(drop)
+    };
+    write().during("copying what was found")
 }
 
 /// Which store it is, and its counters.

@@ -15,7 +15,7 @@ use crate::{
     store::{Damage, Place},
 };
 
-/// The columns that make an entry, in the order in which [`decode`] takes them.
+/// The columns that make an entry, in the order in which [`loosen`] takes them.
 const COLUMNS: [&str; 14] = [
     "seq",
     "id",
@@ -325,7 +325,7 @@ pub(super) struct Fast {
 }
 
 impl Fast {
-    /// What whoever reads it must be told.
+    /// What a reader must be told about it.
     pub(super) fn doubt(&self) -> Option<Damage> {
         if self.proven {
             return None;
@@ -338,18 +338,6 @@ impl Fast {
 fn changed(entry: &Entry) -> Damage {
     let why = format!("entry {} is not what it was when it was appended", entry.id());
     damaged(entry.envelope().seq, why, entry.to_line().into_bytes())
-}
-
-/// The entry of a row, verified.
-pub(super) fn decode(
-    row: &Row<'_>,
-    conversation: i64,
-    connection: &Connection,
-    unpacker: &mut Unpacker,
-    parents: &mut Parents,
-) -> Result<Entry, Damage> {
-    let loose = loosen(row, conversation, connection, unpacker, parents).map_err(|broken| broken.damage)?;
-    Ok(loose.fasten()?.entry)
 }
 
 /// An entry whose envelope has more in it than this version would write.

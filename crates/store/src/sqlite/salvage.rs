@@ -1,4 +1,4 @@
-//! What becomes of a file that turns out to be damaged.
+//! Rescuing a file that turns out to be damaged.
 //!
 //! Any read may meet a page that is not what it was. Whoever only reads then goes on in a copy that holds every row that can be
 //! found without the damaged pages (`carve.rs`). Whoever may write mends the file first: it is set aside as it is, and what was
@@ -18,16 +18,17 @@ use rusqlite::{
     config::DbConfig,
 };
 
-use super::{Inner, carve, failed, lock, opening, rebuild, schema, unwritable};
+use super::{During as _, Inner, carve, lock, opening, rebuild, schema};
 use crate::{
     aside::Asides,
     error::StoreError,
     files,
     open::Access,
+    sql,
     store::{Damage, Place},
 };
 
-/// A copy of what can be found in a damaged file. It goes when it is dropped.
+/// A copy of what can be found in a damaged file. Dropping it removes the copy.
 pub(super) struct Salvage {
     #[allow(dead_code, reason = "what counts is that it goes with the copy")]
     folder: Private,
@@ -119,20 +120,19 @@ fn cause(why: &StoreError) -> String {
 }
 
 pub(super) fn damage(why: String) -> Damage {
-    Damage { place: Place::Store, why, bytes: Vec::new(), torn: false }
+    Damage::at(Place::Store, why, Vec::new())
 }
 
 /// Whether the database finds nothing wrong with a file.
 pub(super) fn is_sound(connection: &Connection) -> Result<bool, StoreError> {
     let said = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
     match said {
-        Ok(said) => Ok(said == "ok"),
         Err(why) if super::is_damage(&why) => Ok(false),
-        Err(why) => Err(failed("checking the file")(why)),
+        said => Ok(said.during("checking the file")? == "ok"),
     }
 }
 
-/// How long somebody else may be mending, or writing.
+/// How long another process may be mending or writing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a damaged file sound again, and says what was wrong; nothing if another process was quicker.
@@ -152,16 +152,14 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
     }
     let folder = Private::beside(path)?;
     let mended = folder.path.join("mended.db");
-    // The file is locked first, and read while nobody can write to it.
+    // The file is locked first, so that it cannot change while it is read.
     drop(schema::open_to_write(&mended)?);
-    let from = Connection::open_with_flags(&mended, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(unwritable("mending the store"))?;
-    let mut to = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(unwritable("mending the store"))?;
+    let open = |path: &Path| Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let from = open(&mended).during("mending the store")?;
+    let mut to = open(path).during("mending the store")?;
     // Whatever the file says of itself is overwritten.
-    to.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)
-        .map_err(unwritable("mending the store"))?;
-    let copying = Backup::new(&from, &mut to).map_err(unwritable("mending the store"))?;
+    to.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true).during("mending the store")?;
+    let copying = Backup::new(&from, &mut to).during("mending the store")?;
     step(&copying, 0)?;
     let (salvage, kept) = match early {
         Some(early) => early,
@@ -171,10 +169,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
     step(&copying, -1)?;
     drop(copying);
     drop(to);
-    let log = unwritable("mending the store");
-    schema::reconnect(path)?
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-        .map_err(log)?;
+    sql::empty_log(&schema::reconnect(path)?).during("mending the store")?;
     let why = cause(why);
     let what = format!(
         "the file was damaged ({why}); everything readable was saved, and the damaged file is kept as {}",
@@ -196,7 +191,7 @@ fn set_aside(path: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
 fn step(copying: &Backup<'_, '_>, pages: i32) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {
-        let done = copying.step(pages).map_err(unwritable("mending the store"))?;
+        let done = copying.step(pages).during("mending the store")?;
         let busy = matches!(done, StepResult::Busy | StepResult::Locked);
         if !busy && (pages == 0 || done == StepResult::Done) {
             return Ok(());
@@ -209,7 +204,7 @@ fn step(copying: &Backup<'_, '_>, pages: i32) -> Result<(), StoreError> {
     }
 }
 
-/// A folder that only this process uses, under a name that nobody can guess. It goes when it is dropped.
+/// A folder that only this process uses, under a name that cannot be guessed. Dropping it removes the folder.
 pub(super) struct Private {
     pub(super) path: PathBuf,
     /// Locked as long as the folder is used: what a killed process left is not locked.
@@ -247,10 +242,9 @@ impl Drop for Private {
 
 /// Removes what killed processes left beside a file.
 pub(super) fn sweep(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let beginning = format!("{name}{PRIVATE}");
-    for file in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for file in fs::read_dir(files::above(path)).into_iter().flatten().flatten() {
         if !file.file_name().to_str().is_some_and(|name| name.starts_with(&beginning)) {
             continue;
         }

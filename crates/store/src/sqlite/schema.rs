@@ -8,8 +8,8 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{failed, unwritable};
-use crate::{error::StoreError, files};
+use super::During as _;
+use crate::{error::StoreError, files, sql};
 
 /// What each version of the schema adds. Each may be run again where it was run before.
 pub(super) const MIGRATIONS: &[&str] = &[
@@ -24,7 +24,7 @@ const APPLICATION: i32 = 0x72_65_6a_6f;
 /// Pages of this size waste little where messages have a few kilobytes, and are still quick to write.
 pub(super) const PAGE_BYTES: usize = 8192;
 
-/// How long somebody else may hold the file before that is an error.
+/// How long another process may hold the file before that is an error.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a file was opened.
@@ -70,7 +70,7 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
 fn make(path: &Path) -> Result<(), StoreError> {
     let part = files::with_end(path, ".making");
     let failed = || StoreError::io(format!("making {}", path.display()));
-    // Whoever makes one holds the file. A second process waits for the first, and one that was killed holds nothing.
+    // The process that makes a store holds this file. A second process waits for it, and a killed one holds nothing.
     let held = loop {
         let file = files::open_to_append(&part, true).map_err(failed())?;
         files::lock(&file).map_err(failed())?;
@@ -91,26 +91,18 @@ fn make(path: &Path) -> Result<(), StoreError> {
         .and_then(|connection| {
             prepare(&connection, &part)?;
             // Only the file itself gets the name, so everything has to be in it.
-            let busy = connection
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-                .map_err(unwritable("making the store"))?;
             let why = String::from("another process is using it");
             let used = StoreError::Database { what: "making the store", why, unwritable: true };
-            if busy == 0 { Ok(()) } else { Err(used) }
+            if sql::empty_log(&connection).during("making the store")? { Ok(()) } else { Err(used) }
         })
         .and_then(|()| held.sync_all().map_err(failed()))
         .and_then(|()| fs::rename(&part, path).map_err(failed()))
-        .and_then(|()| files::sync_folder(folder_of(path)).map_err(failed()));
+        .and_then(|()| files::sync_folder(files::above(path)).map_err(failed()));
     if made.is_err() {
         let _ = fs::remove_file(&part);
         let _ = remove_logs();
     }
     made
-}
-
-/// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file to be read.
@@ -124,11 +116,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
     {
         return Ok(Opened::Readable(connection, why));
     }
-    // Where not even the shared memory of the log can be made, nobody writes either.
+    // Where not even the shared memory of the log can be made, no other process writes either.
     let name = format!("file:{}?immutable=1", uri(&files::plain_name(path)?));
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(name, flags).map_err(failed("opening the store"))?;
+    let mut connection = Connection::open_with_flags(name, flags).during("opening the store")?;
     settings(&mut connection)?;
     version(&connection)?;
     Ok(Opened::Readable(connection, why))
@@ -151,7 +143,7 @@ pub(super) fn reconnect(path: &Path) -> Result<Connection, StoreError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection =
-        Connection::open_with_flags(files::plain_name(path)?, flags).map_err(failed("opening the store"))?;
+        Connection::open_with_flags(files::plain_name(path)?, flags).during("opening the store")?;
     settings(&mut connection)?;
     Ok(connection)
 }
@@ -162,20 +154,20 @@ fn settings(connection: &mut Connection) -> Result<(), StoreError> {
     // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
     connection
         .execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;")
-        .map_err(failed("setting up the store"))
+        .during("setting up the store")
 }
 
-/// Lets a connection wait for whoever holds the file.
+/// Lets a connection wait while another process holds the file.
 pub(super) fn be_patient(connection: &mut Connection) -> Result<(), StoreError> {
-    connection.busy_handler(Some(wait_a_little)).map_err(failed("setting up the store"))
+    connection.busy_handler(Some(wait_a_little)).during("setting up the store")
 }
 
 /// The longest pause between two looks, about.
 const LONGEST: Duration = Duration::from_micros(900);
 
-/// Waits for whoever holds the file: shortly at first, since an append is short.
+/// Waits while another process holds the file: shortly at first, since an append is short.
 fn wait_a_little(times: i32) -> bool {
-    // Never for long: the file is free for a moment only, and whoever sleeps through it waits again.
+    // Never for long: the file is free for a moment only, and a process that sleeps through it has to wait again.
     let pause = Duration::from_micros(100 * u64::from(times.clamp(1, 8).unsigned_abs()));
     std::thread::sleep(pause);
     LONGEST * times.unsigned_abs() < PATIENCE
@@ -183,14 +175,13 @@ fn wait_a_little(times: i32) -> bool {
 
 /// The version of a file's schema.
 pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
-    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed("reading the schema"))
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).during("reading the schema")
 }
 
 /// Whether the tables of a file are a store's.
 fn is_ours(connection: &Connection) -> Result<bool, StoreError> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversation', 'entry', 'meta')";
-    let ours: i64 =
-        connection.query_row(query, [], |row| row.get(0)).map_err(failed("reading the schema"))?;
+    let ours: i64 = connection.query_row(query, [], |row| row.get(0)).during("reading the schema")?;
     Ok(ours > 0)
 }
 
@@ -205,27 +196,27 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     }
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(failed("reading the schema"))?;
+        .during("reading the schema")?;
     if tables == 0 {
         connection
             .execute_batch(&format!(
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA application_id = {APPLICATION};"
             ))
-            .map_err(failed("setting up the store"))?;
+            .during("setting up the store")?;
     } else if !is_ours(connection)? {
         let why = String::from("it is the database of another program");
         return Err(StoreError::Database { what: "opening the store", why, unwritable: false });
     }
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(unwritable("setting up the store"))?;
+        .during("setting up the store")?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(StoreError::ReadOnly(String::from("the file system does not allow a write-ahead log")));
     }
     let mut schema = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
-        .map_err(unwritable("upgrading the store"))?;
+        .during("upgrading the store")?;
     schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
-    // Another process may have been quicker. From here on nobody else can.
+    // Another process may have been quicker. From here on it cannot.
     let found = version(&schema)?;
     if found > newest() {
         return Err(StoreError::TooNew { found, known: newest() });
@@ -234,19 +225,18 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         back_up(path)?;
     }
     let from = usize::try_from(found).unwrap_or(0).min(MIGRATIONS.len());
-    for migration in &MIGRATIONS[from..] {
-        schema.execute_batch(migration).map_err(unwritable("upgrading the store"))?;
-    }
-    let before = "SELECT count(*) FROM pragma_table_info('entry') WHERE name = 'before'";
-    let there: i64 =
-        schema.query_row(before, [], |row| row.get(0)).map_err(unwritable("upgrading the store"))?;
-    if there == 0 {
-        schema
-            .execute_batch("ALTER TABLE entry ADD COLUMN before BLOB")
-            .map_err(unwritable("upgrading the store"))?;
-    }
-    schema.pragma_update(None, "user_version", newest()).map_err(unwritable("upgrading the store"))?;
-    schema.commit().map_err(unwritable("upgrading the store"))
+    let upgrade = || {
+        for migration in &MIGRATIONS[from..] {
+            schema.execute_batch(migration)?;
+        }
+        let before = "SELECT count(*) FROM pragma_table_info('entry') WHERE name = 'before'";
+        if schema.query_row(before, [], |row| row.get::<_, i64>(0))? == 0 {
+            schema.execute_batch("ALTER TABLE entry ADD COLUMN before BLOB")?;
+        }
+        schema.pragma_update(None, "user_version", newest())?;
+        schema.commit()
+    };
+    upgrade().during("upgrading the store")
 }
 
 /// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
@@ -266,7 +256,7 @@ fn back_up(path: &Path) -> Result<(), StoreError> {
         let failed = || StoreError::io(format!("writing {}", free.display()));
         fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed())?;
         fs::rename(&part, &free).map_err(failed())?;
-        files::sync_folder(folder_of(path)).map_err(failed())?;
+        files::sync_folder(files::above(path)).map_err(failed())?;
         tracing::info!("copied the store to {} before upgrading it", free.display());
         Ok(())
     });
@@ -282,7 +272,7 @@ pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };
     let beginning = format!("{name}.backup");
     let mut found = Vec::new();
-    for file in fs::read_dir(folder_of(path)).map_err(failed())? {
+    for file in fs::read_dir(files::above(path)).map_err(failed())? {
         let file = file.map_err(failed())?;
         let end = file.file_name().to_str().and_then(|name| name.strip_prefix(&beginning)).map(str::to_owned);
         match end.as_deref() {
@@ -299,11 +289,12 @@ pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 /// Copies a store page by page, with what is still in its log.
 fn copy(path: &Path, to: &Path) -> Result<(), StoreError> {
-    let failed = || unwritable("copying the store before its upgrade");
     let from = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut to = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed())?;
-    // A copy that is not whole is thrown away, so it needs no journal.
-    to.execute_batch("PRAGMA journal_mode = OFF").map_err(failed())?;
-    let copying = rusqlite::backup::Backup::new(&from, &mut to).map_err(failed())?;
-    copying.run_to_completion(1000, Duration::ZERO, None).map_err(failed())
+    let copy = || {
+        let mut to = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // A copy that is not whole is thrown away, so it needs no journal.
+        to.execute_batch("PRAGMA journal_mode = OFF")?;
+        rusqlite::backup::Backup::new(&from, &mut to)?.run_to_completion(1000, Duration::ZERO, None)
+    };
+    copy().during("copying the store before its upgrade")
 }

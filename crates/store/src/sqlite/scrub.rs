@@ -1,7 +1,7 @@
 //! Taking what was erased or deleted out of every file of the store, not just out of sight.
 //!
 //! The database leaves copies of rows behind when it moves them between pages, and overwriting a row does not reach those. So
-//! the whole file is written anew, in place and in one transaction, and its log is emptied. What lies beside it goes too: what
+//! the whole file is rewritten, in place and in one transaction, and its log is emptied. What lies beside it goes too: what
 //! was set aside, the words in the index, and the content in backups.
 //!
 //! What is to be done is written down in the transaction that removes the rows. Whoever opens the store after a kill finds it
@@ -19,13 +19,14 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Hash};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
-use super::{Inner, erase, failed, lock, reading, salvage, schema, unwritable};
+use super::{During as _, Inner, erase, feed, lock, opening, reading, salvage, schema};
 use crate::{
     aside::Sought,
     error::StoreError,
     files,
-    index::{Index, Source as _},
+    index::Feed as _,
     open::Access,
+    sql,
     store::{Item, Progress},
 };
 
@@ -162,13 +163,13 @@ pub(super) fn note(
         .execute("INSERT OR IGNORE INTO meta VALUES ('scrub', '')", [])
         .and_then(|_| connection.execute("UPDATE meta SET value = value || ?1 WHERE name = 'scrub'", [plan]))
         .map(drop)
-        .map_err(unwritable("removing what was said"))
+        .during("removing what was said")
 }
 
 fn planned(connection: &Connection) -> Result<String, StoreError> {
     let query = "SELECT value FROM meta WHERE name = 'scrub'";
     let plan = connection.query_row(query, [], |row| row.get::<_, Option<String>>(0)).optional();
-    Ok(plan.map_err(failed("reading what is left to do"))?.flatten().unwrap_or_default())
+    Ok(plan.during("reading what is left to do")?.flatten().unwrap_or_default())
 }
 
 /// Whether a process was stopped while it took something out of the files.
@@ -228,24 +229,22 @@ fn work_off(inner: &Inner) -> Result<(), StoreError> {
         scrub_backup(&backup, &removals)?;
     }
     // Its words, and perhaps a title, came from what is gone. Deleting rows would leave some of them behind.
-    if let Err(why) = Index::remake(inner) {
+    if let Err(why) = inner.index.wipe(inner).and_then(|()| inner.index.catch_up(inner)) {
         tracing::debug!("the index does not follow: {why}");
-        Index::discard(inner);
+        inner.index.discard(inner);
     }
     rewrite(inner)?;
     let mut writer = lock(&inner.writer);
     let pen = inner.take_up(&mut writer)?;
-    // Somebody may have removed more meanwhile.
+    // Another process may have removed more meanwhile.
     pen.connection
         .execute("UPDATE meta SET value = substr(value, length(?1) + 1) WHERE name = 'scrub'", [&plan])
         .map(drop)
-        .map_err(unwritable("removing what was said"))?;
+        .during("removing what was said")?;
     // How the file is left is noted, or the next one to open it would have to look it over.
     pen.empty_log()?;
     drop(writer);
-    if let Some(index) = lock(inner.index()).as_ref() {
-        index.put_seal(&super::opening::seal(&inner.path));
-    }
+    feed::put_seal_in(&inner.path(), &opening::seal(&inner.path));
     Ok(())
 }
 
@@ -253,15 +252,17 @@ fn work_off(inner: &Inner) -> Result<(), StoreError> {
 fn scrub_backup(path: &Path, removals: &[Removal]) -> Result<(), StoreError> {
     let work = || -> Result<(), StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed("opening a backup"))?;
-        let transaction = connection.unchecked_transaction().map_err(failed("opening a backup"))?;
+        let connection = Connection::open_with_flags(path, flags).during("opening a backup")?;
+        let transaction = connection.unchecked_transaction().during("opening a backup")?;
         for removal in removals {
             erase::remove(&transaction, removal)?;
         }
-        transaction.commit().map_err(failed("changing a backup"))?;
-        connection.execute_batch("VACUUM").map_err(failed("changing a backup"))?;
-        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-        emptied.map(drop).map_err(failed("changing a backup"))
+        let write = || {
+            transaction.commit()?;
+            connection.execute_batch("VACUUM")?;
+            sql::empty_log(&connection)
+        };
+        write().during("changing a backup").map(drop)
     };
     let Err(why) = work() else { return Ok(()) };
     tracing::warn!("{} is removed, since what was erased cannot be taken out of it: {why}", path.display());
@@ -276,21 +277,19 @@ fn scrub_backup(path: &Path, removals: &[Removal]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A store of this size is written anew without a temporary file.
+/// A store of at most this size is rewritten without a temporary file.
 const IN_MEMORY: u64 = 256 * 1024 * 1024;
 
-/// How often somebody is told how far it is.
+/// How often progress is reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Writes the file anew, so that nothing is in it that is not in a row.
+/// Rewrites the file, so that it holds nothing but what is in its rows.
 fn rewrite(inner: &Inner) -> Result<(), StoreError> {
     let mut writer = lock(&inner.writer);
     let pen = inner.take_up(&mut writer)?;
     let total = inner.bytes();
     let place = if total <= IN_MEMORY { "MEMORY" } else { "FILE" };
-    pen.connection
-        .execute_batch(&format!("PRAGMA temp_store = {place}"))
-        .map_err(unwritable("rewriting the file"))?;
+    pen.connection.execute_batch(&format!("PRAGMA temp_store = {place}")).during("rewriting the file")?;
     // If it fails, frames are left in the log that belong to nothing.
     pen.failed = true;
     let hook = lock(&inner.progress).clone();
@@ -309,7 +308,7 @@ fn rewrite(inner: &Inner) -> Result<(), StoreError> {
                 hook(Progress { done: total, total });
             });
         }
-        let written = pen.connection.execute_batch("VACUUM").map_err(unwritable("rewriting the file"));
+        let written = pen.connection.execute_batch("VACUUM").during("rewriting the file");
         let written = written.and_then(|()| pen.empty_log_for_good());
         done.store(true, Ordering::Release);
         pen.failed = written.is_err();

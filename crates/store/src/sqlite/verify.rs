@@ -1,14 +1,18 @@
 //! Verifying a file: every entry, every reference, and whether the lists agree with what is there.
 
+use std::{collections::HashMap, ops::ControlFlow, sync::atomic::Ordering};
+
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
 
-use super::{Sqlite, failed, lock, opening, reading, schema::version};
+use super::{During as _, Inner, Sqlite, lock, opening, reading, schema::version};
 use crate::{
+    digest::Digester,
     error::StoreError,
-    index::Index,
+    index::{Feed as _, glance, lost},
     scan,
-    store::{Place, Problem, Store as _, Verified},
+    store::{Damage, Item, Place, Problem, Query, Store as _, Verified},
+    summary::Summary,
 };
 
 /// Verifies one conversation, or the whole file.
@@ -20,110 +24,206 @@ pub(super) fn verify(
     if let Some(conversation) = conversation {
         return scan::verify_one(store, conversation, each);
     }
-    let known = lock(&store.inner.damage).clone();
-    for damage in &known {
-        each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
-    }
-    let found = std::cell::RefCell::new(Vec::new());
+    let inner = &*store.inner;
+    let known = lock(&inner.damage).clone();
+    known.iter().for_each(|damage| each(of_store(damage)));
     let mut all = Verified::default();
     let mut ids = match store.ids("", usize::MAX) {
         Ok(ids) => ids,
         Err(why) => {
-            each(problem(format!("the list of conversations cannot be read: {why}")));
+            each(problem(None, format!("the list of conversations cannot be read: {why}")));
             Vec::new()
         }
     };
     let unlisted = store.attempt(|| {
-        let mut reader = store.inner.moment()?;
-        let reader = reader.reader.as_mut().expect("BUG: just borrowed");
-        reading::unlisted(reader).map_err(failed("looking for the beginnings of conversations"))
+        let mut reader = inner.moment()?;
+        reading::unlisted(&mut reader).during("looking for the beginnings of conversations")
     });
     for id in unlisted.unwrap_or_default() {
-        let what = format!("{id} has entries but is not in the list of conversations");
-        each(Problem { conversation: Some(id), ..problem(what) });
+        each(problem(Some(id), format!("{id} has entries but is not in the list of conversations")));
         ids.push(id);
     }
+    let mut listing = store.attempt(|| Listing::of(inner))?;
     for id in ids {
-        match scan::verify_one(store, id, each) {
-            Ok(one) => {
-                all.conversations += 1;
-                all.entries += one.entries;
-            }
+        let verified = scan::verify_with(id, each, |sink| {
+            store.read(id, 0, &mut |item| {
+                let row = if let Item::Entry(entry) = &item { entry.envelope().seq } else { 0 };
+                if let Some(listing) = &mut listing {
+                    listing.take(id, &item, inner.digester);
+                }
+                sink(Place::Row(row), item);
+                ControlFlow::Continue(())
+            })
+        });
+        match verified {
+            Ok(one) => all.add(one),
             // It was deleted a moment ago.
             Err(StoreError::NotFound(_)) => {}
-            Err(why) => each(Problem { conversation: Some(id), ..problem(why.to_string()) }),
+            Err(why) => each(problem(Some(id), why.to_string())),
         }
     }
-    structure(&store.inner.reader()?.connection, each)?;
+    structure(&inner.reader()?.connection, each)?;
     // Damage that was met on the way.
-    for damage in lock(&store.inner.damage).iter().skip(known.len()) {
-        each(Problem { torn: damage.torn, ..problem(damage.why.clone()) });
-    }
-    if lock(&store.inner.salvage).is_some() {
+    lock(&inner.damage).iter().skip(known.len()).for_each(|damage| each(of_store(damage)));
+    if lock(&inner.salvage).is_some()
+        && let Ok(index) = glance(&opening::index_of(&inner.path))
+    {
         // The store's own index knows what was there.
-        let index = opening::index_of(&store.inner.path);
-        Index::missing(&index, &*store.inner).iter().for_each(|lost| each(lost.problem()));
+        inner.lost(&index).unwrap_or_default().iter().for_each(|lost| each(lost.problem()));
     }
-    store.attempt(|| Index::verify(&*store.inner, &mut |problem| found.borrow_mut().push(problem)))?;
-    found.into_inner().into_iter().for_each(each);
+    if let Some(listing) = listing {
+        store.attempt(|| listing.compare(inner))?.into_iter().for_each(&mut *each);
+    }
+    let missed = inner.index.missed(inner, |lost| inner.has(lost));
+    missed.iter().for_each(|lost| each(lost.problem()));
+    if !missed.is_empty() {
+        each(lost::advice(&inner.path()));
+    }
     Ok(all)
+}
+
+/// The list of conversations, and beside it what their entries say as they are read.
+struct Listing {
+    listed: HashMap<ConversationId, Summary>,
+    read: HashMap<ConversationId, Summary>,
+    /// How often something had been removed, and which file was open.
+    as_of: (i64, u64),
+}
+
+impl Listing {
+    /// None if there is no index, or it cannot be used: then lists come from the record itself.
+    fn of(inner: &Inner) -> Result<Option<Self>, StoreError> {
+        if !inner.index.exists(inner) {
+            return Ok(None);
+        }
+        let as_of = now(inner)?;
+        match inner.index.list(inner, &Query::default()) {
+            Err(why) if why.is_damage() => Err(why),
+            Err(why) => {
+                tracing::debug!("verifying without the index: {why}");
+                Ok(None)
+            }
+            Ok(page) => {
+                let listed = page.conversations.into_iter().map(|summary| (summary.id, summary)).collect();
+                Ok(Some(Self { listed, read: HashMap::new(), as_of }))
+            }
+        }
+    }
+
+    /// Goes on by what was read, as far as the list goes: others may append meanwhile.
+    fn take(&mut self, id: ConversationId, item: &Item, digester: Digester) {
+        let read = self.read.entry(id).or_insert_with(|| Summary::new(id));
+        let last = self.listed.get(&id).and_then(|listed| listed.tail).map(|tail| tail.seq);
+        match item {
+            Item::Entry(entry) if last.is_none_or(|last| entry.envelope().seq <= last) => {
+                read.add(entry, digester(entry));
+            }
+            Item::Entry(_) => {}
+            Item::Damage(damage) => read.damaged |= !damage.torn,
+        }
+    }
+
+    /// Where the list differs from the record. If it does, a new index is made.
+    fn compare(&self, inner: &Inner) -> Result<Vec<Problem>, StoreError> {
+        let (mut found, mut is_stale) = (Vec::new(), false);
+        if let Some(why) = inner.index.damaged_words(inner) {
+            is_stale = true;
+            found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
+        }
+        for (id, listed) in &self.listed {
+            let what = match self.read.get(id) {
+                Some(read) if read == listed => continue,
+                Some(read) if read.entries < listed.entries => {
+                    format!("{} of its {} entries are missing", listed.entries - read.entries, listed.entries)
+                }
+                Some(_) => {
+                    is_stale = true;
+                    String::from("the list shows something else than the record; it is made anew")
+                }
+                // It may have been begun after the conversations were counted.
+                None if inner.has_entries(*id)? => continue,
+                None => String::from("it is listed, and not in the record"),
+            };
+            found.push(problem(Some(*id), what));
+        }
+        if self.read.keys().any(|id| !self.listed.contains_key(id)) {
+            is_stale = true;
+            found.push(problem(None, "the list lacks conversations; it is made anew"));
+        }
+        // If something was removed meanwhile, there is nothing to compare.
+        if now(inner)? != self.as_of {
+            return Ok(Vec::new());
+        }
+        if is_stale {
+            let _ = inner.index.wipe(inner);
+        }
+        Ok(found)
+    }
+}
+
+/// How often something was removed, and which file is open.
+fn now(inner: &Inner) -> Result<(i64, u64), StoreError> {
+    Ok((inner.removed()?, inner.opening.load(Ordering::Acquire)))
 }
 
 /// The schema that brought large strings a table of their own.
 const BLOBS: i64 = 2;
 
-/// What is wrong with a use of a large string that is not there.
-const USES: &str = "uses of large strings lead nowhere";
+fn problem(conversation: Option<ConversationId>, what: impl Into<String>) -> Problem {
+    Problem::of(conversation, Place::Store, what)
+}
 
-fn problem(what: String) -> Problem {
-    Problem { conversation: None, place: Place::Store, what, torn: false }
+fn of_store(damage: &Damage) -> Problem {
+    Problem { torn: damage.torn, ..problem(None, damage.why.clone()) }
 }
 
 /// What the database itself says of its pages, and rows that belong to nothing.
 fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
-    let mut statement =
-        connection.prepare("PRAGMA integrity_check(20)").map_err(failed("checking the file"))?;
-    let mut rows = statement.query([]).map_err(failed("checking the file"))?;
+    let mut statement = connection.prepare("PRAGMA integrity_check(20)").during("checking the file")?;
+    let mut rows = statement.query([]).during("checking the file")?;
     loop {
         match rows.next() {
             Ok(Some(row)) => {
                 let said: String = row.get(0).unwrap_or_default();
                 if said != "ok" {
-                    each(problem(said));
+                    each(problem(None, said));
                 }
             }
             Ok(None) => break,
             Err(why) => {
-                each(problem(why.to_string()));
+                each(problem(None, why.to_string()));
                 break;
             }
         }
     }
     // A store of an older version that is only read has no table of large strings yet.
     let blobs = version(connection).is_ok_and(|schema| schema >= BLOBS);
-    for (query, what) in [
+    for (query, what, is_there) in [
         (
             "SELECT count(*) FROM entry WHERE conversation NOT IN (SELECT key FROM conversation)",
             "entries belong to no conversation",
+            true,
         ),
         (
             "SELECT count(*) FROM conversation WHERE NOT EXISTS \
              (SELECT 1 FROM entry WHERE entry.conversation = conversation.key)",
             "conversations have no entries",
+            true,
         ),
         (
             "SELECT count(*) FROM blob_use WHERE blob NOT IN (SELECT key FROM blob) \
              OR entry NOT IN (SELECT key FROM entry)",
-            USES,
+            "uses of large strings lead nowhere",
+            blobs,
         ),
     ] {
-        if what == USES && !blobs {
+        if !is_there {
             continue;
         }
         match connection.query_row(query, [], |row| row.get::<_, i64>(0)) {
             Ok(0) => {}
-            Ok(count) => each(problem(format!("{count} {what}"))),
-            Err(why) => each(problem(why.to_string())),
+            Ok(count) => each(problem(None, format!("{count} {what}"))),
+            Err(why) => each(problem(None, why.to_string())),
         }
     }
     Ok(())

@@ -18,81 +18,87 @@ pub(super) struct Lost {
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// Looks through a log; nothing if there is none, or nothing would be forgotten.
+/// Looks through a log; none if there is none, or nothing would be forgotten.
 pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
-    let bytes = match fs::read(log) {
-        Ok(bytes) => bytes,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why),
-    };
-    Ok(look(&bytes))
+    let bytes = read(log)?;
+    let mut lost: Option<Lost> = None;
+    let is_log = each_frame(&bytes, &mut |number, frame, state| {
+        if state != Frame::Sound {
+            let first = lost.get_or_insert(Lost { frame: number, commits: 0 });
+            // A frame whose salts were damaged stands between others of the same round.
+            first.commits += u64::from(state == Frame::Forgotten && word(frame, 4) != 0);
+        }
+    });
+    if !is_log {
+        // Nothing of it would be read.
+        let is_filled = bytes.len() >= HEADER && bytes.iter().any(|byte| *byte != 0);
+        return Ok(is_filled.then_some(Lost { frame: 1, commits: 1 }));
+    }
+    Ok(lost.filter(|lost| lost.commits > 0))
 }
 
 /// The newest pages that are committed in a log.
 pub(super) fn pages(log: &Path, page_bytes: usize) -> io::Result<HashMap<u32, Vec<u8>>> {
-    let bytes = match fs::read(log) {
-        Ok(bytes) => bytes,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(why) => return Err(why),
-    };
     let (mut committed, mut open) = (HashMap::new(), HashMap::new());
-    let Some(header) = bytes.get(..HEADER) else { return Ok(committed) };
-    let word =
-        |from: &[u8], at: usize| u32::from_be_bytes([from[at], from[at + 1], from[at + 2], from[at + 3]]);
-    let big_end = word(header, 0) & 1 == 1;
-    let mut sum = checksum((0, 0), &header[..24], big_end);
-    if sum != (word(header, 24), word(header, 28)) || word(header, 8) as usize != page_bytes {
-        return Ok(committed);
-    }
-    for frame in bytes[HEADER..].chunks_exact(FRAME_HEADER + page_bytes) {
-        sum = checksum(sum, &frame[..8], big_end);
-        sum = checksum(sum, &frame[FRAME_HEADER..], big_end);
-        if frame[8..16] != header[16..24] || sum != (word(frame, 16), word(frame, 20)) {
-            break;
+    each_frame(&read(log)?, &mut |_, frame, state| {
+        if state == Frame::Sound && frame.len() == FRAME_HEADER + page_bytes {
+            open.insert(word(frame, 0), frame[FRAME_HEADER..].to_vec());
+            if word(frame, 4) != 0 {
+                committed.extend(open.drain());
+            }
         }
-        open.insert(word(frame, 0), frame[FRAME_HEADER..].to_vec());
-        if word(frame, 4) != 0 {
-            committed.extend(open.drain());
-        }
-    }
+    });
     Ok(committed)
 }
 
-fn look(bytes: &[u8]) -> Option<Lost> {
-    let header = bytes.get(..HEADER)?;
-    let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let magic = word(0);
-    let page = word(8) as usize;
-    let sound_header = (magic & !1) == 0x377f_0682 && page.is_power_of_two() && (512..=65536).contains(&page);
-    if !sound_header {
-        // Nothing of it would be read.
-        let filled = bytes.iter().any(|byte| *byte != 0);
-        return filled.then_some(Lost { frame: 1, commits: 1 });
+/// The bytes of a log; none if it is not there.
+fn read(log: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(log) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+/// What a frame is to the database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    /// It is read.
+    Sound,
+    /// It is of this round, and not read because it or one before it is damaged.
+    Forgotten,
+    /// It stands behind the end of the log: an earlier round left it.
+    Old,
+}
+
+/// Hands out the frames of a log, numbered from 1. False if its header is not that of a log.
+fn each_frame(bytes: &[u8], each: &mut dyn FnMut(u64, &[u8], Frame)) -> bool {
+    let Some(header) = bytes.get(..HEADER) else { return false };
+    let (magic, page) = (word(header, 0), word(header, 8) as usize);
+    if (magic & !1) != 0x377f_0682 || !page.is_power_of_two() || !(512..=65536).contains(&page) {
+        return false;
     }
     let big_end = magic & 1 == 1;
     let mut sum = checksum((0, 0), &header[..24], big_end);
-    let mut sound = sum == (word(24), word(28));
-    let salts = &header[16..24];
-    let mut lost: Option<Lost> = None;
-    for (number, frame) in bytes[HEADER..].chunks_exact(FRAME_HEADER + page).enumerate() {
-        let word = |at: usize| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
-        // Behind the end of the log there is what an earlier round left.
-        let ours = &frame[8..16] == salts;
-        if sound {
+    let mut is_sound = sum == (word(header, 24), word(header, 28));
+    for (number, frame) in (1..).zip(bytes[HEADER..].chunks_exact(FRAME_HEADER + page)) {
+        let is_ours = frame[8..16] == header[16..24];
+        if is_sound {
             sum = checksum(sum, &frame[..8], big_end);
             sum = checksum(sum, &frame[FRAME_HEADER..], big_end);
-            if ours && sum == (word(16), word(20)) {
-                continue;
-            }
-            sound = false;
+            is_sound = is_ours && sum == (word(frame, 16), word(frame, 20));
         }
-        let first = lost.get_or_insert(Lost { frame: number as u64 + 1, commits: 0 });
-        // One whose salts were damaged stands between others of the same round.
-        if ours && word(4) != 0 {
-            first.commits += 1;
-        }
+        let state = match (is_sound, is_ours) {
+            (true, _) => Frame::Sound,
+            (false, true) => Frame::Forgotten,
+            (false, false) => Frame::Old,
+        };
+        each(number, frame, state);
     }
-    lost.filter(|lost| lost.commits > 0)
+    true
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// The log's own checksum over a multiple of eight bytes.

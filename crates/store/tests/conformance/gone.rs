@@ -247,22 +247,14 @@ impl<'h> World<'h> {
         let texts = self.kept[from].texts.clone();
         self.begin();
         let place = self.kept.len() - 1;
-        let mut parent = Tail::of(&self.kept[place].entries[0]);
         let mut batch = Vec::new();
-        for entry in &taken {
-            let Some(content) = entry.content().filter(|_| entry.envelope().kind != Kind::Erased) else {
-                continue;
-            };
-            let mut envelope = entry.envelope().clone();
-            envelope.seq = parent.seq + 1;
-            envelope.parent = Some(parent.id);
-            let content = SaltedBody { salt: content.salt, body: content.body.clone() };
-            let entry = Entry::seal(envelope, Some(parent.hash), content);
-            parent = Tail::of(&entry);
-            let text = texts.get(&entry.id()).cloned();
-            batch.push((entry, text));
+        for entry in taken.iter().filter(|entry| entry.envelope().kind != Kind::Erased) {
+            let chain = &mut self.kept[place].talk.chain;
+            if let Some(entry) = chain.reseal(chain.head(), entry) {
+                let text = texts.get(&entry.id()).cloned();
+                batch.push((entry, text));
+            }
         }
-        self.kept[place].talk.chain = Chain::at(Some(parent));
         if !batch.is_empty() {
             self.append(place, batch);
         }

@@ -11,7 +11,8 @@ use rejoin_record::{
     content::{Erased, Meta, Metadata},
 };
 use rejoin_store::{
-    Access, Damage, Digest, Item, Location, Options, Problem, Speaker, Step, Store, Title, Words,
+    Access, Damage, Digest, Each, Item, Location, Options, Problem, Speaker, Step, Store, StoreError, Title,
+    Words,
 };
 
 /// A conversation in the making. Everything about it follows from its number.
@@ -149,30 +150,23 @@ pub fn jsonl(folder: &Path) -> Box<dyn Store> {
 
 /// Everything that a conversation gives.
 pub fn read(store: &dyn Store, id: ConversationId, from: u64) -> (Vec<Entry>, Vec<Damage>) {
-    let (mut entries, mut damage) = (Vec::new(), Vec::new());
-    store
-        .read(id, from, &mut |item| {
-            match item {
-                Item::Entry(entry) => entries.push(entry),
-                Item::Damage(one) => damage.push(one),
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    (entries, damage)
+    collected(|each| store.read(id, from, each))
 }
 
 pub fn ancestors(store: &dyn Store, id: ConversationId, of: Option<EntryId>) -> (Vec<Entry>, Vec<Damage>) {
+    collected(|each| store.ancestors(id, of, each))
+}
+
+fn collected(read: impl FnOnce(Each<'_>) -> Result<(), StoreError>) -> (Vec<Entry>, Vec<Damage>) {
     let (mut entries, mut damage) = (Vec::new(), Vec::new());
-    store
-        .ancestors(id, of, &mut |item| {
-            match item {
-                Item::Entry(entry) => entries.push(entry),
-                Item::Damage(one) => damage.push(one),
-            }
-            ControlFlow::Continue(())
-        })
-        .unwrap();
+    read(&mut |item| {
+        match item {
+            Item::Entry(entry) => entries.push(entry),
+            Item::Damage(one) => damage.push(one),
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     (entries, damage)
 }
 

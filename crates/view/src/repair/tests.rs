@@ -333,6 +333,7 @@ fn batches_that_were_left_out() {
         assert!(!repaired.findings.iter().any(|finding| finding.is_problem()), "it was decided and sent");
     }
     let mut repairer = Repairer::new(OnBroken::Drop);
+    assert!(repairer.is_empty());
     for (place, message) in history("u a[1,2] r1 u").messages().iter().enumerate() {
         assert_eq!(repairer.len(), place);
         repairer.push(Arc::clone(message), &[]);

@@ -79,7 +79,7 @@ fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Resul
         text.push('\n');
     }
     if !encoded.findings.is_empty() {
-        text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider())));
+        text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider)));
     }
     for finding in &encoded.findings {
         text.push_str(&format!("  {} — {}\n", report::line(finding), finding.deed()));

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use rejoin::{
-    engine::turn::{Ending, Event, TurnError, Turned},
+    engine::turn::{Ending, Event, TurnError, TurnOutcome},
     shape,
 };
 
@@ -143,7 +143,7 @@ impl Drawing {
     }
 
     /// Shows what the turn came to, where that was not shown yet.
-    pub fn reply(&mut self, turned: &Turned) {
+    pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
             Style::Json => {}
             Style::Live => {

@@ -14,7 +14,7 @@ use crate::{
         connect::{Connection, wire},
         http::{
             HttpProvider,
-            trial::{Asked, Server, TrialAnswer, ask, ask_with, quick_at, run, said, words},
+            testing::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
         },
     },
 };
@@ -23,7 +23,7 @@ const GITHUB: &str = "gho_0123456789abcdef";
 
 /// GitHub and Copilot at one address: the exchange, and a chat that takes only these tokens.
 fn copilot(
-    exchange: impl Fn(usize) -> TrialAnswer + Send + Sync + 'static,
+    exchange: impl Fn(usize) -> Answer + Send + Sync + 'static,
     taken: &'static [&'static str],
 ) -> Server {
     let count = AtomicUsize::new(0);
@@ -34,9 +34,9 @@ fn copilot(
         }
         let token = asked.header("authorization").unwrap().trim_start_matches("Bearer ");
         match (taken.contains(&token), asked.line.as_str()) {
-            (false, _) => TrialAnswer::of(401, "text/plain", "unauthorized: token expired"),
-            (true, "POST /chat/completions") => TrialAnswer::stream(&said(&["hi"])),
-            (true, "GET /models") => TrialAnswer::json(
+            (false, _) => Answer::of(401, "text/plain", "unauthorized: token expired"),
+            (true, "POST /chat/completions") => Answer::stream(&said(&["hi"])),
+            (true, "GET /models") => Answer::json(
                 200,
                 r#"{"data":[{"id":"e","capabilities":{"type":"embeddings"}},{"id":"gpt-x","name":"GPT X","capabilities":{"type":"chat","limits":{"max_context_window_tokens":64000,"max_output_tokens":4096}}}]}"#,
             ),
@@ -59,8 +59,8 @@ fn lines(server: &Server) -> Vec<String> {
     server.asked().into_iter().map(|asked| asked.line).collect()
 }
 
-fn token(text: &str, until: u64) -> TrialAnswer {
-    TrialAnswer::json(
+fn token(text: &str, until: u64) -> Answer {
+    Answer::json(
         200,
         &format!(r#"{{"token":"{text}","expires_at":{until},"endpoints":{{"api":"https://evil.example"}}}}"#),
     )
@@ -74,7 +74,7 @@ fn a_token_is_exchanged_and_kept() {
     let server = copilot(|_| token("tid=1", LATER), &["tid=1"]);
     let copilot_provider = provider(&server);
     run(async {
-        let request = crate::provider::http::trial::request(&copilot_provider, &[Message::user("hello")]);
+        let request = crate::provider::http::testing::request(&copilot_provider, &[Message::user("hello")]);
         for _ in 0..3 {
             crate::provider::Provider::send(&copilot_provider, &request, &mut |_| {}).await.unwrap();
         }
@@ -115,24 +115,20 @@ fn a_refused_token_is_exchanged_anew_once() {
 #[test]
 fn without_an_exchange_the_token_itself_is_shown() {
     for status in [403, 404] {
-        let server = copilot(
-            move |_| TrialAnswer::json(status, r#"{"message":"Resource not accessible"}"#),
-            &[GITHUB],
-        );
+        let server =
+            copilot(move |_| Answer::json(status, r#"{"message":"Resource not accessible"}"#), &[GITHUB]);
         ask(&provider(&server)).0.unwrap();
     }
-    let server = copilot(|_| TrialAnswer::json(401, r#"{"message":"Bad credentials"}"#), &[GITHUB]);
+    let server = copilot(|_| Answer::json(401, r#"{"message":"Bad credentials"}"#), &[GITHUB]);
     let error = ask(&provider(&server)).0.unwrap_err();
     assert_eq!(error.code(), "UNAUTHORIZED");
     assert!(error.to_string().contains("Bad credentials"), "{error}");
     assert!(error.hint().unwrap().contains("rejoin auth login copilot"));
-    let odd = copilot(|_| TrialAnswer::json(200, r#"{"sku":"x"}"#), &[]);
+    let odd = copilot(|_| Answer::json(200, r#"{"sku":"x"}"#), &[]);
     assert_eq!(ask(&provider(&odd)).0.unwrap_err().code(), "GARBAGE");
     // A busy GitHub is asked again, like anybody.
-    let busy = copilot(
-        |count| if count == 0 { TrialAnswer::json(503, "{}") } else { token("tid=1", LATER) },
-        &["tid=1"],
-    );
+    let busy =
+        copilot(|count| if count == 0 { Answer::json(503, "{}") } else { token("tid=1", LATER) }, &["tid=1"]);
     ask(&provider(&busy)).0.unwrap();
 }
 
@@ -210,14 +206,14 @@ fn a_token_goes_only_to_copilot() {
     );
 }
 
-fn github(polls: Vec<TrialAnswer>) -> Server {
+fn github(polls: Vec<Answer>) -> Server {
     let count = AtomicUsize::new(0);
     Server::answering(move |asked| {
         assert_eq!(asked.header("accept"), Some("application/json"));
         assert!(asked.body.contains(CLIENT_ID), "{}", asked.body);
         if asked.line == "POST /login/device/code" {
             assert!(asked.body.contains("read:user"));
-            return TrialAnswer::json(
+            return Answer::json(
                 200,
                 r#"{"device_code":"dev-0123456789","user_code":"ABCD-1234","verification_uri":"https://github.com/login/device","expires_in":60,"interval":0}"#,
             );
@@ -240,19 +236,19 @@ fn login(server: &Server) -> Result<SecretString, LoginError> {
     })
 }
 
-fn says(error: &str) -> TrialAnswer {
-    TrialAnswer::json(200, &format!(r#"{{"error":"{error}","error_description":"d"}}"#))
+fn says(error: &str) -> Answer {
+    Answer::json(200, &format!(r#"{{"error":"{error}","error_description":"d"}}"#))
 }
 
 /// S0-57: a person enters the code on another device; until then GitHub is asked again and again, slower if it asks for that.
 #[test]
 fn a_person_logs_in_on_another_device() {
-    let slow = TrialAnswer::json(200, r#"{"error":"slow_down","interval":1}"#);
-    let done = TrialAnswer::json(
+    let slow = Answer::json(200, r#"{"error":"slow_down","interval":1}"#);
+    let done = Answer::json(
         200,
         &format!(r#"{{"access_token":"{GITHUB}","token_type":"bearer","scope":"read:user"}}"#),
     );
-    let server = github(vec![says("authorization_pending"), TrialAnswer::json(502, ""), slow, done]);
+    let server = github(vec![says("authorization_pending"), Answer::json(502, ""), slow, done]);
     let before = Clock::now();
     assert_eq!(login(&server).unwrap().expose_secret(), GITHUB);
     assert_eq!(server.asked().len(), 5);
@@ -264,11 +260,11 @@ fn a_login_ends_when_the_person_or_the_clock_says_so() {
     assert_eq!(login(&github(vec![says("access_denied")])).unwrap_err(), LoginError::Denied);
     assert_eq!(login(&github(vec![says("expired_token")])).unwrap_err(), LoginError::Expired);
     // Slower than there is time left.
-    let slow = TrialAnswer::json(200, r#"{"error":"slow_down","interval":200}"#);
+    let slow = Answer::json(200, r#"{"error":"slow_down","interval":200}"#);
     assert_eq!(login(&github(vec![slow])).unwrap_err(), LoginError::Expired);
-    let odd = login(&github(vec![TrialAnswer::json(200, r#"{"odd":"dev-0123456789"}"#)])).unwrap_err();
+    let odd = login(&github(vec![Answer::json(200, r#"{"odd":"dev-0123456789"}"#)])).unwrap_err();
     assert!(matches!(odd, LoginError::Provider(ProviderError::Garbage(_))), "{odd:?}");
     assert!(!format!("{odd} {odd:?}").contains("dev-0123456789"), "{odd}");
-    let none = Server::new(vec![TrialAnswer::json(404, "{}")]);
+    let none = Server::new(vec![Answer::json(404, "{}")]);
     assert!(matches!(login(&none), Err(LoginError::Provider(ProviderError::NotFound(_)))));
 }

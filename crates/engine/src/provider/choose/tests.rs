@@ -5,7 +5,7 @@ use std::{net::TcpListener, time::Duration};
 use super::*;
 use crate::{
     auth::{KeyFile, Keys},
-    provider::http::trial::{Server, TrialAnswer, TrialEnding, quick, run},
+    provider::http::testing::{Answer, Ending, Server, quick, run},
 };
 
 fn nobody() -> String {
@@ -64,7 +64,7 @@ fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
 #[test]
 fn a_local_model_is_better_than_none() {
     let list = r#"{"models":[{"name":"first:1b","model":"first:1b"},{"name":"second"}]}"#;
-    let server = Server::new(vec![TrialAnswer::json(200, list)]);
+    let server = Server::new(vec![Answer::json(200, list)]);
     let found = chosen_within(Duration::from_secs(20), &Keys::none(), &server.url);
     assert_eq!(found.choice.provider, "ollama");
     assert_eq!(found.choice.model.as_deref(), Some("first:1b"));
@@ -75,9 +75,9 @@ fn a_local_model_is_better_than_none() {
 /// Nobody, a server that is silent, one without models, one that is something else: nobody is waited for, nobody is chosen.
 #[test]
 fn without_anybody_it_is_offline() {
-    let silent = Server::new(vec![TrialAnswer::json(200, "").ending(TrialEnding::Stall)]);
-    let empty = Server::new(vec![TrialAnswer::json(200, r#"{"models":[]}"#)]);
-    let other = Server::new(vec![TrialAnswer::of(200, "text/html", "<html>")]);
+    let silent = Server::new(vec![Answer::json(200, "").ending(Ending::Stall)]);
+    let empty = Server::new(vec![Answer::json(200, r#"{"models":[]}"#)]);
+    let other = Server::new(vec![Answer::of(200, "text/html", "<html>")]);
     for url in [nobody(), silent.url.clone(), empty.url.clone(), other.url.clone()] {
         let before = std::time::Instant::now();
         let found = chosen(&Keys::none(), &url);

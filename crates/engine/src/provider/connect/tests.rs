@@ -5,7 +5,7 @@ use rejoin_record::json::Doc;
 use super::*;
 use crate::{
     auth::Keys,
-    provider::http::trial::{SECRET, Server, TrialAnswer, ask, quick, quick_at, request, said, words},
+    provider::http::testing::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
 };
 
 fn choice(provider: &str) -> Connection {
@@ -70,7 +70,7 @@ fn requests_go_where_the_rules_say() {
 /// What follows the question mark is sent, and shown to nobody.
 #[test]
 fn gemini_is_asked_for_a_stream() {
-    let server = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+    let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let choice = Connection {
         model: Some(String::from("models/tuned ../x")),
         base_url: Some(format!("{}/v1beta?key=k#top", server.url)),
@@ -89,7 +89,7 @@ fn gemini_is_asked_for_a_stream() {
 #[test]
 fn no_model_climbs_out_of_its_path() {
     for model in ["../../v9/files", "a/../../b", "./../x", ".."] {
-        let server = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+        let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let base_url = Some(format!("{}/v1beta", server.url));
         let choice = Connection { model: Some(model.to_owned()), base_url, ..choice("gemini") };
         ask(&wire(&choice, &with_key(), &quick()).unwrap().reading_with(words)).0.unwrap();
@@ -111,7 +111,7 @@ fn keys_are_shown_as_each_service_wants_it() {
         ("ollama", "authorization", format!("Bearer {SECRET}-OLLAMA_API_KEY")),
     ];
     for (name, header, value) in cases {
-        let server = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+        let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let model = Some(String::from("m"));
         let choice = Connection { base_url: Some(server.url.clone()), model, ..choice(name) };
         let provider = wire(&choice, &with_key(), &quick()).unwrap().reading_with(words);
@@ -159,13 +159,13 @@ fn choices_that_mean_nothing_say_why() {
 /// Without a model the list of models is still to be had, and a request says what is missing.
 #[test]
 fn a_model_must_be_named_where_there_is_no_usual_one() {
-    let server = Server::new(vec![TrialAnswer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
+    let server = Server::new(vec![Answer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
     let choice = Connection { base_url: Some(server.url.clone()), ..choice("vllm") };
     let provider = wire(&choice, &Keys::none(), &quick()).unwrap();
     let error = ask(&provider).0.unwrap_err();
     assert_eq!(error.code(), "NO_MODEL");
     assert!(error.hint().unwrap().contains("rejoin models list --provider vllm"));
-    let models = crate::provider::http::trial::run(provider.models()).unwrap();
+    let models = crate::provider::http::testing::run(provider.models()).unwrap();
     assert_eq!(models[0].id, "m");
 }
 
@@ -283,7 +283,7 @@ fn logins_go_to_their_own_address() {
     );
     let keys = Keys::none().codex(folder.path()).claude(folder.path());
 
-    let server = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+    let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let with =
         |name: &str| Connection { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
     let openai = wire(&with("openai"), &keys, &quick_at(&server)).unwrap().reading_with(words);

@@ -94,10 +94,10 @@ impl Attempt<'_> {
         let (mut too_long, mut ended, mut silent) = (None, true, false);
         // Bytes that say nothing must not put this off, so it is not left to the client's own timeout.
         let mut silence = std::pin::pin!(tokio::time::sleep(options.read_timeout));
-        // What comes in one piece begins as JSON does; only Ollama's pieces do so too.
+        // What comes in one piece begins as JSON does; so does a stream of lines.
         let mut decoder = decoder;
         let mut whole = decoder.is_none().then(Vec::new);
-        let mut is_decided = whole.is_some() || dialect == Dialect::Ollama;
+        let mut is_decided = whole.is_some() || dialect.wire().streams_lines;
         while decoder.as_ref().is_none_or(|decoder| !decoder.is_done()) {
             let next = tokio::select! {
                 biased;
@@ -321,12 +321,12 @@ impl Attempt<'_> {
 /// Whether this is the beginning of a stream, however little came of it.
 fn is_begun(head: &[u8], dialect: Dialect) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-    match dialect {
-        Dialect::Ollama => head.starts_with(b"{"),
-        _ => [&b"data"[..], b"event", b"id", b"retry", b":"]
-            .iter()
-            .any(|word| head.starts_with(word) || word.starts_with(head)),
+    if dialect.wire().streams_lines {
+        return head.starts_with(b"{");
     }
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|word| head.starts_with(word) || word.starts_with(head))
 }
 
 fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -10,9 +10,9 @@ pub(crate) mod models;
 pub(crate) mod refusal;
 mod service;
 #[cfg(test)]
-mod tests;
+pub(crate) mod testing;
 #[cfg(test)]
-pub(crate) mod trial;
+mod tests;
 
 use std::time::Duration;
 

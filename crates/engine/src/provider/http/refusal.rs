@@ -60,7 +60,7 @@ impl FailedAttempt {
 
 /// What a provider said, whatever shape it has.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorBody {
     message: String,
     /// The word for the kind that a person sees.
     kind: Option<String>,
@@ -209,18 +209,18 @@ pub fn is_markup(body: &str) -> bool {
 }
 
 /// Reads any shape of error. What is no JSON is the message, unless it is a page.
-fn said(body: &str) -> Said {
+fn said(body: &str) -> ErrorBody {
     let doc = Doc::parse(body.trim_start_matches('\u{feff}').trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         let message = if is_markup(body) { String::new() } else { body.trim().to_owned() };
-        return Said { message, ..Said::default() };
+        return ErrorBody { message, ..ErrorBody::default() };
     };
     // Gemini wraps it in a list when it streams.
     let root = match root.kind() {
         Kind::Array => root.items().next().unwrap_or(root),
         _ => root,
     };
-    let mut said = Said::default();
+    let mut said = ErrorBody::default();
     let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
     let first = |holders: [Value<'_>; 2], names: &[&str]| {
         let texts = holders.into_iter().flat_map(|holder| names.iter().map(move |name| holder.given(name)));
@@ -258,16 +258,16 @@ fn said(body: &str) -> Said {
 }
 
 /// What the service behind a router said. No deeper: a router that quotes itself for ever would not end.
-fn behind(raw: &str) -> Said {
+fn behind(raw: &str) -> ErrorBody {
     let doc = Doc::parse(raw.trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
-        return Said { message: raw.trim().to_owned(), ..Said::default() };
+        return ErrorBody { message: raw.trim().to_owned(), ..ErrorBody::default() };
     };
     let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
     let text = |name| holder.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     let message = text("message").or_else(|| text("error")).unwrap_or_default();
     let codes = ["code", "type"].into_iter().filter_map(text).collect();
-    Said { message, codes, ..Said::default() }
+    ErrorBody { message, codes, ..ErrorBody::default() }
 }
 
 /// A list of what did not fit, with where it stands.

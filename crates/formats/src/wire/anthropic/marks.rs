@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use rejoin_record::json::{Doc, Kind, Value};
 use rejoin_view::SoundView;
 
-use super::{super::registry::Dialect, encode::is_own};
+use super::WIRE;
 use crate::convert::Settings;
 
 /// Cache marks in the whole request.
 pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
-    let same = target.context.dialect == Some(Dialect::Anthropic);
+    let same = target.context.dialect == Some(WIRE.dialect);
     let around: usize = ["system", "tools"]
         .iter()
         .filter_map(|name| target.context.get(name).filter(|_| same))
@@ -30,7 +30,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
                 continue;
             }
             let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-            if is_own(message) && raw.contains(MARK) {
+            if WIRE.is_own(message) && raw.contains(MARK) {
                 messages += marks_of(raw, Some("content"));
             }
         }

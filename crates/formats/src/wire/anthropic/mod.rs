@@ -10,42 +10,46 @@ mod results;
 
 mod stream;
 
-use std::sync::Arc;
-
-use rejoin_view::{Rule, SoundView};
-
 use super::{
-    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
+    arriving::Decoder,
+    names::{ID_LENGTH, wire_name},
+    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    render,
 };
-use crate::{
-    convert::Settings,
-    media::{self, Accepts},
-};
+use crate::chat::Style;
+use crate::media::{self, Accepts};
 
 /// The images and documents that the API takes.
 pub(crate) const MEDIA: Accepts =
     Accepts { images: Some(media::PICTURES), documents: Some(&["application/pdf"]), schemes: &["https://"] };
 
 /// The dialect.
-pub struct Anthropic;
-
-impl Wire for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
-    fn provider(&self) -> &'static str {
-        "Anthropic"
-    }
-    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
-        encode::encoder(settings, view)
-    }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(stream::MessagesAssembly::default())))
-    }
-    fn answer(&self, rule: Rule) -> Option<&'static str> {
-        answers::answer(rule)
-    }
-}
+pub static WIRE: Wire = Wire {
+    dialect: Dialect::Anthropic,
+    name: "anthropic",
+    provider: "Anthropic",
+    repeats: &["anthropic", "claude-code"],
+    fields: Fields { system: &["system"], ..Fields::COMMON },
+    body_names_model: true,
+    ends_with_user: true,
+    has_cache_marks: true,
+    limits: Limits {
+        messages: Some(("ANT-28", 100_000)),
+        body: Some(("ANT-28", 32_000_000)),
+        ..Limits::NONE
+    },
+    media: MEDIA,
+    tool_name: |name| wire_name(name, 128),
+    legal_id: |id| {
+        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    },
+    id_length: ID_LENGTH,
+    version: Some("/v1"),
+    streams_lines: false,
+    other_fields: |message| render::chat_fields(message, Style::Anthropic),
+    tools: ToolSyntax::COMMON,
+    encoder: encode::encoder,
+    decode: decode::decode,
+    stream: Some(|| Box::new(Decoder::new(stream::MessagesAssembly::default()))),
+    answer: answers::answer,
+};

@@ -10,8 +10,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::super::render::{self, Piece};
 use super::{
-    MEDIA,
-    encode::{Encoder, is_own, is_transcript},
+    MEDIA, WIRE,
+    encode::{Encoder, is_transcript},
     marks::{MARK, marks_on, without_marks},
 };
 use crate::{convert::Marks, media::Usable};
@@ -24,42 +24,35 @@ impl Encoder {
         block: &'i Block,
         at: Position,
     ) -> Option<Piece<'i>> {
-        let own = Self::own_bytes(message, block);
+        let own = WIRE.own_bytes(message, block);
         let made = match (&block.kind, own) {
             // Another dialect's way to say that there is no text.
-            (BlockKind::Text(text), _) if text.is_empty() && !is_own(message) => return None,
+            (BlockKind::Text(text), _) if text.is_empty() && !WIRE.is_own(message) => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
                 let finding = Finding::new(Rule::EmptyMessage, at, Action::LeftOut);
                 // The agent did not send it either: nothing changes for the model.
                 if is_transcript(message) {
-                    self.ledger.note(finding)
+                    self.sheet.ledger.note(finding)
                 } else {
-                    self.ledger.change(finding)
+                    self.sheet.ledger.change(finding)
                 }
                 return None;
             }
             (BlockKind::Reasoning(_), _) => {
-                let finding = Finding::new(Rule::ForeignReasoning, at, Action::LeftOut);
-                self.ledger.change(finding);
+                self.sheet.ledger.foreign_reasoning(at);
                 return None;
             }
             (_, Some(raw)) => return Some(self.marked(raw, at)),
             (BlockKind::Text(text), None) => {
-                self.ledger.lossy(text, at);
+                self.sheet.ledger.lossy(text, at);
                 // A content that is one string goes out as a string: see `push_new`.
                 let exact = !text.is_lossy();
                 return Some(Piece { json: render::text_block(text).into(), exact });
             }
-            (kind, None) => media_block(kind, is_own(message))
-                .unwrap_or_else(|| render::text_block(&self.ledger.as_text(kind, at))),
+            (kind, None) => media_block(kind, WIRE.is_own(message))
+                .unwrap_or_else(|| render::text_block(&self.sheet.ledger.as_text(kind, at))),
         };
         Some(Piece { json: made.into(), exact: false })
-    }
-
-    /// The source's own bytes of a block, if they may be sent again.
-    pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native = message.native.as_ref().filter(|_| is_own(message) && MEDIA.keeps(block))?;
-        block.span?.of(native.raw.as_str())
     }
 
     /// A block's own bytes, less cache marks beyond what the API takes.
@@ -74,15 +67,15 @@ impl Encoder {
         if gone == 0 {
             return as_it_is;
         }
-        if self.target.marks == Marks::AsWritten {
+        if self.sheet.target.marks == Marks::AsWritten {
             self.surplus_marks -= gone;
         }
         let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut);
-        let why = match self.target.marks {
+        let why = match self.sheet.target.marks {
             Marks::AsWritten => "more marks than the provider takes",
             Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
         };
-        self.ledger.note(finding.about("cache_control").because(why));
+        self.sheet.ledger.note(finding.about("cache_control").because(why));
         Piece { json: without_marks(block, gone).into(), exact: false }
     }
 }

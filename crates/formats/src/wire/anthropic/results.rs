@@ -6,7 +6,10 @@ use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
 use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
 
 use super::super::render::{self, Piece};
-use super::encode::{Encoder, is_own, is_transcript};
+use super::{
+    WIRE,
+    encode::{Encoder, is_transcript},
+};
 
 /// A message of results that is being put together.
 #[derive(Clone)]
@@ -38,16 +41,17 @@ impl Encoder {
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
         let mut media = Vec::new();
         for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
-            let before = self.ledger.findings.len();
+            let before = self.sheet.ledger.findings.len();
             let (json, exact) = self.result(exchange, call, id, &mut media);
-            if let Some(result) = exchange.in_place().filter(|result| is_own(result.message()) && !exact) {
+            if let Some(result) = exchange.in_place().filter(|result| WIRE.is_own(result.message()) && !exact)
+            {
                 // It goes out in other words; if nothing has said why, its spelling was not the API's.
-                if self.ledger.findings.len() == before
+                if self.sheet.ledger.findings.len() == before
                     && exchange.renamed().is_none()
                     && id == call.id.as_str()
                 {
                     let at = Position::block(result.at().0, result.at().1);
-                    self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+                    self.sheet.ledger.irregular(at);
                 }
             }
             pending.pieces.push(json);
@@ -57,10 +61,12 @@ impl Encoder {
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
                         // A transcript has a line for each result; the agent itself joins them before it sends them.
-                        if is_own(result.message()) && !is_transcript(result.message()) {
+                        if WIRE.is_own(result.message()) && !is_transcript(result.message()) {
                             let finding =
                                 Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-                            self.ledger.change(finding.because("results of one batch go in one message"));
+                            self.sheet
+                                .ledger
+                                .change(finding.because("results of one batch go in one message"));
                         }
                         pending.exact = None;
                     }
@@ -85,10 +91,10 @@ impl Encoder {
 
     /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
-        if is_own(message) {
+        if WIRE.is_own(message) {
             self.irregular(message, index);
         } else {
-            self.ledger.left_out_fields(message, index);
+            self.sheet.ledger.left_out_fields(message, index);
         }
     }
 
@@ -125,7 +131,7 @@ impl Encoder {
                 let Some(piece) = self.content_piece(message, block, at) else { continue };
                 if is_media && is_error {
                     // A failed result may hold text only (ANT-24).
-                    self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                    self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
                     media.push(piece.json.into_owned());
                 } else {
                     pieces.push(piece.json.into_owned());
@@ -157,7 +163,7 @@ impl Encoder {
 
     /// A result's own bytes, if it answers its call under the same id and the API takes it as it is.
     fn own_result<'r>(&self, result: ResultRef<'r>, call: &ToolCall, id: &str) -> Option<&'r str> {
-        let raw = Self::own_bytes(result.message(), result.block())?;
+        let raw = WIRE.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
         let media =
@@ -173,7 +179,7 @@ impl Encoder {
         if let Some((_, message)) = pending
             .source
             .as_ref()
-            .filter(|(_, message)| pending.exact == Some(message.blocks.len()) && Self::is_regular(message))
+            .filter(|(_, message)| pending.exact == Some(message.blocks.len()) && WIRE.is_regular(message))
         {
             self.push_raw("user", message);
         } else {

@@ -1,40 +1,39 @@
 //! What goes around the messages of a Bedrock body: system prompt, tools, tool choice.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use rejoin_record::{json::write, text::is_blank};
-use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, names::wire_name, registry::Dialect, render, tools};
-use super::encode::{Encoder, NAME_LENGTH};
+use super::super::{
+    body::Surroundings,
+    render,
+    tools::{self, Declared},
+};
+use super::{
+    WIRE,
+    encode::{Encoder, text_block},
+};
 use crate::context::ToolChoice;
 
 impl Encoder {
-    pub(super) fn surroundings(&mut self) -> Surroundings {
+    /// The fields around the messages.
+    pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        if !self.system.is_empty() {
-            let mut out = String::new();
-            render::array(&mut out, self.system.iter().map(String::as_str));
-            around.put("system", out);
+        if !self.sheet.system.is_empty() {
+            let blocks: Vec<String> = self.sheet.system.iter().map(|text| text_block(text)).collect();
+            around.put("system", render::list(&blocks));
         }
-        let target = Arc::clone(&self.target);
+        let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
-        let declared = tools::declared(context, spell, &mut self.ledger);
-        let mut specs: Vec<String> = declared
-            .iter()
-            .map(|(name, tool)| {
-                let description = tool.description.as_deref().filter(|text| !is_blank(text));
-                tool_spec(name, description, &tools::schema(tool))
-            })
-            .collect();
-        let mut names: Vec<String> = declared.into_iter().map(|(name, _)| name).collect();
-        if specs.is_empty() && !self.used_tools.is_empty() {
-            let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
-            names = self.used_tools.iter().cloned().collect();
-            self.ledger.note(finding.about(names.join(", ")));
-            specs.extend(names.iter().map(|name| tool_spec(name, None, "{\"type\":\"object\"}")));
+        let Declared { mut names, tools: mut specs, .. } = tools::declared(&mut self.sheet, |name, tool| {
+            let description = tool.description.as_deref().filter(|text| !is_blank(text));
+            tool_spec(name, description, &tools::schema(tool))
+        });
+        if specs.is_empty() {
+            let stub = |name: &str| tool_spec(name, None, "{\"type\":\"object\"}");
+            specs = tools::stubs(&mut self.sheet, &mut names, stub);
         }
-        let choice = tools::choice(context, &names, spell, &mut self.ledger);
+        let choice = tools::choice(&mut self.sheet, &names);
         let choice = choice.as_ref().and_then(tool_choice);
         if !specs.is_empty() {
             let mut out = String::from("{\"tools\":");
@@ -47,7 +46,7 @@ impl Encoder {
             around.put("toolConfig", out);
         }
         around.translated(context, choice.is_some());
-        if context.dialect == Some(Dialect::Bedrock) {
+        if context.dialect == Some(WIRE.dialect) {
             // The address of a request names it.
             around.leave_out("model");
         }
@@ -56,12 +55,8 @@ impl Encoder {
 }
 
 fn tool_spec(name: &str, description: Option<&str>, schema: &str) -> String {
-    let mut out = String::from("{\"toolSpec\":{\"name\":");
-    write::string(&mut out, name);
-    if let Some(description) = description {
-        write::key(&mut out, "description");
-        write::string(&mut out, description);
-    }
+    let mut out = String::from("{\"toolSpec\":{");
+    tools::describe(&mut out, name, description);
     write::key(&mut out, "inputSchema");
     out.push_str("{\"json\":");
     out.push_str(schema);
@@ -77,8 +72,4 @@ fn tool_choice(choice: &ToolChoice) -> Option<String> {
         ToolChoice::Never => None,
         ToolChoice::Named(name) => Some(format!("{{\"tool\":{{\"name\":{}}}}}", render::literal(name))),
     }
-}
-
-fn spell(name: &str) -> Cow<'_, str> {
-    wire_name(name, NAME_LENGTH)
 }

@@ -6,37 +6,49 @@ mod decode;
 mod encode;
 mod media;
 
-use std::sync::Arc;
-
-use rejoin_view::{Rule, SoundView};
-
-use super::{DecodeError, Decoded, outline::Encode, registry::Wire};
-use crate::{
-    convert::Settings,
-    media::{Accepts, DOCUMENTS, PICTURES, WEB},
+use super::{
+    names::{ID_LENGTH, wire_name},
+    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    render,
 };
+use crate::chat::Style;
+use crate::media::{Accepts, DOCUMENTS, PICTURES, WEB};
 
 /// The images and documents that the API takes.
 pub(crate) const MEDIA: Accepts =
     Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB };
 
 /// The dialect.
-pub struct Bedrock;
+pub static WIRE: Wire = Wire {
+    dialect: Dialect::Bedrock,
+    name: "bedrock",
+    provider: "AWS Bedrock",
+    repeats: &[],
+    fields: Fields {
+        system: &["system"],
+        tools: "toolConfig",
+        max_tokens: ("inferenceConfig", Some("maxTokens")),
+        ..Fields::COMMON
+    },
+    body_names_model: false,
+    ends_with_user: true,
+    has_cache_marks: false,
+    limits: Limits::NONE,
+    media: MEDIA,
+    tool_name: |name| wire_name(name, 64),
+    legal_id,
+    id_length: ID_LENGTH,
+    version: None,
+    streams_lines: false,
+    other_fields: |message| render::chat_fields(message, Style::OpenAi),
+    tools: ToolSyntax::COMMON,
+    encoder: encode::encoder,
+    decode: decode::decode,
+    stream: None,
+    answer: answers::answer,
+};
 
-impl Wire for Bedrock {
-    fn name(&self) -> &'static str {
-        "bedrock"
-    }
-    fn provider(&self) -> &'static str {
-        "AWS Bedrock"
-    }
-    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
-        encode::encoder(settings, view)
-    }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn answer(&self, rule: Rule) -> Option<&'static str> {
-        answers::answer(rule)
-    }
+fn legal_id(id: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-');
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(legal)
 }

@@ -1,53 +1,69 @@
 //! What goes around the contents of a Gemini body: system prompt, tools, tool choice.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
-use rejoin_record::json::{Doc, Kind, Value, write};
+use rejoin_record::{
+    Raw, Text,
+    json::{Doc, Kind, Value, write},
+};
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::{body::Surroundings, registry::Dialect, render};
-use super::{
-    encode::{Encoder, gemini_name},
-    pieces::text_part,
+use super::super::{
+    body::Surroundings,
+    names::spelled_name,
+    render,
+    tools::{self, Declared},
 };
+use super::{WIRE, encode::Encoder, pieces::text_part};
 use crate::{
     chat::list::items,
-    context::{Context, Field, ToolChoice, ToolDeclaration, ToolKind, surrounding_names},
+    context::{Context, Field, ToolChoice, ToolDeclaration, ToolKind},
     gemini::fields::{Fields, camel},
 };
 
 impl Encoder {
-    pub(super) fn surroundings(&mut self) -> Surroundings {
+    /// The fields around the contents.
+    pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         self.system_field(&mut around);
-        if self.same {
+        if self.sheet.same {
             self.renamed_tools(&mut around);
             self.offered_tools(&mut around);
         } else {
-            let names = self.tools_field(&mut around);
-            self.choice_field(&mut around, &names);
+            let Declared { names, tools: functions, .. } = tools::declared(&mut self.sheet, declaration);
+            if !functions.is_empty() {
+                let functions = render::list(&functions);
+                around.put("tools", format!("[{{\"functionDeclarations\":{functions}}}]"));
+            }
+            if let Some(choice) = tools::choice(&mut self.sheet, &names) {
+                around.put("toolConfig", tool_config(&choice));
+            }
             let choice_sent = around.has("toolConfig");
-            around.translated(&self.target.context, choice_sent);
+            around.translated(&self.sheet.target.context, choice_sent);
         }
         around
     }
 
     fn system_field(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.target);
+        let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
-        let own = context.system_field().filter(|_| self.same);
+        let own = context.system_field().filter(|_| self.sheet.same);
         let twice = own.and_then(|(name, _)| the_other(context, name));
         let taken = twice.is_none() && own.is_none_or(|(_, raw)| is_instruction(raw.as_str()));
         let instructions = context.own_instructions();
-        if self.same && self.system.is_empty() && taken && instructions.is_none() {
+        if self.sheet.same && self.sheet.system.is_empty() && taken && instructions.is_none() {
             return;
         }
         if let Some((name, _)) = own.filter(|_| !taken) {
             let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-            self.ledger.note(finding.about(name));
+            self.sheet.ledger.note(finding.about(name));
         }
-        if !self.same && context.system_is_lossy() {
-            self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
+        if !self.sheet.same && context.system_is_lossy() {
+            self.sheet.ledger.change(Finding::new(
+                Rule::LoneSurrogate,
+                Position::default(),
+                Action::Replaced,
+            ));
         }
         let mut pieces = context.system();
         if let Some((name, second)) = &twice {
@@ -56,10 +72,11 @@ impl Encoder {
         }
         let said = pieces.iter().filter(|piece| !piece.text.is_blank()).map(|piece| piece.text.as_str());
         let said = instructions.map(|text| text.as_str()).into_iter().chain(said);
-        let parts: Vec<String> = said.chain(self.system.iter().map(String::as_str)).map(text_part).collect();
+        let parts: Vec<String> =
+            said.chain(self.sheet.system.iter().map(String::as_str)).map(text_part).collect();
         let name = own.map_or("systemInstruction", |(name, _)| name);
         if parts.is_empty() {
-            if self.same {
+            if self.sheet.same {
                 around.leave_out(name);
             }
             return;
@@ -72,13 +89,13 @@ impl Encoder {
 
     /// Tools and their choice in this very dialect: as they are, unless a name must be spelled otherwise.
     fn renamed_tools(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.target);
+        let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
         let declared = context.tools();
         let functions = declared.iter().filter(|tool| tool.kind != ToolKind::Provider);
         for tool in functions.filter(|tool| gemini_name(&tool.name) != *tool.name) {
             let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
-            self.ledger.note(finding.about(tool.name.clone()));
+            self.sheet.ledger.note(finding.about(tool.name.clone()));
         }
         let tools = context.tools_field().map(|field| (field, ["functionDeclarations", "name"]));
         let choice = context.choice_field();
@@ -87,7 +104,7 @@ impl Encoder {
             let json = respelled(raw.as_str(), &path);
             if name == "tools" && raw.as_str().starts_with('{') {
                 let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-                self.ledger.note(finding.about(name).because("it is a list"));
+                self.sheet.ledger.note(finding.about(name).because("it is a list"));
                 let mut list = String::from("[");
                 write::clean_copy(&mut list, json.as_deref().unwrap_or(raw.as_str()));
                 list.push(']');
@@ -100,14 +117,14 @@ impl Encoder {
 
     /// The conversation's own tools, before those of the fields; none of these has a name that is taken.
     fn offered_tools(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.target);
+        let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
         let mut names: Vec<String> = Vec::new();
         let mut functions: Vec<String> = Vec::new();
         for tool in &context.offered {
             let name = gemini_name(&tool.name).into_owned();
-            if self.ledger.declares(tool, &name, false) {
-                functions.push(declaration(tool, &name));
+            if self.sheet.ledger.declares(tool, &name, false) {
+                functions.push(declaration(&name, tool));
                 names.push(name);
             }
         }
@@ -119,72 +136,77 @@ impl Encoder {
         own.push('}');
         let mut list = vec![own];
         let written = around.value("tools").map(str::to_owned);
-        let written = written.as_deref().or(context.get("tools").map(rejoin_record::Raw::as_str));
+        let written = written.as_deref().or(context.get("tools").map(Raw::as_str));
         let doc = written.and_then(|written| Doc::parse(written).ok());
         for element in doc.as_ref().and_then(Doc::root).into_iter().flat_map(items) {
             let (json, gone) = without_functions(element, &names);
             list.extend(json);
             for name in gone {
                 let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-                self.ledger.note(finding.about(format!("tool {name}")).because("it is declared twice"));
+                self.sheet.ledger.note(finding.about(format!("tool {name}")).because("it is declared twice"));
             }
         }
-        let mut out = String::new();
-        render::array(&mut out, list.iter().map(String::as_str));
-        around.put("tools", out);
+        around.put("tools", render::list(&list));
     }
+}
 
-    /// Declares the tools of another dialect, and gives their names.
-    fn tools_field(&mut self, around: &mut Surroundings) -> Vec<String> {
-        let mut names = Vec::new();
-        let mut declared: HashSet<String> = HashSet::new();
-        let mut functions: Vec<String> = Vec::new();
-        for tool in &Arc::clone(&self.target).context.tools() {
-            let name = gemini_name(&tool.name);
-            if !self.ledger.declares(tool, &name, self.same) {
-                continue;
-            }
-            if !declared.insert(name.to_string()) {
-                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-                self.ledger.note(finding.about(format!("tool {name}")).because("it is declared twice"));
-                continue;
-            }
-            functions.push(declaration(tool, &name));
-            names.push(name.into_owned());
-        }
-        if !functions.is_empty() {
-            let mut out = String::from("[{\"functionDeclarations\":");
-            render::array(&mut out, functions.iter().map(String::as_str));
-            out.push_str("}]");
-            around.put("tools", out);
-        }
-        names
+fn tool_config(choice: &ToolChoice) -> String {
+    let (mode, only) = match choice {
+        ToolChoice::Auto => ("AUTO", None),
+        ToolChoice::Never => ("NONE", None),
+        ToolChoice::Any => ("ANY", None),
+        ToolChoice::Named(name) => ("ANY", Some(name)),
+    };
+    let mut out = format!("{{\"functionCallingConfig\":{{\"mode\":\"{mode}\"");
+    if let Some(only) = only {
+        out.push_str(&format!(",\"allowedFunctionNames\":[{}]", render::literal(only)));
     }
+    out.push_str("}}");
+    out
+}
 
-    /// The tool choice of another dialect, left out where there is no such tool.
-    fn choice_field(&mut self, around: &mut Surroundings, names: &[String]) {
-        let target = Arc::clone(&self.target);
-        let context = &target.context;
-        let Some(choice) = context.tool_choice() else { return };
-        for field in context.tool_choice_more() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.ledger.note(finding.about(format!("{field} of tool_choice")));
-        }
-        let (mode, only) = match &choice {
-            ToolChoice::Auto => ("AUTO", None),
-            ToolChoice::Never => ("NONE", None),
-            ToolChoice::Any => ("ANY", None),
-            ToolChoice::Named(name) => ("ANY", Some(gemini_name(name))),
-        };
-        if only.as_ref().map_or(names.is_empty(), |only| !names.iter().any(|name| *name == **only)) {
-            return;
-        }
-        let mut out = format!("{{\"functionCallingConfig\":{{\"mode\":\"{mode}\"");
-        if let Some(only) = only {
-            out.push_str(&format!(",\"allowedFunctionNames\":[{}]", render::literal(&only)));
-        }
-        out.push_str("}}");
-        around.put("toolConfig", out);
+/// The tool name that goes on the wire.
+pub(super) fn gemini_name(name: &str) -> Cow<'_, str> {
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
+    spelled_name(name, 64, begins, legal)
+}
+
+/// The functions that one element of `tools` declares; anything else in it is the provider's own.
+pub(super) fn tools_in(value: Value<'_>) -> Vec<ToolDeclaration> {
+    let list = value.given("functionDeclarations").or_else(|| value.given("function_declarations"));
+    let functions = list.into_iter().flat_map(Value::items);
+    let mut tools: Vec<_> =
+        functions.filter_map(|function| ToolDeclaration::read(function, Some(&WIRE))).collect();
+    let own = ["functionDeclarations", "function_declarations"];
+    for (key, _) in value.fields().filter(|(key, _)| !own.iter().any(|name| key.is_str(name))) {
+        let name = key.as_str().unwrap_or_default();
+        tools.push(ToolDeclaration {
+            name: Text::new(&*name),
+            description: None,
+            schema: None,
+            raw: Raw::new(value.raw()),
+            kind: ToolKind::Provider,
+            more: Vec::new(),
+        });
+    }
+    tools
+}
+
+/// The tool choice of a body.
+pub(super) fn choice_in(root: Value<'_>) -> Option<ToolChoice> {
+    let config = root.given("functionCallingConfig").or_else(|| root.given("function_calling_config"))?;
+    let mut allowed = config
+        .given("allowedFunctionNames")
+        .or_else(|| config.given("allowed_function_names"))
+        .into_iter()
+        .flat_map(Value::items);
+    match (&*config.get("mode")?.as_str()?.to_ascii_uppercase(), allowed.next(), allowed.next()) {
+        ("AUTO", ..) => Some(ToolChoice::Auto),
+        ("NONE", ..) => Some(ToolChoice::Never),
+        ("ANY", Some(only), None) => Some(ToolChoice::Named(Text::new(&*only.as_str()?))),
+        ("ANY", ..) => Some(ToolChoice::Any),
+        _ => None,
     }
 }
 
@@ -227,10 +249,10 @@ fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, V
 
 /// The system prompt under the other one of its names, where both are given: the API takes one.
 fn the_other(context: &Context, name: &str) -> Option<(&'static str, Context)> {
-    let names = surrounding_names(Dialect::Gemini).1;
+    let names = WIRE.fields.system;
     let other = names.iter().find(|other| **other != name)?;
     let field = Field { name: (*other).into(), value: context.get(other)?.clone() };
-    Some((other, Context { dialect: Some(Dialect::Gemini), fields: vec![field], ..Context::default() }))
+    Some((other, Context { dialect: Some(WIRE.dialect), fields: vec![field], ..Context::default() }))
 }
 
 /// Whether a system prompt is written as the API wants it: a content of texts.
@@ -248,16 +270,12 @@ fn is_instruction(raw: &str) -> bool {
         && parts.is_some_and(|parts| parts.items().next().is_some() && parts.items().all(text))
 }
 
-fn declaration(tool: &ToolDeclaration, name: &str) -> String {
-    let mut out = String::from("{\"name\":");
-    write::string(&mut out, name);
-    if let Some(description) = &tool.description {
-        write::key(&mut out, "description");
-        write::string(&mut out, description);
-    }
+fn declaration(name: &str, tool: &ToolDeclaration) -> String {
+    let mut out = String::from("{");
+    tools::describe(&mut out, name, tool.description.as_deref());
     let schema = match tool.kind {
-        ToolKind::FreeText => Some(render::FREE_TEXT_SCHEMA),
-        _ => tool.schema.as_ref().map(rejoin_record::Raw::as_str),
+        ToolKind::FreeText => Some(tools::FREE_TEXT_SCHEMA),
+        _ => tool.schema.as_ref().map(Raw::as_str),
     };
     if let Some(schema) = schema {
         // The field that takes any JSON schema; the other one knows a part of it only.

@@ -7,26 +7,24 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, Message, Reasoning, Role, Text, ToolCall,
+    Block, BlockKind, Message, Reasoning, ToolCall,
     json::{Doc, write},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, List, Position, Rule, SoundRole, SoundView,
-    sound::{PartRef, wrapped_arguments},
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundView, sound::PartRef,
 };
 
 use super::super::{
-    TooLarge,
-    body::{seen_before, write_around},
-    names::{NameMap, spelled_name},
-    outline::{Encode, Outline, Pass},
-    registry::Dialect,
-    render::{self, Ledger, Piece},
-    scroll::Scroll,
+    body::Surroundings,
+    calls,
+    outline::Encode,
+    pass::{Last, Pass, Sheet, on_sheet},
+    render::{self, Piece},
 };
 use super::{
+    WIRE,
     edit::{Signing, edited, id_in},
-    pieces::{foreign_reasoning, text_part},
+    pieces::text_part,
 };
 use crate::{
     convert::{Bond, Settings},
@@ -36,21 +34,8 @@ use crate::{
     },
 };
 
-/// Stands after a trailing content of the model's.
-const CLOSING: &str = "Continue.";
-/// Stands for a user message with nothing in it.
-const EMPTY: &str = "(empty)";
-const NAME_LENGTH: usize = 64;
-
 pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
-    Box::new(Encoder::new(settings))
-}
-
-/// The tool name that goes on the wire.
-pub(super) fn gemini_name(name: &str) -> Cow<'_, str> {
-    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
-    spelled_name(name, NAME_LENGTH, begins, legal)
+    Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
 }
 
 /// Who speaks in a content.
@@ -70,7 +55,7 @@ pub(super) enum Parts {
 
 /// The content that was begun last.
 #[derive(Clone)]
-struct Last {
+struct Content {
     speaker: Speaker,
     /// The source's own content, as long as nobody joins it: it is not written yet.
     own: Option<Arc<Message>>,
@@ -82,21 +67,10 @@ struct Last {
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) target: Arc<Settings>,
-    pub(super) same: bool,
-    /// Whether what the source's model thought goes back to that model.
-    keeps_reasoning: bool,
-    list: Scroll,
-    last: Option<Last>,
+    pub(super) sheet: Sheet,
+    content: Option<Content>,
     /// Whether a user said something, or a tool did.
     begun: bool,
-    pub(super) ledger: Ledger,
-    names: NameMap,
-    pub(super) system: Vec<String>,
-    /// How many messages at the beginning are instructions.
-    leading: usize,
-    /// What a model sees before every content, once that is decided.
-    before: Option<Arc<str>>,
 }
 
 /// A call that went out.
@@ -111,129 +85,37 @@ pub(super) struct Call<'i> {
 }
 
 impl Pass for Encoder {
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    on_sheet!();
+
+    fn surroundings(&mut self) -> Surroundings {
+        self.around()
     }
 
-    fn take(&mut self, place: usize, item: ItemRef<'_>) {
-        if !is_own(item.message()) {
-            self.ledger.left_out_fields(item.message(), item.index());
-        }
-        match item.role() {
-            SoundRole::System | SoundRole::Developer => self.system(item),
-            SoundRole::User => self.user(place, item),
-            SoundRole::Assistant => self.model(place, item),
+    fn last(&self) -> Last {
+        match &self.content {
+            None => Last::Nobody,
+            Some(content) if content.speaker == Speaker::Model => Last::Model(content.index),
+            Some(_) => Last::User,
         }
     }
 
-    fn share(&mut self) {
-        self.list.settle();
-        self.names.settle();
-    }
-
-    fn end(mut self, _: &SoundView) -> Result<Outline, TooLarge> {
-        match &self.last {
-            None => {
-                let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-                self.ledger.change(finding.because("a request needs a message"));
-                self.push_made(render::OPENING);
-            }
-            Some(last) if last.speaker == Speaker::Model && self.target.closes => {
-                let at = last.index.map_or_else(Position::default, Position::message);
-                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-                self.ledger.note(finding.because("a conversation ends with a user message"));
-                self.push_made(CLOSING);
-            }
-            Some(_) => {}
-        }
+    fn close(&mut self) {
         self.write_own();
-        self.list.close();
-        let prefix = self.prefix();
-        let around = self.surroundings();
-        let mut findings = std::mem::take(&mut self.ledger.findings);
-        let (head, tail) = write_around(&self.target, Dialect::Gemini, around, &mut findings);
-        let names = self.names.renamed(&self.target.context.tools(), gemini_name);
-        let (list, ids) = (Some(self.list), List::default());
-        Ok(Outline { head, list, tail, findings, ids, names, prefix, marked: false })
-    }
-}
-
-impl Encoder {
-    fn new(target: &Arc<Settings>) -> Self {
-        let keeps_reasoning = target.keeps_reasoning_of(Dialect::Gemini);
-        let renamed = target.context.field_tools().iter().any(|tool| gemini_name(&tool.name) != *tool.name);
-        Self {
-            target: Arc::clone(target),
-            same: target.context.dialect == Some(Dialect::Gemini),
-            keeps_reasoning,
-            list: Scroll::default(),
-            last: None,
-            begun: false,
-            ledger: Ledger::new(keeps_reasoning && !renamed, super::MEDIA),
-            names: NameMap::default(),
-            system: Vec::new(),
-            leading: 0,
-            before: None,
-        }
+        self.sheet.list.close();
     }
 
-    /// A hash of everything that what comes next stands on.
-    fn prefix(&mut self) -> Text {
-        let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
-            let around = copy.surroundings();
-            seen_before(&self.target, Dialect::Gemini, &around).into()
-        });
-        let own = self.last.as_ref().and_then(|last| last.own.as_ref()).map(|own| native(own));
-        self.list.prefix(self.before.insert(before), own)
+    fn unwritten(&self) -> Option<Arc<Message>> {
+        self.content.as_ref()?.own.clone()
     }
 
-    /// Whether what a model signed goes out, if nothing before it in its message was changed. `None` if nobody knows who
-    /// issued it: then it is bound to what it was read with.
-    fn signatures_stand(&mut self, message: &Message) -> Option<bool> {
-        let issued = message.blocks.iter().find_map(|block| match &block.kind {
-            BlockKind::Reasoning(reasoning) if reasoning.origin.prefix.is_some() => Some(&**reasoning),
-            _ => None,
-        });
-        let sealed = Reasoning { sealed: true, ..issued?.clone() };
-        match self.target.bond(&sealed, Dialect::Gemini) {
-            Bond::Prefix(prefix) => Some(self.prefix() == prefix),
-            _ => Some(false),
-        }
+    /// A content of its own that nobody wrote.
+    fn say(&mut self, text: &str, _: usize) {
+        self.begin(Speaker::User, Parts::New(vec![text_part(text)]), None, false);
     }
 
-    /// Leading instructions go to the field for them, later ones stay in their place as user text.
-    fn system(&mut self, item: ItemRef<'_>) {
-        // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
-        let leading = item.index() == self.leading && self.last.is_none();
-        self.leading += usize::from(leading);
-        let at = Position::message(item.index());
-        let mut texts = Vec::new();
-        for part in item.parts() {
-            let PartRef::Block(block, content) = part else { continue };
-            let at = Position::block(item.index(), block);
-            match &content.kind {
-                BlockKind::Text(text) if text.is_blank() => {}
-                BlockKind::Text(text) => {
-                    self.ledger.lossy(text, at);
-                    texts.push(text.to_string());
-                }
-                BlockKind::Reasoning(_) => self.ledger.change(foreign_reasoning(at)),
-                other => texts.push(self.ledger.as_text(other, at)),
-            }
-        }
-        if texts.is_empty() {
-            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
-        } else if leading {
-            if is_own(item.message()) {
-                self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
-            }
-            self.system.extend(texts);
-        } else {
-            self.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
-            let parts = texts.iter().map(|text| text_part(&format!("<system>{text}</system>"))).collect();
-            self.push(Speaker::User, Parts::New(parts), item.index());
-        }
+    fn late_system(&mut self, texts: Vec<String>, index: usize) {
+        let parts = texts.iter().map(|text| text_part(text)).collect();
+        self.push(Speaker::User, Parts::New(parts), index);
     }
 
     fn user(&mut self, place: usize, item: ItemRef<'_>) {
@@ -259,19 +141,15 @@ impl Encoder {
             }
         }
         if pieces.is_empty() {
-            // Under a role that nobody knows, with nothing in it, nothing was said.
-            let nothing = matches!(message.role, Role::Other(_));
-            let action = if nothing { Action::LeftOut } else { Action::Replaced };
-            self.ledger.change(Finding::new(Rule::EmptyMessage, Position::message(item.index()), action));
-            if !nothing {
-                self.push(Speaker::User, Parts::New(vec![text_part(EMPTY)]), item.index());
+            if self.stands_empty(item) {
+                self.push(Speaker::User, Parts::New(vec![text_part(render::EMPTY)]), item.index());
             }
             return;
         }
         self.push_pieces(Speaker::User, item, pieces);
     }
 
-    fn model(&mut self, place: usize, item: ItemRef<'_>) {
+    fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message = item.message();
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         let mut calls: Vec<Call<'_>> = Vec::new();
@@ -292,19 +170,19 @@ impl Encoder {
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) if names_issuer(content, reasoning) => {
                             if stand != Some(true) {
-                                self.ledger.change(foreign_reasoning(at));
+                                self.sheet.ledger.foreign_reasoning(at);
                             }
                         }
                         BlockKind::Reasoning(reasoning) => {
-                            let goes = match self.target.bond(reasoning, Dialect::Gemini) {
+                            let goes = match self.sheet.target.bond(reasoning, WIRE.dialect) {
                                 Bond::Elsewhere => false,
                                 Bond::Issuer => true,
                                 Bond::Prefix(_) => intact,
-                                Bond::Source => self.keeps_reasoning && (intact || !reasoning.sealed),
+                                Bond::Source => self.sheet.keeps_reasoning && (intact || !reasoning.sealed),
                             };
-                            match Self::own_bytes(message, content).filter(|_| goes) {
+                            match WIRE.own_bytes(message, content).filter(|_| goes) {
                                 Some(raw) => pieces.push(Piece { json: raw.into(), exact: true }),
-                                None => self.ledger.change(foreign_reasoning(at)),
+                                None => self.sheet.ledger.foreign_reasoning(at),
                             }
                         }
                         _ => {
@@ -324,18 +202,31 @@ impl Encoder {
             }
         }
         if pieces.is_empty() {
-            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), Action::LeftOut);
-            self.ledger.change(finding);
+            self.sheet.ledger.nothing_left(Position::message(item.index()));
             return;
         }
         if !calls.is_empty() && self.needs_opening() {
-            let finding = Finding::new(Rule::RoleOrder, Position::message(item.index()), Action::Inserted);
-            self.ledger.change(finding.because("calls follow a user message"));
-            self.push_made(render::OPENING);
+            self.open(Position::message(item.index()), "calls follow a user message");
         }
         self.push_pieces(Speaker::Model, item, pieces);
         if !calls.is_empty() {
             self.results(&calls);
+        }
+    }
+}
+
+impl Encoder {
+    /// Whether what a model signed goes out, if nothing before it in its message was changed. `None` if nobody knows who
+    /// issued it: then it is bound to what it was read with.
+    fn signatures_stand(&mut self, message: &Message) -> Option<bool> {
+        let issued = message.blocks.iter().find_map(|block| match &block.kind {
+            BlockKind::Reasoning(reasoning) if reasoning.origin.prefix.is_some() => Some(&**reasoning),
+            _ => None,
+        });
+        let sealed = Reasoning { sealed: true, ..issued?.clone() };
+        match self.sheet.target.bond(&sealed, WIRE.dialect) {
+            Bond::Prefix(prefix) => Some(self.prefix() == prefix),
+            _ => Some(false),
         }
     }
 
@@ -347,7 +238,7 @@ impl Encoder {
 
     /// Whether everything before a piece of an item is what its model saw. To be joined with the content before is a change.
     fn is_intact(&self, speaker: Speaker, place: usize, part: usize) -> bool {
-        self.ledger.is_intact(place, part) && !self.joins(speaker)
+        self.sheet.ledger.is_intact(place, part) && !self.joins(speaker)
     }
 
     fn call<'i>(
@@ -359,23 +250,19 @@ impl Encoder {
         intact: bool,
     ) -> (Piece<'i>, Call<'i>) {
         let at = Position::block(item.index(), exchange.block());
-        let name = gemini_name(&call.name).into_owned();
-        if name != *call.name {
-            self.ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
-        }
-        self.names.add(&call.name, &name);
-        let own = Self::own_bytes(item.message(), &item.message().blocks[exchange.block()]);
+        let own = WIRE.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
+        let (name, named) = self.sheet.spelling.tool(call, own, at, &mut self.sheet.ledger);
         let own_id = own.and_then(id_in);
         // Without an id on the wire there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
-        let as_named = renamed.is_none() && name == *call.name;
+        let as_named = renamed.is_none() && named;
         let id = renamed.or(own_id);
         let written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
         let as_written = written && own.is_some() && as_named;
         let signature = own.map_or(Signature::Absent, Signature::in_part);
         let foreign = signature == Signature::Bound && !(intact && as_written);
         if foreign {
-            self.ledger.change(foreign_reasoning(at));
+            self.sheet.ledger.foreign_reasoning(at);
         }
         let signing = match (foreign, first && (foreign || signature == Signature::Absent)) {
             (_, true) => Signing::Sentinel,
@@ -388,7 +275,9 @@ impl Encoder {
             Some(raw) if as_written => {
                 if signing == Signing::Sentinel && !foreign {
                     let finding = Finding::new(Rule::IrregularContent, at, Action::Inserted);
-                    self.ledger.note(finding.because("the first call of a content carries a signature"));
+                    self.sheet
+                        .ledger
+                        .note(finding.because("the first call of a content carries a signature"));
                 }
                 (edited(raw, signing, &[]).into(), false)
             }
@@ -414,19 +303,7 @@ impl Encoder {
         write::key(&mut out, "name");
         write::string(&mut out, &wire.name);
         write::key(&mut out, "args");
-        match wire.exchange.arguments() {
-            ArgumentsUse::AsWritten => {
-                if call.arguments.text().is_lossy() || call.arguments.has_lone_surrogate() {
-                    self.ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
-                }
-                write::clean_copy(&mut out, call.arguments.text().trim());
-            }
-            ArgumentsUse::Empty => {
-                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-                out.push_str("{}");
-            }
-            ArgumentsUse::Wrapped => out.push_str(&wrapped_arguments(&call.arguments)),
-        }
+        calls::write_object(&mut out, wire.exchange, call, at, &mut self.sheet.ledger);
         out.push('}');
         if first {
             write::key(&mut out, "thoughtSignature");
@@ -436,11 +313,6 @@ impl Encoder {
         out
     }
 
-    pub(super) fn is_regular(message: &Message) -> bool {
-        message.native.as_ref().is_some_and(|native| native.regular && &*native.format == FORMAT)
-            && message.blocks.iter().all(|block| super::MEDIA.keeps(block))
-    }
-
     /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
     pub(super) fn irregular(&mut self, message: &Message, index: usize) {
         let Some(native) =
@@ -448,13 +320,13 @@ impl Encoder {
         else {
             return;
         };
-        if self.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
+        if self.sheet.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
             return;
         }
         let doc = Doc::parse(native.raw.as_str());
         let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, gemini::unknown_fields);
         let at = Position::message(index);
-        self.ledger.note(if unknown.is_empty() {
+        self.sheet.ledger.note(if unknown.is_empty() {
             Finding::new(Rule::IrregularContent, at, Action::Replaced)
         } else {
             Finding::new(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "))
@@ -469,7 +341,7 @@ impl Encoder {
             _ => false,
         });
         let blocks = message.blocks.len() - issuers.count();
-        let whole = item.is_complete() && Self::is_regular(message) && pieces.len() == blocks;
+        let whole = item.is_complete() && WIRE.is_regular(message) && pieces.len() == blocks;
         let parts = if whole && pieces.iter().all(|piece| piece.exact) {
             Parts::Own(Arc::clone(message))
         } else {
@@ -483,24 +355,24 @@ impl Encoder {
 
     /// Whether what this speaker says next goes into the last content.
     fn joins(&self, speaker: Speaker) -> bool {
-        self.last.as_ref().is_some_and(|last| last.speaker == speaker && !last.results)
+        self.content.as_ref().is_some_and(|last| last.speaker == speaker && !last.results)
     }
 
     /// Adds what somebody says: to the last content if it is the same one's, else as a content of its own.
     pub(super) fn push(&mut self, speaker: Speaker, parts: Parts, index: usize) {
         if self.joins(speaker)
-            && let Some(last) = &mut self.last
+            && let Some(last) = &mut self.content
         {
             // Pieces of one message belong together anyway.
             if last.index.replace(index) != Some(index) {
                 let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-                self.ledger.change(finding.because("roles alternate"));
+                self.sheet.ledger.change(finding.because("roles alternate"));
             }
             if let Some(own) = last.own.take() {
-                self.list.open(head(speaker), END);
-                Parts::Own(own).into_list().iter().for_each(|part| self.list.part(part));
+                self.sheet.list.open(head(speaker), END);
+                Parts::Own(own).into_list().iter().for_each(|part| self.sheet.list.part(part));
             }
-            parts.into_list().iter().for_each(|part| self.list.part(part));
+            parts.into_list().iter().for_each(|part| self.sheet.list.part(part));
             return;
         }
         self.begin(speaker, parts, Some(index), false);
@@ -511,29 +383,24 @@ impl Encoder {
         self.begin(Speaker::User, parts, None, true);
     }
 
-    /// A user's content that nobody wrote.
-    fn push_made(&mut self, text: &str) {
-        self.begin(Speaker::User, Parts::New(vec![text_part(text)]), None, false);
-    }
-
     fn begin(&mut self, speaker: Speaker, parts: Parts, index: Option<usize>, results: bool) {
         self.write_own();
         self.begun |= speaker == Speaker::User;
         let own = match parts {
             Parts::Own(message) => Some(message),
             Parts::New(parts) => {
-                self.list.open(head(speaker), END);
-                parts.iter().for_each(|part| self.list.part(part));
+                self.sheet.list.open(head(speaker), END);
+                parts.iter().for_each(|part| self.sheet.list.part(part));
                 None
             }
         };
-        self.last = Some(Last { speaker, own, results, index });
+        self.content = Some(Content { speaker, own, results, index });
     }
 
     /// Writes the last content, if it is the source's own and still waits.
     fn write_own(&mut self) {
-        if let Some(own) = self.last.as_mut().and_then(|last| last.own.take()) {
-            self.list.push(native(&own));
+        if let Some(own) = self.content.as_mut().and_then(|last| last.own.take()) {
+            self.sheet.list.push(native(&own));
         }
     }
 }
@@ -551,11 +418,6 @@ const END: &str = "]}";
 
 fn native(message: &Message) -> &str {
     message.native.as_ref().map_or("", |native| native.raw.as_str())
-}
-
-/// Whether a message was said in this dialect.
-pub(super) fn is_own(message: &Message) -> bool {
-    message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
 }
 
 /// Whether a block says nothing, and just names who issued the signatures of its message.

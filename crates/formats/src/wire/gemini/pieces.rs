@@ -1,23 +1,17 @@
 //! Parts on their way out: text, media, and what only the API itself understands.
 
 use rejoin_record::{Block, BlockKind, Message, json::write};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::Position;
 
 use super::super::render::Piece;
 use super::{
-    MEDIA,
+    MEDIA, WIRE,
     edit::{Signing, edited},
-    encode::{Encoder, is_own},
+    encode::Encoder,
 };
 use crate::{gemini::fields::Signature, media::Usable};
 
 impl Encoder {
-    /// The source's own bytes of a block, if they may be sent again.
-    pub(super) fn own_bytes<'i>(message: &'i Message, block: &'i Block) -> Option<&'i str> {
-        let native = message.native.as_ref().filter(|_| is_own(message) && MEDIA.keeps(block))?;
-        block.span?.of(native.raw.as_str())
-    }
-
     /// A block that is no call, no result and no reasoning of a model's. `None` if nothing of it goes out. Its signature
     /// stays only while everything before it is `intact`.
     pub(super) fn piece<'i>(
@@ -27,31 +21,29 @@ impl Encoder {
         at: Position,
         intact: bool,
     ) -> Option<Piece<'i>> {
-        let own = Self::own_bytes(message, block);
+        let own = WIRE.own_bytes(message, block);
         let json = match (&block.kind, own) {
             (BlockKind::Reasoning(_), _) => {
-                self.ledger.change(foreign_reasoning(at));
+                self.sheet.ledger.foreign_reasoning(at);
                 return None;
             }
             (_, Some(raw)) if Signature::in_part(raw) == Signature::Bound && !intact => {
-                self.ledger.change(foreign_reasoning(at));
+                self.sheet.ledger.foreign_reasoning(at);
                 edited(raw, Signing::LeftOut, &[])
             }
             (_, Some(raw)) => return Some(Piece { json: raw.into(), exact: true }),
             // Another dialect's way to say that there is no text.
             (BlockKind::Text(text), None) if text.is_empty() => return None,
             (BlockKind::Text(text), None) => {
-                self.ledger.lossy(text, at);
+                self.sheet.ledger.lossy(text, at);
                 text_part(text)
             }
-            (kind, None) => media_part(kind).unwrap_or_else(|| text_part(&self.ledger.as_text(kind, at))),
+            (kind, None) => {
+                media_part(kind).unwrap_or_else(|| text_part(&self.sheet.ledger.as_text(kind, at)))
+            }
         };
         Some(Piece { json: json.into(), exact: false })
     }
-}
-
-pub(super) fn foreign_reasoning(at: Position) -> Finding {
-    Finding::new(Rule::ForeignReasoning, at, Action::LeftOut)
 }
 
 /// `{"text":…}`

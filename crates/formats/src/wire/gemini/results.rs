@@ -7,9 +7,9 @@ use rejoin_view::{Action, Finding, Position, ResultRef, Rule, sound};
 
 use super::super::render;
 use super::{
+    WIRE,
     edit::{Signing, edited, id_in},
-    encode::{Call, Encoder, Parts, Speaker, is_media, is_own},
-    pieces::foreign_reasoning,
+    encode::{Call, Encoder, Parts, Speaker, is_media},
 };
 
 impl Encoder {
@@ -22,7 +22,7 @@ impl Encoder {
         let mut exact = Some(0);
         let ids_agree = self.ids_agree(calls);
         for call in calls {
-            let before = self.ledger.findings.len();
+            let before = self.sheet.ledger.findings.len();
             let (json, as_written) = self.result(call, ids_agree, &mut media);
             parts.push(json);
             let Some(result) = call.exchange.in_place() else {
@@ -30,21 +30,21 @@ impl Encoder {
                 continue;
             };
             let (index, block) = result.at();
-            if is_own(result.message())
+            if WIRE.is_own(result.message())
                 && !as_written
-                && self.ledger.findings.len() == before
+                && self.sheet.ledger.findings.len() == before
                 && call.as_written
             {
                 // It goes out in other words, and nothing has said why: its spelling was not the API's.
                 let at = Position::block(index, block);
-                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+                self.sheet.ledger.irregular(at);
             }
             if source.as_ref().is_none_or(|(source, _)| *source != index) {
                 if source.is_some() {
                     exact = None;
-                    if is_own(result.message()) {
+                    if WIRE.is_own(result.message()) {
                         let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-                        self.ledger.change(finding.because("results of one content go in one content"));
+                        self.sheet.ledger.change(finding.because("results of one content go in one content"));
                     }
                 }
                 self.seen_source(result.message(), index);
@@ -53,7 +53,7 @@ impl Encoder {
             exact = exact.filter(|_| as_written).map(|count| count + 1);
         }
         let own =
-            source.filter(|(_, message)| exact == Some(message.blocks.len()) && Self::is_regular(message));
+            source.filter(|(_, message)| exact == Some(message.blocks.len()) && WIRE.is_regular(message));
         self.push_results(own.map_or(Parts::New(parts), |(_, message)| Parts::Own(message)));
         if let Some(index) = media.index {
             self.push(Speaker::User, Parts::New(media.parts), index);
@@ -62,10 +62,10 @@ impl Encoder {
 
     /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
-        if is_own(message) {
+        if WIRE.is_own(message) {
             self.irregular(message, index);
         } else {
-            self.ledger.left_out_fields(message, index);
+            self.sheet.ledger.left_out_fields(message, index);
         }
     }
 
@@ -73,7 +73,7 @@ impl Encoder {
     fn own_result<'i>(&self, call: &Call<'i>) -> Option<(ResultRef<'i>, &'i str)> {
         let mut results = call.exchange.results();
         let only = results.next().filter(|_| results.next().is_none())?;
-        Some((only, Self::own_bytes(only.message(), only.block())?))
+        Some((only, WIRE.own_bytes(only.message(), only.block())?))
     }
 
     /// Whether the ids in results' own bytes may stay. They are optional, on either side: so each is its call's, or one side
@@ -141,7 +141,7 @@ impl Encoder {
                 Finding::new(Rule::IrregularContent, Position::block(message, block), Action::Renamed);
             let name = result.result().name.clone();
             let finding = name.into_iter().fold(finding, |finding, name| finding.of_tool(&name));
-            self.ledger.change(finding.because("it does not name the tool of its call"));
+            self.sheet.ledger.change(finding.because("it does not name the tool of its call"));
         }
         let mut fields = vec![("name", Some(render::literal(&call.name)))];
         if !fits {
@@ -160,18 +160,18 @@ impl Encoder {
                 match &content.kind {
                     BlockKind::Text(text) if text.is_empty() => {}
                     BlockKind::Text(text) => {
-                        self.ledger.lossy(text, at);
+                        self.sheet.ledger.lossy(text, at);
                         texts.push(text.to_string());
                     }
-                    BlockKind::Reasoning(_) => self.ledger.change(foreign_reasoning(at)),
+                    BlockKind::Reasoning(_) => self.sheet.ledger.foreign_reasoning(at),
                     kind if is_media(kind) && super::MEDIA.keeps(content) => {
                         if let Some(piece) = self.piece(result.message(), content, at, false) {
-                            self.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                            self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
                             media.parts.push(piece.json.into_owned());
                             media.index = Some(index);
                         }
                     }
-                    other => texts.push(self.ledger.as_text(other, at)),
+                    other => texts.push(self.sheet.ledger.as_text(other, at)),
                 }
             }
         }

@@ -4,43 +4,41 @@ mod answers;
 pub(crate) mod decode;
 mod encode;
 
-use std::sync::Arc;
-
-use rejoin_view::{Rule, SoundView};
-
 use super::{
-    DecodeError, Decoded, arriving::Decoder, openai_chat, outline::Encode, registry::Wire,
-    stream::StreamDecoder,
+    arriving::Decoder,
+    names::wire_name,
+    openai_chat,
+    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    render,
 };
-use crate::{
-    convert::Settings,
-    media::{self, Accepts},
-};
+use crate::chat::Style;
+use crate::media::{self, Accepts};
 
 /// The images and documents that the API takes.
 pub(crate) const MEDIA: Accepts =
     Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
-pub struct Mistral;
-
-impl Wire for Mistral {
-    fn name(&self) -> &'static str {
-        "mistral"
-    }
-    fn provider(&self) -> &'static str {
-        "Mistral"
-    }
-    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
-        encode::encoder(settings, view)
-    }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral())))
-    }
-    fn answer(&self, rule: Rule) -> Option<&'static str> {
-        answers::answer(rule)
-    }
-}
+pub static WIRE: Wire = Wire {
+    dialect: Dialect::Mistral,
+    name: "mistral",
+    provider: "Mistral",
+    repeats: &[],
+    fields: Fields::COMMON,
+    body_names_model: true,
+    ends_with_user: true,
+    has_cache_marks: false,
+    limits: Limits::NONE,
+    media: MEDIA,
+    tool_name: |name| wire_name(name, 64),
+    legal_id: |id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+    id_length: 9,
+    version: None,
+    streams_lines: false,
+    other_fields: |message| render::chat_fields(message, Style::OpenAi),
+    tools: ToolSyntax::COMMON,
+    encoder: encode::encoder,
+    decode: decode::decode,
+    stream: Some(|| Box::new(Decoder::new(openai_chat::stream::ChatAssembly::of_mistral()))),
+    answer: answers::answer,
+};

@@ -7,42 +7,40 @@ mod encode;
 pub(crate) mod stream;
 mod stream_calls;
 
-use std::sync::Arc;
-
-use rejoin_view::{Rule, SoundView};
-
 use super::{
-    DecodeError, Decoded, arriving::Decoder, outline::Encode, registry::Wire, stream::StreamDecoder,
+    arriving::Decoder,
+    names::{ID_LENGTH, wire_name},
+    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    render,
 };
-use crate::{
-    convert::Settings,
-    media::{self, Accepts},
-};
+use crate::chat::Style;
+use crate::media::{self, Accepts};
 
 /// The images and documents that the API takes.
 pub(crate) const MEDIA: Accepts =
     Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
-pub struct OpenAiChat;
-
-impl Wire for OpenAiChat {
-    fn name(&self) -> &'static str {
-        "openai-chat"
-    }
-    fn provider(&self) -> &'static str {
-        "OpenAI"
-    }
-    fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
-        encode::encoder(settings, view)
-    }
-    fn decode(&self, response: &[u8]) -> Result<Decoded, DecodeError> {
-        decode::decode(response)
-    }
-    fn stream(&self) -> Option<Box<dyn StreamDecoder>> {
-        Some(Box::new(Decoder::new(stream::ChatAssembly::default())))
-    }
-    fn answer(&self, rule: Rule) -> Option<&'static str> {
-        answers::answer(rule)
-    }
-}
+pub static WIRE: Wire = Wire {
+    dialect: Dialect::OpenAiChat,
+    name: "openai-chat",
+    provider: "OpenAI",
+    repeats: &["openai-chat"],
+    fields: Fields::COMMON,
+    body_names_model: true,
+    ends_with_user: false,
+    has_cache_marks: false,
+    limits: Limits { tools: Some(("OAC-11", 128)), text: Some(("OAC-12", 10_485_760)), ..Limits::NONE },
+    media: MEDIA,
+    tool_name: |name| wire_name(name, 64),
+    legal_id: |id| !id.is_empty() && id.chars().count() <= 40,
+    id_length: ID_LENGTH,
+    version: None,
+    streams_lines: false,
+    other_fields: |message| render::chat_fields(message, Style::OpenAi),
+    tools: ToolSyntax::COMMON,
+    encoder: encode::encoder,
+    decode: decode::decode,
+    stream: Some(|| Box::new(Decoder::new(stream::ChatAssembly::default()))),
+    answer: answers::answer,
+};

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use rejoin_record::{
-    Block, BlockKind, Message, Native, Opaque, Raw, Reasoning, Role, Text, ToolCall,
+    Block, BlockKind, Message, Native, Opaque, Raw, ToolCall,
     json::{Doc, Value, write},
 };
 use rejoin_view::{
@@ -13,47 +13,29 @@ use rejoin_view::{
 };
 
 use super::super::{
-    TooLarge,
-    body::{seen_before, write_around},
-    names::{Spelled, Spelling, wire_name},
-    outline::{Encode, Outline, Pass},
-    registry::Dialect,
-    render::{self, Ledger},
-    scroll::Scroll,
+    body::Surroundings,
+    calls,
+    names::Spelled,
+    outline::Encode,
+    pass::{Pass, Sheet, on_sheet},
+    render, said,
 };
-use super::pieces::{
-    TEXT_CHARS, answer_item, has_id, is_media, list, longest_text, media_part, only, only_words, part,
-    streams, without_field, without_id,
+use super::{
+    WIRE,
+    pieces::{answer_item, has_id, media_part, only, only_words, part, streams, without_field, without_id},
 };
 use crate::{
-    convert::{Bond, Settings},
-    responses::{Call, FORMAT, Hosted, Side},
+    convert::Settings,
+    responses::{Call, Hosted, Side},
 };
 
-const ID_LENGTH: usize = 64;
-pub(super) const NAME_LENGTH: usize = 64;
-const TOOLS: usize = 128;
 /// A field of items in rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
 pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
-    // Tools stand before every item; a new name for one of them is a change.
-    let declared = settings.context.field_tools();
-    let renamed = declared.iter().any(|tool| wire_name(&tool.name, NAME_LENGTH) != *tool.name);
-    let intact = settings.keeps_reasoning_of(Dialect::OpenAiResponses) && !renamed;
-    let mut encoder = Encoder {
-        target: Arc::clone(settings),
-        same: settings.context.dialect == Some(Dialect::OpenAiResponses),
-        list: Scroll::default(),
-        ledger: Ledger::new(intact, super::MEDIA),
-        spelling: Spelling::new(|id| !id.is_empty() && id.chars().count() <= ID_LENGTH, NAME_LENGTH),
-        too_large: None,
-        current: 0,
-        instructions: None,
-        approvals: HashSet::new(),
-        before: None,
-    };
-    if !encoder.same {
+    let sheet = Sheet::new(&WIRE, settings);
+    let mut encoder = Encoder { sheet, instructions: None, approvals: HashSet::new() };
+    if !encoder.sheet.same {
         encoder.foreign_system();
     }
     Box::new(encoder)
@@ -61,231 +43,52 @@ pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) target: Arc<Settings>,
-    pub(super) same: bool,
-    list: Scroll,
-    pub(super) ledger: Ledger,
-    spelling: Spelling,
-    /// The first text that is longer than the provider takes.
-    too_large: Option<TooLarge>,
-    /// The source message that is being written.
-    current: usize,
+    pub(super) sheet: Sheet,
     /// Another dialect's system prompt, where it is one text.
     pub(super) instructions: Option<String>,
     /// What the provider asked approval for, by the ids of its questions.
     approvals: HashSet<String>,
-    /// What a model sees before every item, once that is decided.
-    before: Option<Arc<str>>,
 }
 
 impl Pass for Encoder {
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    on_sheet!();
+
+    fn surroundings(&mut self) -> Surroundings {
+        self.around()
     }
 
-    fn take(&mut self, place: usize, item: ItemRef<'_>) {
-        if !is_own(item.message()) {
-            self.ledger.left_out_fields(item.message(), item.index());
-        }
-        self.current = item.index();
-        match item.role() {
-            SoundRole::System => self.speaker("system", item),
-            SoundRole::Developer => self.speaker("developer", item),
-            SoundRole::User => self.speaker("user", item),
-            SoundRole::Assistant => self.assistant(place, item),
-        }
-    }
-
-    fn share(&mut self) {
-        self.list.settle();
-        self.spelling.settle();
-    }
-
-    fn end(mut self, view: &SoundView) -> Result<Outline, TooLarge> {
-        if self.list.is_empty() {
-            let finding = Finding::new(Rule::RoleOrder, Position::default(), Action::Inserted);
-            self.ledger.change(finding.because("a request needs a message"));
-            let opening = render::literal(render::OPENING);
-            self.push(&format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{opening}}}"));
-        }
-        let tools = self.target.context.tools();
-        let (what, limit) = ("the number of tools", TOOLS);
-        let too_many = TooLarge { rule: "OAC-11", what, size: tools.len(), limit, at: Position::default() };
-        if let Some(error) = self.too_large.take().or((tools.len() > TOOLS).then_some(too_many)) {
-            return Err(error);
-        }
-        let prefix = self.prefix();
-        let mut around = self.surroundings();
-        // An input that is one text stays one.
+    /// An input that is one text stays one.
+    fn framed(&mut self, view: &SoundView) -> Surroundings {
+        let mut around = self.around();
         let mut alone = view.items();
-        if let (Some(only), None, true) = (alone.next(), alone.next(), self.same)
+        if let (Some(only), None, true) = (alone.next(), alone.next(), self.sheet.same)
             && let Some(native) = &only.message().native
             && native.raw.as_str().starts_with('"')
             && Doc::parse(native.raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(Value::is_clean))
             && only.is_complete()
-            && self.target.context.whole_body
+            && self.sheet.target.context.whole_body
         {
             around.list = Some(native.raw.as_str().to_owned());
-            self.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+            self.sheet.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
         }
-        let list = around.list.is_none().then_some(self.list);
-        let mut findings = std::mem::take(&mut self.ledger.findings);
-        let (head, tail) = write_around(&self.target, Dialect::OpenAiResponses, around, &mut findings);
-        let (ids, names) = self.spelling.renamed();
-        let (ids, names) = (ids.clone(), names.renamed(&tools, |name| wire_name(name, NAME_LENGTH)));
-        Ok(Outline { head, list, tail, findings, ids, names, prefix, marked: false })
-    }
-}
-
-/// A piece of a model's answer, ready to go out.
-struct Piece {
-    /// The native item that it is in, by number.
-    native: Option<usize>,
-    /// The block it comes from.
-    block: usize,
-    /// Its own item, if it does not go out as the source has it.
-    json: String,
-    /// Whether the source's own item says the same.
-    exact: bool,
-    /// Whether it is reasoning, which goes only with what follows it.
-    reasoning: bool,
-    /// Whether it is something that a model does after reasoning.
-    done: bool,
-}
-
-/// A call that went out, and waits for its result to follow.
-struct Sent<'i> {
-    exchange: ExchangeRef<'i>,
-    call: &'i ToolCall,
-    id: String,
-    kind: Call,
-}
-
-impl Encoder {
-    /// Instructions that another dialect keeps outside the list: one text has a field, several are a message.
-    fn foreign_system(&mut self) {
-        let system = self.target.context.system();
-        let texts: Vec<&str> =
-            system.iter().filter(|piece| !piece.text.is_blank()).map(|piece| &*piece.text).collect();
-        if self.target.context.system_is_lossy() {
-            self.ledger.change(Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced));
-        }
-        match texts[..] {
-            [] => {}
-            [only] => self.instructions = Some(only.to_owned()),
-            _ => {
-                let parts: Vec<String> = texts.iter().map(|text| part("input_text", text)).collect();
-                self.push_message("system", &parts);
-            }
-        }
+        around
     }
 
-    /// A hash of everything that what comes next stands on.
-    fn prefix(&mut self) -> Text {
-        let before = self.before.take().unwrap_or_else(|| {
-            let mut copy = Self { ledger: Ledger::new(true, super::MEDIA), ..self.clone() };
-            let around = copy.surroundings();
-            seen_before(&self.target, Dialect::OpenAiResponses, &around).into()
-        });
-        self.list.prefix(self.before.insert(before), None)
+    fn say(&mut self, text: &str, _: usize) {
+        self.push_content("user", &render::literal(text));
     }
 
-    /// Whether reasoning goes out, before which so much of its message does as it is.
-    fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
-        match self.target.bond(reasoning, Dialect::OpenAiResponses) {
-            Bond::Elsewhere => false,
-            Bond::Issuer => true,
-            Bond::Source => intact,
-            Bond::Prefix(prefix) => as_it_was && self.prefix() == prefix,
-        }
+    fn system(&mut self, item: ItemRef<'_>) {
+        self.speaker(if item.role() == SoundRole::System { "system" } else { "developer" }, item);
     }
 
-    fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
-        let message = item.message();
-        if let Some(json) = self.unnamed_item(item) {
-            return self.push(&json);
-        }
-        if item.is_complete()
-            && is_own(message)
-            && self.regular_item(message).is_some()
-            && self.is_asked_for(message)
-        {
-            if let Some(native) = &message.native {
-                let span = native.items[0].span;
-                self.push(sub(native, span.start as usize..(span.start + span.len) as usize).as_str());
-            }
-            return;
-        }
-        let mut parts: Vec<String> = Vec::new();
-        let mut only_text: Option<String> = None;
-        for part_ref in item.parts() {
-            match part_ref {
-                PartRef::Block(block, content) => {
-                    let at = Position::block(item.index(), block);
-                    if let BlockKind::Reasoning(_) = &content.kind {
-                        self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
-                        continue;
-                    }
-                    only_text = content.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
-                    parts.push(self.part(message, content, at));
-                }
-                PartRef::Orphan(block, result) => {
-                    let at = Position::block(item.index(), block);
-                    let text = render::orphan_text(result);
-                    parts.push(part("input_text", &text));
-                    for content in result.content.iter().filter(|block| is_media(block)) {
-                        parts.push(self.part(message, content, at));
-                    }
-                    only_text = (parts.len() == 1).then_some(text);
-                }
-                PartRef::Exchange(..) => {}
-            }
-        }
-        if parts.is_empty() {
-            // Under a role that nobody knows, with nothing in it, nothing was said.
-            let nothing = matches!(message.role, Role::Other(_));
-            let action = if nothing { Action::LeftOut } else { Action::Replaced };
-            let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), action);
-            self.ledger.change(finding);
-            if nothing {
-                return;
-            }
-            only_text = Some(String::new());
-        }
-        if item.is_complete() && is_own(message) {
-            let at = Position::message(item.index());
-            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
-        }
-        match only_text.filter(|_| parts.len() <= 1) {
-            Some(text) => {
-                let (role, text) = (render::literal(role), render::literal(&text));
-                let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{text}}}");
-                self.push(&json);
-            }
-            None => self.push_message(role, &parts),
-        }
-    }
-
-    /// A block of a user message, of instructions, or of a result.
-    fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
-        let own =
-            if is_own(message) && super::MEDIA.keeps(block) { message.native_block(block) } else { None };
-        match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
-            // What only the API understands is an item of its own.
-            (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.ledger.as_text(kind, at)),
-            (_, Some(raw)) => raw.to_owned(),
-            (BlockKind::Text(text), None) => {
-                self.ledger.lossy(text, at);
-                part("input_text", text)
-            }
-            (kind, None) => media_part(kind, is_own(message))
-                .unwrap_or_else(|| part("input_text", &self.ledger.as_text(kind, at))),
-        }
+    fn user(&mut self, _: usize, item: ItemRef<'_>) {
+        self.speaker("user", item);
     }
 
     fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message: &Message = item.message();
-        let own = is_own(message);
+        let own = WIRE.is_own(message);
         let native = message.native.as_ref().filter(|_| own);
         let items = native.map_or(&[][..], |native| &native.items);
         let ranges = block_ranges(items.iter().map(|item| item.blocks as usize));
@@ -303,54 +106,36 @@ impl Encoder {
                     let regular = native.is_some_and(|native| items[native].regular);
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let intact = self.ledger.is_intact(place, part_place);
+                            let intact = self.sheet.ledger.is_intact(place, part_place);
                             let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
                             if regular && self.replays(reasoning, intact, as_it_was) {
                                 let json = String::new();
-                                pieces.push(Piece {
-                                    native,
-                                    block,
-                                    json,
-                                    exact: true,
-                                    reasoning: true,
-                                    done: true,
-                                });
+                                pieces.push(Piece { native, block, json, exact: true, reasoning: true });
                             } else {
-                                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                                self.sheet.ledger.change(Finding::new(
+                                    Rule::ForeignReasoning,
+                                    at,
+                                    Action::LeftOut,
+                                ));
                             }
                         }
                         BlockKind::Text(text) => {
-                            self.ledger.lossy(text, at);
+                            self.sheet.ledger.lossy(text, at);
                             let json = answer_item(text);
                             let exact = regular && !text.is_lossy();
                             if own && !regular {
-                                let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
-                                self.ledger.note(finding);
+                                self.sheet.ledger.irregular(at);
                             }
-                            pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
+                            pieces.push(Piece { native, block, json, exact, reasoning: false });
                         }
                         BlockKind::Opaque(opaque) if own && opaque.fits && self.is_free(opaque, regular) => {
                             // One whose id the API would refuse goes without.
                             let json = if regular { String::new() } else { self.unnamed(opaque, at) };
-                            pieces.push(Piece {
-                                native,
-                                block,
-                                json,
-                                exact: regular,
-                                reasoning: false,
-                                done: true,
-                            });
+                            pieces.push(Piece { native, block, json, exact: regular, reasoning: false });
                         }
                         other => {
-                            let json = answer_item(&self.ledger.as_text(other, at));
-                            pieces.push(Piece {
-                                native,
-                                block,
-                                json,
-                                exact: false,
-                                reasoning: false,
-                                done: true,
-                            });
+                            let json = answer_item(&self.sheet.ledger.as_text(other, at));
+                            pieces.push(Piece { native, block, json, exact: false, reasoning: false });
                         }
                     }
                 }
@@ -359,7 +144,7 @@ impl Encoder {
                     let regular = native.is_some_and(|native| items[native].regular);
                     let (json, exact, waiting) = self.call(item, exchange, call, regular);
                     let block = exchange.block();
-                    pieces.push(Piece { native, block, json, exact, reasoning: false, done: true });
+                    pieces.push(Piece { native, block, json, exact, reasoning: false });
                     sent.push(waiting);
                 }
                 PartRef::Orphan(..) => {}
@@ -368,17 +153,136 @@ impl Encoder {
         self.drop_dangling(item, &mut pieces, &ranges);
         if pieces.is_empty() {
             let at = Position::message(item.index());
-            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+            self.sheet.ledger.nothing_left(at);
             return;
         }
         // An item with nothing in it, among others.
         for empty in ranges.iter().filter(|range| range.is_empty()) {
             let at = Position::block(item.index(), empty.start);
-            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+            self.sheet.ledger.nothing_left(at);
         }
         self.push_answer(item, native, &pieces, &ranges);
         for waiting in &sent {
             self.result(waiting);
+        }
+    }
+}
+
+/// A piece of a model's answer, ready to go out.
+struct Piece {
+    /// The native item that it is in, by number.
+    native: Option<usize>,
+    /// The block it comes from.
+    block: usize,
+    /// Its own item, if it does not go out as the source has it.
+    json: String,
+    /// Whether the source's own item says the same.
+    exact: bool,
+    /// Whether it is reasoning, which goes only with what follows it.
+    reasoning: bool,
+}
+
+/// A call that went out, and waits for its result to follow.
+struct Sent<'i> {
+    exchange: ExchangeRef<'i>,
+    call: &'i ToolCall,
+    id: String,
+    kind: Call,
+}
+
+impl Encoder {
+    /// Instructions that another dialect keeps outside the list: one text has a field, several are a message.
+    fn foreign_system(&mut self) {
+        let system = self.sheet.target.context.system();
+        let texts: Vec<&str> =
+            system.iter().filter(|piece| !piece.text.is_blank()).map(|piece| &*piece.text).collect();
+        if self.sheet.target.context.system_is_lossy() {
+            self.sheet.ledger.change(Finding::new(
+                Rule::LoneSurrogate,
+                Position::default(),
+                Action::Replaced,
+            ));
+        }
+        match texts[..] {
+            [] => {}
+            [only] => self.instructions = Some(only.to_owned()),
+            _ => {
+                let parts: Vec<String> = texts.iter().map(|text| part("input_text", text)).collect();
+                self.push_content("system", &render::list(&parts));
+            }
+        }
+    }
+
+    fn speaker(&mut self, role: &'static str, item: ItemRef<'_>) {
+        let message = item.message();
+        if let Some(json) = self.unnamed_item(item) {
+            return self.push(&json);
+        }
+        if item.is_complete()
+            && WIRE.is_own(message)
+            && self.regular_item(message).is_some()
+            && self.is_asked_for(message)
+        {
+            if let Some(native) = &message.native {
+                let span = native.items[0].span;
+                self.push(sub(native, span.start as usize..(span.start + span.len) as usize).as_str());
+            }
+            return;
+        }
+        let mut parts: Vec<String> = Vec::new();
+        let mut only_text: Option<String> = None;
+        for part_ref in item.parts() {
+            match part_ref {
+                PartRef::Block(block, content) => {
+                    let at = Position::block(item.index(), block);
+                    if let BlockKind::Reasoning(_) = &content.kind {
+                        self.sheet.ledger.foreign_reasoning(at);
+                        continue;
+                    }
+                    only_text = content.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
+                    parts.push(self.part(message, content, at));
+                }
+                PartRef::Orphan(block, result) => {
+                    let at = Position::block(item.index(), block);
+                    let text = render::orphan_text(result);
+                    parts.push(part("input_text", &text));
+                    for content in result.content.iter().filter(|block| said::is_media(block)) {
+                        parts.push(self.part(message, content, at));
+                    }
+                    only_text = (parts.len() == 1).then_some(text);
+                }
+                PartRef::Exchange(..) => {}
+            }
+        }
+        if parts.is_empty() {
+            if !self.stands_empty(item) {
+                return;
+            }
+            only_text = Some(String::new());
+        }
+        if item.is_complete() && WIRE.is_own(message) {
+            let at = Position::message(item.index());
+            self.sheet.ledger.irregular(at);
+        }
+        match only_text.filter(|_| parts.len() <= 1) {
+            Some(text) => self.push_content(role, &render::literal(&text)),
+            None => self.push_content(role, &render::list(&parts)),
+        }
+    }
+
+    /// A block of a user message, of instructions, or of a result.
+    fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
+        let own = WIRE.own_bytes(message, block);
+        match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
+            // What only the API understands is an item of its own.
+            (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.sheet.ledger.as_text(kind, at)),
+            (_, Some(raw)) => raw.to_owned(),
+            (BlockKind::Text(text), None) => {
+                self.sheet.ledger.lossy(text, at);
+                part("input_text", text)
+            }
+            (kind, None) => media_part(kind, WIRE.is_own(message))
+                .unwrap_or_else(|| part("input_text", &self.sheet.ledger.as_text(kind, at))),
         }
     }
 
@@ -388,7 +292,7 @@ impl Encoder {
         let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return None };
         let known = Hosted::of(&opaque.kind).filter(|known| !known.needs_id && opaque.fits)?;
         let regular = self.regular_item(message).is_some();
-        let goes = item.is_complete() && is_own(message) && !regular && known.side != Side::Provider;
+        let goes = item.is_complete() && WIRE.is_own(message) && !regular && known.side != Side::Provider;
         (goes && self.is_asked_for(message)).then(|| self.unnamed(opaque, Position::message(item.index())))
     }
 
@@ -407,7 +311,7 @@ impl Encoder {
 
     /// Such an item without its id.
     fn unnamed(&mut self, opaque: &Opaque, at: Position) -> String {
-        self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+        self.sheet.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
         without_id(opaque.raw.as_str())
     }
 
@@ -418,12 +322,12 @@ impl Encoder {
                 continue;
             }
             let successor = pieces[index].native.and_then(|native| ranges.get(native + 1));
-            let follows = pieces.get(index + 1).is_some_and(|next| {
-                successor.is_some_and(|range| range.contains(&next.block)) && next.exact && next.done
-            });
+            let follows = pieces
+                .get(index + 1)
+                .is_some_and(|next| successor.is_some_and(|range| range.contains(&next.block)) && next.exact);
             if !follows {
                 let at = Position::block(item.index(), pieces[index].block);
-                self.ledger.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+                self.sheet.ledger.foreign_reasoning(at);
                 pieces.remove(index);
             }
         }
@@ -462,10 +366,12 @@ impl Encoder {
                     // An id of the provider's own drags its reasoning in; if that was left out, it goes too.
                     let named = bare[piece.block] && has_id(raw.as_str());
                     if named && hosted.is_some_and(|hosted| hosted.needs_id) {
-                        let text = self.ledger.as_text(&item.message().blocks[piece.block].kind, at);
+                        let text = self.sheet.ledger.as_text(&item.message().blocks[piece.block].kind, at);
                         self.push(&answer_item(&text));
                     } else if named {
-                        self.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+                        self.sheet
+                            .ledger
+                            .note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
                         self.push(&without_id(raw.as_str()));
                     } else {
                         self.approvals.extend(hosted.and_then(|_| approval_asked(raw.as_str())));
@@ -494,7 +400,7 @@ impl Encoder {
     ) -> (String, bool, Sent<'i>) {
         let at = Position::block(item.index(), exchange.block());
         let block = &item.message().blocks[exchange.block()];
-        let own = if is_own(item.message()) { item.message().native_block(block) } else { None };
+        let own = if WIRE.is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
         // The screen of a computer and the tools that were found cannot be made up: without them, the call is a function's.
         let given = || only(exchange).and_then(|result| self.own_result(result, kind));
@@ -503,14 +409,13 @@ impl Encoder {
         if own.is_none() {
             kind = Call::FUNCTION;
         }
-        let Spelled { id, name, as_written: spelled_so, .. } =
-            self.spelling.of(exchange, call, at, &mut self.ledger);
+        let Spelled { id, name, as_written: spelled_so } = self.sheet.spell(item, exchange, call);
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if regular && own.is_some() && as_written && spelled_so {
             return (String::new(), true, Sent { exchange, call, id, kind });
         }
-        if is_own(item.message()) && !regular && spelled_so {
-            self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+        if WIRE.is_own(item.message()) && !regular && spelled_so {
+            self.sheet.ledger.irregular(at);
         }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
             // Only its ids changed.
@@ -525,17 +430,7 @@ impl Encoder {
         write::key(&mut json, "name");
         write::string(&mut json, &name);
         write::key(&mut json, "arguments");
-        match exchange.arguments() {
-            ArgumentsUse::AsWritten => {
-                self.ledger.lossy(call.arguments.text(), at);
-                write::string(&mut json, call.arguments.text());
-            }
-            ArgumentsUse::Empty => {
-                self.ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-                json.push_str("\"{}\"");
-            }
-            ArgumentsUse::Wrapped => write::string(&mut json, &sound::wrapped_arguments(&call.arguments)),
-        }
+        calls::write_string(&mut json, exchange, call, at, &mut self.sheet.ledger);
         json.push('}');
         (json, false, Sent { exchange, call, id, kind: Call::FUNCTION })
     }
@@ -544,8 +439,8 @@ impl Encoder {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
         if let Some(result) = only(*exchange) {
             let message = result.message();
-            if !is_own(message) {
-                self.ledger.left_out_fields(message, result.at().0);
+            if !WIRE.is_own(message) {
+                self.sheet.ledger.left_out_fields(message, result.at().0);
             }
             if let Some(raw) = self.own_result(result, *kind) {
                 // Wherever it stood, it says the same here; only the id may be another.
@@ -555,10 +450,10 @@ impl Encoder {
                 self.push(&json);
                 return;
             }
-            if is_own(message) && self.regular_item(message).is_some() {
+            if WIRE.is_own(message) && self.regular_item(message).is_some() {
                 // It is the answer to a call of another kind.
                 let at = Position::message(result.at().0);
-                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+                self.sheet.ledger.irregular(at);
             }
         }
         let mut parts: Vec<String> = Vec::new();
@@ -569,24 +464,24 @@ impl Encoder {
         }
         for result in &results {
             let at = Position::block(result.at().0, result.at().1);
-            if result.result().is_error && !is_own(result.message()) {
+            if result.result().is_error && !WIRE.is_own(result.message()) {
                 let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
-                self.ledger.note(finding.about("is_error"));
+                self.sheet.ledger.note(finding.about("is_error"));
             }
             for block in &result.result().content {
                 only_text = block.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
                 parts.push(self.part(result.message(), block, at));
             }
             let message = result.message();
-            if is_own(message) && self.regular_item(message).is_none() {
+            if WIRE.is_own(message) && self.regular_item(message).is_none() {
                 let at = Position::message(result.at().0);
-                self.ledger.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+                self.sheet.ledger.irregular(at);
             }
         }
         let output = match only_text.filter(|_| parts.len() == 1) {
             Some(text) => render::literal(&text),
             None if parts.is_empty() => String::from("\"\""),
-            None => list(&parts),
+            None => render::list(&parts),
         };
         let mut json = String::from("{\"type\":");
         write::string(&mut json, kind.output);
@@ -618,7 +513,7 @@ impl Encoder {
     /// A result's own item, if it answers that kind of call.
     fn own_result(&self, result: ResultRef<'_>, kind: Call) -> Option<String> {
         let message = result.message();
-        self.regular_item(message).filter(|_| is_own(message) && message.blocks.len() == 1)?;
+        self.regular_item(message).filter(|_| WIRE.is_own(message) && message.blocks.len() == 1)?;
         let raw = message.native_block(result.block())?;
         let doc = Doc::parse(raw).ok()?;
         let fits = doc.root()?.get("type")?.is_str(kind.output);
@@ -628,7 +523,7 @@ impl Encoder {
     /// The only item of a message, if it may be sent again.
     fn regular_item(&self, message: &Message) -> Option<()> {
         let native = message.native.as_ref()?;
-        let sound = || message.blocks.iter().all(|block| super::MEDIA.keeps(block));
+        let sound = || message.blocks.iter().all(|block| WIRE.media.keeps(block));
         (native.items.len() == 1 && native.items[0].regular && sound()).then_some(())
     }
 
@@ -636,30 +531,15 @@ impl Encoder {
         // What Codex notes for itself in its items is no field of the API's.
         if json.contains(PRIVATE) {
             let json = without_field(json, PRIVATE);
-            return self.push_item(&json);
+            return self.sheet.push(&json);
         }
-        self.push_item(json);
+        self.sheet.push(json);
     }
 
-    fn push_item(&mut self, json: &str) {
-        if let Some(size) = longest_text(json).filter(|size| *size > TEXT_CHARS) {
-            let (what, limit) = ("a text in characters", TEXT_CHARS);
-            let at = Position::message(self.current);
-            self.too_large.get_or_insert(TooLarge { rule: "OAC-12", what, size, limit, at });
-        }
-        self.list.push(json);
+    /// A new message with this content.
+    fn push_content(&mut self, role: &str, content: &str) {
+        self.push(&format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{content}}}"));
     }
-
-    fn push_message(&mut self, role: &str, parts: &[String]) {
-        let role = render::literal(role);
-        let json = format!("{{\"type\":\"message\",\"role\":{role},\"content\":{}}}", list(parts));
-        self.push(&json);
-    }
-}
-
-/// Whether a message was said in this dialect, or to an agent that speaks it.
-fn is_own(message: &Message) -> bool {
-    message.native.as_ref().is_some_and(|native| render::speaks(&native.format, FORMAT))
 }
 
 /// For each block of an answer: whether the reasoning before it was left out.

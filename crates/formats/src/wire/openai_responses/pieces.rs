@@ -1,16 +1,13 @@
 //! Pieces of items: texts, media, what results say, and items without one of their fields.
 
 use rejoin_record::{
-    Block, BlockKind,
+    BlockKind,
     json::{Doc, Kind, Value, write},
 };
 use rejoin_view::{ExchangeRef, ResultRef, sound};
 
 use super::{super::render, MEDIA};
 use crate::media::Usable;
-
-/// How many characters a text may have.
-pub(super) const TEXT_CHARS: usize = 10_485_760;
 
 /// The result of a call that has just one, wherever it stood.
 pub(super) fn only(exchange: ExchangeRef<'_>) -> Option<ResultRef<'_>> {
@@ -30,7 +27,7 @@ pub(super) fn streams(results: &[ResultRef<'_>]) -> Option<String> {
         }
         chunks.extend(list.items().map(|chunk| chunk.raw().to_owned()));
     }
-    (!chunks.is_empty()).then(|| self::list(&chunks))
+    (!chunks.is_empty()).then(|| render::list(&chunks))
 }
 
 /// What results say, as one text: for tools whose results have a form of their own.
@@ -50,10 +47,6 @@ pub(super) fn only_words(results: &[ResultRef<'_>]) -> String {
     words.join("\n")
 }
 
-pub(super) fn is_media(block: &Block) -> bool {
-    matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
-}
-
 /// `{"type":kind,"text":text}`
 pub(super) fn part(kind: &str, text: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::literal(text))
@@ -62,12 +55,6 @@ pub(super) fn part(kind: &str, text: &str) -> String {
 /// A model's words as an item of their own.
 pub(super) fn answer_item(text: &str) -> String {
     format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::literal(text))
-}
-
-pub(super) fn list(parts: &[String]) -> String {
-    let mut out = String::new();
-    render::array(&mut out, parts.iter().map(String::as_str));
-    out
 }
 
 pub(super) fn has_id(raw: &str) -> bool {
@@ -124,18 +111,4 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     }
     out.push('}');
     Some(out)
-}
-
-/// The longest string of an item that is itself longer than any string may be.
-pub(super) fn longest_text(item: &str) -> Option<usize> {
-    if item.len() <= TEXT_CHARS {
-        return None;
-    }
-    let doc = Doc::parse(item).ok()?;
-    // What stands in an address is not text, nor is what only the provider can read.
-    let sealed = doc
-        .root()
-        .is_some_and(|root| root.given("encrypted_content").is_some_and(|blob| blob.kind() == Kind::String));
-    let strings = doc.strings().filter(|text| !text.starts_with("data:"));
-    strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
 }

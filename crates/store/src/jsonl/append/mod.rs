@@ -11,15 +11,17 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     ops::ControlFlow,
+    path::PathBuf,
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail, limits};
 
 use super::{
-    Jsonl, back,
+    Jsonl,
     lines::Backwards,
     name, pieces,
     read::{self, MARK, Span},
+    tail,
 };
 use crate::{error::StoreError, files, open::Access, scan, store::Item};
 
@@ -37,7 +39,7 @@ pub(super) struct End {
     /// What has to be written before the next entry, so that it gets a line of its own.
     pub(super) before_next: String,
     /// Entries that are known to be there.
-    seen: HashMap<EntryId, Hash>,
+    seen: HashMap<EntryId, (u64, Hash)>,
 }
 
 impl End {
@@ -59,6 +61,14 @@ pub(super) struct Locked {
     /// Whether this process looks at the file for the first time: then its name may not be durable yet.
     first_look: bool,
     birth: Birth,
+    path: PathBuf,
+}
+
+impl Locked {
+    /// An error of the system, with what was tried on the file.
+    pub(super) fn failed(&self, what: &str) -> impl FnOnce(io::Error) -> StoreError + use<> {
+        StoreError::io(format!("{what} {}", self.path.display()))
+    }
 }
 
 /// Whether a file has the name of its conversation.
@@ -114,39 +124,7 @@ pub(super) fn append(
         store.keep(conversation, end);
     }
     drop(file);
-    appended.map_err(|failure| failure.about(store, conversation))
-}
-
-/// Why an append failed.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// It must not be done.
-    Store(StoreError),
-    /// The system refused something.
-    System(&'static str, io::Error),
-}
-
-impl Failure {
-    /// The error, with the file that it is about.
-    pub(super) fn about(self, store: &Jsonl, conversation: ConversationId) -> StoreError {
-        match self {
-            Self::Store(error) => error,
-            Self::System(what, why) => {
-                StoreError::Io { what: format!("{what} {}", store.path(conversation).display()), why }
-            }
-        }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// A refusal of the system, with what was tried.
-pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
-    move |why| Failure::System(what, why)
+    appended
 }
 
 fn append_to(
@@ -155,7 +133,7 @@ fn append_to(
     locked: &mut Locked,
     after: Option<Tail>,
     entries: &[Entry],
-) -> Result<Tail, Failure> {
+) -> Result<Tail, StoreError> {
     let known = stored_already(locked, after, entries)?;
     let (done, new) = entries.split_at(known);
     if let Some(last) = done.last() {
@@ -163,15 +141,15 @@ fn append_to(
     }
     if new.is_empty() {
         let tail = locked.end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))?;
-        // Whoever tries again may have seen the write succeed and the sync fail.
-        sync(store, conversation, locked).map_err(system("syncing"))?;
+        // This may be a retry after the write succeeded and the sync failed.
+        sync(store, conversation, locked)?;
         return Ok(tail);
     }
     check_parents(locked, new)?;
-    let written = match write(locked, new) {
-        Ok(written) => sync(store, conversation, locked).map_err(system("syncing")).map(|()| written),
-        Err(failure) => Err(failure),
-    };
+    let written = write(locked, new).and_then(|written| {
+        sync(store, conversation, locked)?;
+        Ok(written)
+    });
     let written = match written {
         Ok(written) => written,
         Err(failure) => {
@@ -183,17 +161,16 @@ fn append_to(
     end.before_next.clear();
     end.len += written;
     end.synced = end.len;
-    end.seen.extend(new.iter().map(|entry| (entry.id(), entry.hash())));
-    let tail = new.last().map(Tail::of);
-    end.tail = tail;
-    tail.ok_or_else(|| StoreError::BrokenBatch("there is nothing to append").into())
+    end.seen.extend(new.iter().map(|entry| (entry.id(), (entry.envelope().seq, entry.hash()))));
+    end.tail = new.last().map(Tail::of);
+    end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))
 }
 
 /// How much of a new conversation is written at once, so that a long one is not in memory twice.
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// Writes entries behind the end: how many bytes. To a file that others see, in one go.
-fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, Failure> {
+fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, StoreError> {
     let mut written = 0;
     let mut before = locked.end.before_next.as_str();
     let mut rest = entries;
@@ -207,7 +184,7 @@ fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, Failure> {
         let (piece, behind) = rest.split_at(count);
         let mut lines = lines_of(piece)?;
         lines.insert_str(0, before);
-        (&locked.file).write_all(lines.as_bytes()).map_err(system("writing"))?;
+        (&locked.file).write_all(lines.as_bytes()).map_err(locked.failed("writing"))?;
         written += lines.len() as u64;
         (before, rest) = ("", behind);
     }
@@ -220,8 +197,6 @@ pub(super) fn open(
     conversation: ConversationId,
     make: bool,
 ) -> Result<Option<Locked>, StoreError> {
-    let path = store.path(conversation);
-    let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
     let Some((file, metadata, birth)) = lock(store, conversation, make)? else { return Ok(None) };
     let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
     let first_look = kept.is_none();
@@ -234,11 +209,11 @@ pub(super) fn open(
         let cut = file.set_len(end.synced).and_then(|()| file.sync_data());
         if let Err(why) = cut {
             store.keep(conversation, end);
-            return Err(failed("cutting back")(why));
+            return Err(store.failed("cutting back", conversation)(why));
         }
         end.len = end.synced;
     }
-    Ok(Some(Locked { file, end, first_look, birth }))
+    Ok(Some(Locked { file, end, first_look, birth, path: store.path(conversation) }))
 }
 
 /// Opens and locks a conversation's file. None: it is not there, and not to be made.
@@ -250,8 +225,7 @@ pub(super) fn lock(
     if store.access == Access::Read {
         return Err(StoreError::ReadOnly(String::from("it was opened to be read")));
     }
-    let path = store.path(conversation);
-    let failed = |what: &str| StoreError::io(format!("{what} {}", path.display()));
+    let failed = |what| store.failed(what, conversation);
     loop {
         let (file, birth) = match store.folder.open_to_append(name(conversation), false) {
             Ok(file) => (file, Birth::Known),
@@ -273,7 +247,7 @@ pub(super) fn lock(
             continue;
         }
         let metadata = file.metadata().map_err(failed("reading"))?;
-        // Whoever held the lock may have replaced or deleted the file.
+        // The last holder of the lock may have replaced or deleted the file.
         if !files::is_gone(&metadata) {
             return Ok(Some((file, metadata, birth)));
         }
@@ -316,9 +290,9 @@ fn look(
     file: &File,
     metadata: &fs::Metadata,
 ) -> Result<End, StoreError> {
-    let failed = || StoreError::io(format!("reading {}", store.path(conversation).display()));
+    let failed = || store.failed("reading", conversation);
     let mut newer = None;
-    let tail = back::tail(file, true, &mut |damage, is_newer| {
+    let tail = tail::tail(file, true, &mut |damage, is_newer| {
         if is_newer {
             newer.get_or_insert_with(|| damage.why.clone());
         }
@@ -329,7 +303,9 @@ fn look(
     })
     .map_err(failed())?;
     if let Some(why) = newer {
-        return Err(StoreError::ReadOnly(format!("{conversation} has entries of a newer version ({why})")));
+        return Err(StoreError::ReadOnly(format!(
+            "{conversation} has entries that a newer version wrote ({why})"
+        )));
     }
     let len = metadata.len();
     let before_next = before_next(file, len).map_err(failed())?;
@@ -355,7 +331,7 @@ pub(super) fn stored_already(
     locked: &Locked,
     after: Option<Tail>,
     entries: &[Entry],
-) -> Result<usize, Failure> {
+) -> Result<usize, StoreError> {
     let found = locked.end.tail;
     if found == after {
         return Ok(0);
@@ -373,46 +349,37 @@ pub(super) fn stored_already(
         // More than was handed in is more than needs to be known.
         if behind.len() > entries.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    read.map_err(system("reading"))?;
+    read.map_err(locked.failed("reading"))?;
     let already = if reached { scan::already(&behind, entries) } else { None };
-    already.ok_or_else(|| StoreError::TailMoved { expected: after, found }.into())
+    already.ok_or(StoreError::TailMoved { expected: after, found })
 }
 
-/// Checks that each entry hangs on one that is there, and is sealed onto it: otherwise nobody could read it again.
-pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> Result<(), Failure> {
+/// Checks that each entry is sealed onto one that is there, and that its id is new.
+pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> Result<(), StoreError> {
+    let failed = locked.failed("reading");
     let Locked { file, end, .. } = locked;
-    if let Some(tail) = end.tail {
-        end.seen.insert(tail.id, tail.hash);
-    }
-    let mut batch: HashMap<EntryId, Hash> = HashMap::with_capacity(entries.len());
-    let mut looked = false;
-    for entry in entries {
-        let hash = match entry.envelope().parent {
-            None => None,
-            Some(parent) => {
-                let here = |end: &End| end.seen.get(&parent).or_else(|| batch.get(&parent)).copied();
-                let mut hash = here(end);
-                if hash.is_none() && !looked {
-                    looked = true;
-                    read::read(file, Span { from: 0, locked: true }, &mut |read| {
-                        if let Item::Entry(entry) = read.item {
-                            end.seen.insert(entry.id(), entry.hash());
-                        }
-                        ControlFlow::Continue(())
-                    })
-                    .map_err(system("reading"))?;
-                    hash = here(end);
-                }
-                Some(hash.ok_or(StoreError::BrokenBatch("a parent is not there"))?)
+    let mut read_all = Some(|seen: &mut HashMap<EntryId, (u64, Hash)>| {
+        read::read(file, Span { from: 0, locked: true }, &mut |read| {
+            if let Item::Entry(entry) = read.item {
+                seen.insert(entry.id(), (entry.envelope().seq, entry.hash()));
             }
-        };
-        if !entry.verifies(hash) {
-            return Err(StoreError::BrokenBatch("an entry is not sealed onto its parent").into());
+            ControlFlow::Continue(())
+        })
+        .map_err(failed)
+    });
+    if let Some(tail) = end.tail {
+        end.seen.insert(tail.id, (tail.seq, tail.hash));
+    }
+    scan::check_seals(end.tail, entries, |parent| {
+        if !end.seen.contains_key(&parent)
+            && let Some(read_all) = read_all.take()
+        {
+            read_all(&mut end.seen)?;
         }
-        if end.seen.contains_key(&entry.id()) {
-            return Err(StoreError::BrokenBatch("an id occurs twice").into());
-        }
-        batch.insert(entry.id(), entry.hash());
+        Ok(end.seen.get(&parent).copied())
+    })?;
+    if entries.iter().any(|entry| end.seen.contains_key(&entry.id())) {
+        return Err(StoreError::BrokenBatch("an id occurs twice"));
     }
     Ok(())
 }
@@ -439,17 +406,21 @@ pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
 }
 
 /// Makes a file durable, then its name.
-fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> io::Result<()> {
-    locked.file.sync_data()?;
-    if locked.birth == Birth::Unnamed {
-        store.folder.rename_new(&unnamed(conversation), &name(conversation))?;
-        locked.birth = Birth::Named;
-    }
-    if locked.first_look {
-        store.folder.sync()?;
-        locked.first_look = false;
-    }
-    Ok(())
+fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> Result<(), StoreError> {
+    let failed = locked.failed("syncing");
+    let mut work = || -> io::Result<()> {
+        locked.file.sync_data()?;
+        if locked.birth == Birth::Unnamed {
+            store.folder.rename_new(&unnamed(conversation), &name(conversation))?;
+            locked.birth = Birth::Named;
+        }
+        if locked.first_look {
+            store.folder.sync()?;
+            locked.first_look = false;
+        }
+        Ok(())
+    };
+    work().map_err(failed)
 }
 
 /// Takes back what a failed append may have written.

@@ -2,11 +2,11 @@
 
 use std::net::TcpListener;
 
-use super::super::trial::*;
+use super::super::testing::*;
 use crate::provider::{Provider, ProviderError};
 
 fn error(service: &str, status: u16, body: &str) -> ProviderError {
-    let server = Server::new(vec![TrialAnswer::json(status, body)]);
+    let server = Server::new(vec![Answer::json(status, body)]);
     let options = super::super::HttpOptions { retries: 0, ..quick() };
     let provider = match service {
         // Its exchange would come first.
@@ -367,27 +367,23 @@ fn errors_of_every_shape_have_their_kind() {
 fn errors_with_a_good_status_are_errors() {
     let cases = [
         (
-            TrialAnswer::json(200, r#"{"error":{"message":"maximum context length is 9","code":400}}"#),
+            Answer::json(200, r#"{"error":{"message":"maximum context length is 9","code":400}}"#),
             "CONTEXT_LENGTH",
         ),
         (
-            TrialAnswer::stream("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"),
+            Answer::stream("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"),
             "UNAVAILABLE",
         ),
         (
-            TrialAnswer::stream(
-                "data: {\"error\":{\"type\":\"rate_limit_exceeded\",\"message\":\"slow\"}}\n\n",
-            ),
+            Answer::stream("data: {\"error\":{\"type\":\"rate_limit_exceeded\",\"message\":\"slow\"}}\n\n"),
             "RATE_LIMITED",
         ),
         (
-            TrialAnswer::stream(
-                "data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"odd\"}}\n\n",
-            ),
+            Answer::stream("data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"odd\"}}\n\n"),
             "REFUSED",
         ),
         (
-            TrialAnswer::stream(
+            Answer::stream(
                 "data: {\"error\":{\"type\":\"context_length_exceeded\",\"message\":\"long\"}}\n\n",
             ),
             "CONTEXT_LENGTH",
@@ -407,11 +403,11 @@ fn errors_with_a_good_status_are_errors() {
 fn pages_and_noise_are_garbage() {
     let page = "<html>\x1b[2J<body>Sign in to the hotel's network</body>";
     let cases = [
-        TrialAnswer::of(200, "text/html; charset=utf-8", page),
-        TrialAnswer::of(200, "text/plain", "hello\x1b[2J\x07\n"),
-        TrialAnswer::json(200, "{\"unexpected\":true}"),
-        TrialAnswer::json(200, "\u{7}garbage"),
-        TrialAnswer::of(302, "text/plain", "")
+        Answer::of(200, "text/html; charset=utf-8", page),
+        Answer::of(200, "text/plain", "hello\x1b[2J\x07\n"),
+        Answer::json(200, "{\"unexpected\":true}"),
+        Answer::json(200, "\u{7}garbage"),
+        Answer::of(302, "text/plain", "")
             .with("location", "https://user:pass@elsewhere.example/login?token=1"),
     ];
     for answer in cases {
@@ -430,7 +426,7 @@ fn pages_and_noise_are_garbage() {
 #[test]
 fn errors_without_end_are_read_only_so_far() {
     let noise = "x".repeat(1 << 20);
-    let server = Server::new(vec![TrialAnswer::of(400, "text/plain", &noise).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::of(400, "text/plain", &noise).ending(Ending::Endless)]);
     let error = error_of(&provider_at("custom", &server));
     assert_eq!(error.code(), "REFUSED");
     assert!(error.to_string().chars().count() < 800);

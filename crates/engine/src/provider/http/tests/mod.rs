@@ -8,7 +8,7 @@ mod totality;
 
 use rejoin_record::Message;
 
-use super::trial::*;
+use super::testing::*;
 use crate::provider::{Provider, registry};
 
 /// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was
@@ -19,8 +19,8 @@ fn every_service_is_asked_the_same_way() {
         let token = r#"{"token":"tid=exchanged;1","expires_at":4102444800}"#;
         let server =
             Server::answering(move |asked| match asked.line.ends_with("/copilot_internal/v2/token") {
-                true => TrialAnswer::json(200, token),
-                false => TrialAnswer::stream(&said(&["he", "llo"])),
+                true => Answer::json(200, token),
+                false => Answer::stream(&said(&["he", "llo"])),
             });
         let provider = provider_with(service.name, &server.url, quick_at(&server));
         let (answer, told) = ask(&provider);
@@ -44,7 +44,7 @@ fn every_service_is_asked_the_same_way() {
 #[test]
 fn ollama_answers_in_one_piece() {
     let line = r#"{"model":"llama2","message":{"role":"assistant","content":"42"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#;
-    let server = Server::new(vec![TrialAnswer::of(200, "application/json", line)]);
+    let server = Server::new(vec![Answer::of(200, "application/json", line)]);
     let choice = crate::provider::registry::Connection {
         provider: String::from("ollama"),
         model: Some(String::from("llama2")),
@@ -65,7 +65,7 @@ fn ollama_answers_in_one_piece() {
 /// The client is built with the first request and not before.
 #[test]
 fn nothing_is_opened_before_it_is_needed() {
-    let server = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+    let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let provider = provider_at("openai", &server);
     let _ = (provider.endpoint(), provider.fields(), format!("{provider:?}"));
     assert!(server.asked().is_empty());
@@ -126,7 +126,7 @@ fn models_are_listed_whatever_their_shape() {
         ),
     ];
     for (service, line, body, id, window, name) in cases {
-        let server = Server::new(vec![TrialAnswer::json(200, body)]);
+        let server = Server::new(vec![Answer::json(200, body)]);
         let provider = provider_at(service, &server);
         let models = run(provider.models()).unwrap_or_else(|error| panic!("{service}: {error}"));
         assert_eq!(models.len(), 1, "{service}");
@@ -139,7 +139,7 @@ fn models_are_listed_whatever_their_shape() {
 #[test]
 fn a_list_of_models_that_is_none_says_so() {
     for body in ["<html>", "[", "{}", r#"{"data":7}"#, ""] {
-        let server = Server::new(vec![TrialAnswer::json(200, body)]);
+        let server = Server::new(vec![Answer::json(200, body)]);
         let error = run(provider_at("openai", &server).models()).unwrap_err();
         assert_eq!(error.code(), "GARBAGE", "{body}");
     }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::End;
 
-use super::super::{HttpOptions, trial::*};
+use super::super::{HttpOptions, testing::*};
 use crate::provider::{ProviderError, SendProgress};
 
-fn busy() -> TrialAnswer {
-    TrialAnswer::json(503, r#"{"error":{"message":"busy"}}"#)
+fn busy() -> Answer {
+    Answer::json(503, r#"{"error":{"message":"busy"}}"#)
 }
 
 fn waits(told: &[SendProgress]) -> Vec<Duration> {
@@ -22,8 +22,8 @@ fn waits(told: &[SendProgress]) -> Vec<Duration> {
 /// Tried again until it works; each attempt is told, with its number and its wait.
 #[test]
 fn a_busy_provider_is_asked_again() {
-    let limited = TrialAnswer::json(429, r#"{"error":{"message":"slow"}}"#);
-    let server = Server::new(vec![busy(), limited, TrialAnswer::stream(&said(&["done"]))]);
+    let limited = Answer::json(429, r#"{"error":{"message":"slow"}}"#);
+    let server = Server::new(vec![busy(), limited, Answer::stream(&said(&["done"]))]);
     let (answer, told) = ask(&provider_at("custom", &server));
     assert_eq!(text(&answer.unwrap()), "done");
     assert_eq!(server.asked().len(), 3);
@@ -69,7 +69,7 @@ fn the_provider_says_when_to_come_back() {
         ("retry-after", "1e300", None),
     ];
     for (name, value, expected) in cases {
-        let server = Server::new(vec![busy().with(name, value), TrialAnswer::stream(&said(&["x"]))]);
+        let server = Server::new(vec![busy().with(name, value), Answer::stream(&said(&["x"]))]);
         let before = Instant::now();
         let (answer, told) = ask(&provider_at("custom", &server));
         match expected {
@@ -112,7 +112,7 @@ fn a_date_says_when_to_come_back() {
 #[test]
 fn gemini_says_in_the_body_when_to_come_back() {
     let body = r#"{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"t","retryDelay":"0.03s"}]}}"#;
-    let server = Server::new(vec![TrialAnswer::json(429, body), TrialAnswer::stream(&said(&["x"]))]);
+    let server = Server::new(vec![Answer::json(429, body), Answer::stream(&said(&["x"]))]);
     let (_, told) = ask(&provider_at("gemini", &server));
     assert_eq!(waits(&told), [Duration::from_millis(30)]);
 }
@@ -122,12 +122,12 @@ fn gemini_says_in_the_body_when_to_come_back() {
 fn what_stays_wrong_is_not_repeated() {
     let quota = r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let cases = [
-        TrialAnswer::json(400, "{}"),
-        TrialAnswer::json(401, "{}"),
-        TrialAnswer::json(404, "{}"),
-        TrialAnswer::json(413, "{}"),
-        TrialAnswer::json(422, "{}"),
-        TrialAnswer::json(429, quota),
+        Answer::json(400, "{}"),
+        Answer::json(401, "{}"),
+        Answer::json(404, "{}"),
+        Answer::json(413, "{}"),
+        Answer::json(422, "{}"),
+        Answer::json(429, quota),
         busy().with("x-should-retry", "false"),
     ];
     for answer in cases {
@@ -143,11 +143,9 @@ fn what_stays_wrong_is_not_repeated() {
 #[test]
 fn never_after_the_first_byte() {
     let first = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
-    for ending in [TrialEnding::Cut, TrialEnding::Stall] {
-        let server = Server::new(vec![
-            TrialAnswer::stream(first).ending(ending),
-            TrialAnswer::stream(&said(&["again"])),
-        ]);
+    for ending in [Ending::Cut, Ending::Stall] {
+        let server =
+            Server::new(vec![Answer::stream(first).ending(ending), Answer::stream(&said(&["again"]))]);
         let (answer, told) = ask(&provider_with("custom", &server.url, impatient()));
         let answer = answer.unwrap();
         assert_eq!(text(&answer), "half");
@@ -156,7 +154,7 @@ fn never_after_the_first_byte() {
         assert_eq!(told.len(), 1, "{told:?}");
     }
     // A comment that keeps the connection open is a byte too.
-    let server = Server::new(vec![TrialAnswer::stream(": wait\n\n").ending(TrialEnding::Stall)]);
+    let server = Server::new(vec![Answer::stream(": wait\n\n").ending(Ending::Stall)]);
     let (answer, _) = ask(&provider_with("custom", &server.url, impatient()));
     assert_eq!(answer.unwrap().end, End::Cut);
     assert_eq!(server.asked().len(), 1);
@@ -165,13 +163,12 @@ fn never_after_the_first_byte() {
 /// Before the first byte it is: nothing has been said that could be said twice.
 #[test]
 fn before_the_first_byte_it_is_sent_again() {
-    for (ending, code) in [(TrialEnding::Stall, "TIMED_OUT"), (TrialEnding::Cut, "UNREACHABLE")] {
-        let server =
-            Server::new(vec![TrialAnswer::stream("").ending(ending), TrialAnswer::stream(&said(&["again"]))]);
+    for (ending, code) in [(Ending::Stall, "TIMED_OUT"), (Ending::Cut, "UNREACHABLE")] {
+        let server = Server::new(vec![Answer::stream("").ending(ending), Answer::stream(&said(&["again"]))]);
         let (answer, told) = ask(&provider_with("custom", &server.url, impatient()));
         assert_eq!(text(&answer.unwrap()), "again");
         assert_eq!(waits(&told).len(), 1, "{told:?}");
-        let silent = Server::new(vec![TrialAnswer::stream("").ending(ending)]);
+        let silent = Server::new(vec![Answer::stream("").ending(ending)]);
         let options = HttpOptions { retries: 1, ..impatient() };
         let error = error_of(&provider_with("custom", &silent.url, options));
         assert_eq!(error.code(), code, "{error}");
@@ -182,9 +179,9 @@ fn before_the_first_byte_it_is_sent_again() {
 /// A redirect is not followed: the request, with its key, would go somewhere else.
 #[test]
 fn a_redirect_is_not_followed() {
-    let other = Server::new(vec![TrialAnswer::stream(&said(&["x"]))]);
+    let other = Server::new(vec![Answer::stream(&said(&["x"]))]);
     for status in [301, 307, 308] {
-        let server = Server::new(vec![TrialAnswer::json(status, "").with("location", &other.url)]);
+        let server = Server::new(vec![Answer::json(status, "").with("location", &other.url)]);
         assert!(matches!(error_of(&provider_at("openai", &server)), ProviderError::Garbage(_)));
         assert_eq!(server.asked().len(), 1);
     }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::super::trial::*;
+use super::super::testing::*;
 use crate::provider::{Provider, ProviderError, registry};
 
 /// Keeps what is logged.
@@ -50,7 +50,7 @@ fn a_key_is_in_no_error_and_in_no_log() {
                 true => format!("{headers} {}", SECRET.replace('-', "\\u002d")),
                 false => format!("{}{SECRET}", "x".repeat(590)),
             };
-            TrialAnswer::json(400, &format!(r#"{{"error":{{"type":"{SECRET}","message":"{message}"}}}}"#))
+            Answer::json(400, &format!(r#"{{"error":{{"type":"{SECRET}","message":"{message}"}}}}"#))
         };
         let server = Server::answering(echo);
         let options = super::super::HttpOptions { retries: 1, ..quick_at(&server) };
@@ -82,11 +82,11 @@ fn a_key_is_in_no_excerpt() {
         "data: {{\"choices\":[{{\"delta\":{{\"content\":\"so\"}}}}]}}\n\ndata: {{\"error\":{{\"message\":\"{SECRET}\"}}}}\n\n"
     );
     let answers = [
-        TrialAnswer::of(200, "text/html", &format!("<p>{SECRET}")),
-        TrialAnswer::of(200, "text/plain", &format!("{SECRET}\n")),
-        TrialAnswer::json(200, &format!("{{\"odd\":\"{SECRET}\"}}")),
-        TrialAnswer::of(307, "text/plain", "").with("location", &format!("https://x.example/{SECRET}")),
-        TrialAnswer::stream(&fail),
+        Answer::of(200, "text/html", &format!("<p>{SECRET}")),
+        Answer::of(200, "text/plain", &format!("{SECRET}\n")),
+        Answer::json(200, &format!("{{\"odd\":\"{SECRET}\"}}")),
+        Answer::of(307, "text/plain", "").with("location", &format!("https://x.example/{SECRET}")),
+        Answer::stream(&fail),
     ];
     for answer in answers {
         let server = Server::new(vec![answer.clone()]);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::{Delta, End, Stop};
 
-use super::super::{HttpOptions, trial::*};
+use super::super::{HttpOptions, testing::*};
 use crate::provider::{Provider as _, SendProgress};
 
 fn words_of(told: &[SendProgress]) -> Vec<&str> {
@@ -17,7 +17,7 @@ fn words_of(told: &[SendProgress]) -> Vec<&str> {
 
 #[test]
 fn deltas_come_in_order_and_the_end_is_the_end() {
-    let server = Server::new(vec![TrialAnswer::stream(&said(&["a", "b", "c"]))]);
+    let server = Server::new(vec![Answer::stream(&said(&["a", "b", "c"]))]);
     let (answer, told) = ask(&provider_at("custom", &server));
     let answer = answer.unwrap();
     assert_eq!(words_of(&told), ["a", "b", "c"]);
@@ -27,7 +27,7 @@ fn deltas_come_in_order_and_the_end_is_the_end() {
 /// Once the end was seen nothing more is waited for, even if the connection stays open.
 #[test]
 fn the_end_does_not_wait_for_the_connection() {
-    let server = Server::new(vec![TrialAnswer::stream(&said(&["done"])).ending(TrialEnding::Stall)]);
+    let server = Server::new(vec![Answer::stream(&said(&["done"])).ending(Ending::Stall)]);
     let options = HttpOptions { read_timeout: Duration::from_secs(60), ..quick() };
     let before = Instant::now();
     let (answer, _) = ask(&provider_with("custom", &server.url, options));
@@ -40,7 +40,7 @@ fn the_end_does_not_wait_for_the_connection() {
 fn a_failure_in_the_middle_keeps_what_was_said() {
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n\
                 data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
-    let server = Server::new(vec![TrialAnswer::stream(body)]);
+    let server = Server::new(vec![Answer::stream(body)]);
     let (answer, _) = ask(&provider_at("custom", &server));
     let answer = answer.unwrap();
     assert_eq!(text(&answer), "so");
@@ -56,7 +56,7 @@ fn a_failure_in_the_middle_steers_no_terminal() {
         "data: {{\"choices\":[{{\"delta\":{{\"content\":\"so\"}}}}]}}\n\n\
          data: {{\"error\":{{\"type\":\"bad\\u001b[2J\",\"message\":\"{message}\"}}}}\n\n"
     );
-    let server = Server::new(vec![TrialAnswer::stream(&body)]);
+    let server = Server::new(vec![Answer::stream(&body)]);
     let End::Failed(fault) = ask(&provider_at("custom", &server)).0.unwrap().end else { panic!() };
     let said = format!("{} {}", fault.kind.unwrap(), fault.message);
     assert!(!said.contains(char::is_control) && !said.contains(SECRET), "{said:?}");
@@ -67,15 +67,14 @@ fn a_failure_in_the_middle_steers_no_terminal() {
 #[test]
 fn a_line_without_end_is_not_read_for_ever() {
     let noise = "x".repeat(1 << 16);
-    let server = Server::new(vec![TrialAnswer::stream(&noise).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::stream(&noise).ending(Ending::Endless)]);
     let error = error_of(&provider_at("custom", &server));
     assert_eq!(error.code(), "GARBAGE", "{error}");
     assert!(error.to_string().contains("a line of more than 1048576 bytes"), "{error}");
     assert!(error.to_string().len() < 400, "{error}");
 
     let begun = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"so\"}}}}]}}\n\n{noise}");
-    let server =
-        Server::new(vec![TrialAnswer::stream(&begun.replace('\n', "\r\n")).ending(TrialEnding::Stall)]);
+    let server = Server::new(vec![Answer::stream(&begun.replace('\n', "\r\n")).ending(Ending::Stall)]);
     let options = HttpOptions { longest_line: 1 << 15, ..quick() };
     let (answer, _) = ask(&provider_with("custom", &server.url, options));
     let answer = answer.unwrap();
@@ -87,7 +86,7 @@ fn a_line_without_end_is_not_read_for_ever() {
 #[test]
 fn an_answer_without_end_is_not_read_for_ever() {
     let line = ": still thinking\n".repeat(4096);
-    let server = Server::new(vec![TrialAnswer::stream(&line).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::stream(&line).ending(Ending::Endless)]);
     let options = HttpOptions { longest_answer: 1 << 20, ..quick() };
     let error = error_of(&provider_with("custom", &server.url, options));
     assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
@@ -97,7 +96,7 @@ fn an_answer_without_end_is_not_read_for_ever() {
 #[test]
 fn an_answer_in_one_piece_without_end_is_not_read_for_ever() {
     let body = format!("[{}", "0,".repeat(1 << 15));
-    let server = Server::new(vec![TrialAnswer::json(200, &body).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::json(200, &body).ending(Ending::Endless)]);
     let error = error_of(&provider_at("custom", &server));
     assert_eq!(error.code(), "GARBAGE", "{error}");
     assert!(error.to_string().len() < 400, "{error}");
@@ -124,19 +123,19 @@ fn nothing_else_is_read_for_ever() {
     assert_eq!(error.code(), "UNREACHABLE", "{error}");
 
     let page = "y".repeat(1 << 16);
-    let server = Server::new(vec![TrialAnswer::of(500, "text/plain", &page).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::of(500, "text/plain", &page).ending(Ending::Endless)]);
     let error = error_of(&provider_with("custom", &server.url, options.clone()));
     assert!(error.to_string().len() < 1000, "{error}");
 
     let list = format!("{{\"data\":[{}", "{\"id\":\"m\"},".repeat(1 << 12));
-    let server = Server::new(vec![TrialAnswer::json(200, &list).ending(TrialEnding::Endless)]);
+    let server = Server::new(vec![Answer::json(200, &list).ending(Ending::Endless)]);
     let error = run(provider_with("custom", &server.url, options).models()).unwrap_err();
     assert!(error.to_string().contains("more than 16777216 bytes"), "{error}");
 }
 
 #[test]
 fn an_empty_answer_is_said_to_be_one() {
-    for answer in [TrialAnswer::stream(""), TrialAnswer::json(200, "")] {
+    for answer in [Answer::stream(""), Answer::json(200, "")] {
         let server = Server::new(vec![answer]);
         assert_eq!(error_of(&provider_at("custom", &server)).code(), "EMPTY_ANSWER");
         assert_eq!(server.asked().len(), 1);
@@ -147,7 +146,7 @@ fn an_empty_answer_is_said_to_be_one() {
 #[test]
 fn an_answer_in_one_piece_is_an_answer() {
     let body = r#"{"id":"c","object":"chat.completion","model":"m-1","choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":"all at once"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
-    let server = Server::new(vec![TrialAnswer::json(200, body)]);
+    let server = Server::new(vec![Answer::json(200, body)]);
     let (answer, told) = ask(&provider_at("custom", &server));
     let answer = answer.unwrap();
     assert_eq!(text(&answer), "all at once");
@@ -163,9 +162,7 @@ fn an_answer_in_one_piece_is_an_answer() {
 fn an_answer_is_what_it_is_and_not_what_it_is_called() {
     let stream = format!("\n\n  \n{}", said(&["a", "b"]));
     let whole = r#" {"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"ab"}}]}"#;
-    for answer in
-        [TrialAnswer::json(200, &stream), TrialAnswer::stream(whole), TrialAnswer::of(200, "", whole)]
-    {
+    for answer in [Answer::json(200, &stream), Answer::stream(whole), Answer::of(200, "", whole)] {
         let server = Server::new(vec![answer.clone()]);
         let (received, _) = ask(&provider_at("custom", &server));
         let received = received.unwrap_or_else(|error| panic!("{answer:?}: {error}"));
@@ -176,18 +173,17 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
         );
     }
     // Cut in the middle, it is no whole answer.
-    let server = Server::new(vec![TrialAnswer::json(200, whole).ending(TrialEnding::Cut)]);
+    let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
     assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Cut);
     let half = &whole[..whole.len() - 9];
-    let server = Server::new(vec![TrialAnswer::json(200, half).ending(TrialEnding::Cut)]);
+    let server = Server::new(vec![Answer::json(200, half).ending(Ending::Cut)]);
     assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");
 }
 
 /// Giving up is dropping: the connection goes, and the server notices.
 #[test]
 fn a_dropped_request_is_given_up() {
-    let server =
-        Server::new(vec![TrialAnswer::stream("data: {\"choices\":[]}\n\n").ending(TrialEnding::Stall)]);
+    let server = Server::new(vec![Answer::stream("data: {\"choices\":[]}\n\n").ending(Ending::Stall)]);
     let options = HttpOptions { read_timeout: Duration::from_secs(60), ..quick() };
     let provider = provider_with("custom", &server.url, options);
     let request = request(&provider, &[rejoin_record::Message::user("hello")]);

@@ -1,13 +1,6 @@
-//! What the tests of this room share: a server that answers as it was told and notes what it was asked, a decoder that is
-//! just good enough, and a way to ask.
+//! What the tests of this room share: a decoder that is just good enough, and a way to ask a scripted server.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::{Shutdown, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     Dialect, Draft,
@@ -15,6 +8,8 @@ use rejoin_formats::{
 };
 use rejoin_record::{Message, json::Doc};
 use rejoin_view::{History, OnBroken, repair};
+
+pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
 
 use super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
@@ -29,98 +24,6 @@ use crate::{
 /// A key that must turn up nowhere.
 pub const SECRET: &str = "sk-test-0123456789-DO-NOT-SHOW";
 
-/// What the server was asked.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// Method and path.
-    pub line: String,
-    /// The headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: String,
-}
-
-impl Asked {
-    /// A header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-}
-
-/// How an answer ends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TrialEnding {
-    /// As it should.
-    Whole,
-    /// The connection goes before the announced end.
-    Cut,
-    /// Nothing more comes, and the connection stays.
-    Stall,
-    /// The last bytes come again and again.
-    Endless,
-}
-
-/// An answer.
-#[derive(Debug, Clone)]
-pub struct TrialAnswer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-    ending: TrialEnding,
-}
-
-impl TrialAnswer {
-    /// A status and a body of JSON.
-    pub fn json(status: u16, body: &str) -> Self {
-        Self::of(status, "application/json", body)
-    }
-
-    /// A stream that says this.
-    pub fn stream(body: &str) -> Self {
-        Self::of(200, "text/event-stream", body)
-    }
-
-    /// Anything.
-    pub fn of(status: u16, content_type: &str, body: &str) -> Self {
-        let headers = vec![(String::from("content-type"), content_type.to_owned())];
-        Self { status, headers, body: body.as_bytes().to_vec(), ending: TrialEnding::Whole }
-    }
-
-    /// With another header.
-    pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// That ends like this.
-    pub fn ending(mut self, ending: TrialEnding) -> Self {
-        self.ending = ending;
-        self
-    }
-
-    fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} Whatever\r\nconnection: close\r\n", self.status);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        // A cut shows only if the length was announced.
-        let more = if self.ending == TrialEnding::Whole { 0 } else { 1 << 40 };
-        head.push_str(&format!("content-length: {}\r\n\r\n", self.body.len() + more));
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(&self.body)?;
-        match self.ending {
-            TrialEnding::Whole | TrialEnding::Cut => {}
-            TrialEnding::Stall => {
-                let _ = stream.read(&mut [0; 16])?;
-            }
-            TrialEnding::Endless => loop {
-                stream.write_all(&self.body)?;
-            },
-        }
-        Ok(())
-    }
-}
-
 /// A text answer in the shape of Chat.
 pub fn said(words: &[&str]) -> String {
     let mut out = String::new();
@@ -128,76 +31,6 @@ pub fn said(words: &[&str]) -> String {
         out.push_str(&format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n"));
     }
     out + "data: [DONE]\n\n"
-}
-
-/// A server on this machine. Its answers come in order, the last one again and again.
-pub struct Server {
-    /// Where it is.
-    pub url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
-}
-
-impl Server {
-    /// One that answers like this.
-    pub fn new(answers: Vec<TrialAnswer>) -> Self {
-        let count = Mutex::new(0);
-        Self::answering(move |_| {
-            let mut count = count.lock().unwrap();
-            *count += 1;
-            answers[(*count - 1).min(answers.len() - 1)].clone()
-        })
-    }
-
-    /// One that looks at what it is asked.
-    pub fn answering(answer: impl Fn(&Asked) -> TrialAnswer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (seen, answer) = (Arc::clone(&asked), Arc::new(answer));
-        // It ends with the process: whoever stalls waits for the other side.
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
-                thread::spawn(move || {
-                    let Some(asked) = read(&mut stream) else { return };
-                    seen.lock().unwrap().push(asked.clone());
-                    let _ = answer(&asked).send(&mut stream);
-                    let _ = stream.shutdown(Shutdown::Both);
-                });
-            }
-        });
-        Self { url, asked }
-    }
-
-    /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-fn read(stream: &mut TcpStream) -> Option<Asked> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    let head = loop {
-        let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
-        bytes.extend_from_slice(&buffer[..count]);
-        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-            break at;
-        }
-    };
-    let text = String::from_utf8(bytes[..head].to_vec()).ok()?;
-    let mut lines = text.split("\r\n");
-    let line = lines.next()?.trim_end_matches(" HTTP/1.1").to_owned();
-    let pair = |line: &str| line.split_once(": ").map(|(a, b)| (a.to_lowercase(), b.to_owned()));
-    let headers: Vec<(String, String)> = lines.filter_map(pair).collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length");
-    let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
-    let mut body = bytes[head + 4..].to_vec();
-    while body.len() < length {
-        let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
-        body.extend_from_slice(&buffer[..count]);
-    }
-    Some(Asked { line, headers, body: String::from_utf8(body).ok()? })
 }
 
 /// Reads just enough of Chat to see what the transport does.

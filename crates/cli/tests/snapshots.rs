@@ -1,0 +1,684 @@
+//! What each command prints, word for word: a few cases a command, for wiring and wording.
+//!
+//! To accept new words: `cargo insta test --accept -p rejoin-cli --test snapshots` (`cargo install cargo-insta`), then read the diff.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use insta::assert_snapshot;
+use support::{BROKEN, Home, SOUND};
+
+/// What a command prints and how it ends, with what differs from run to run under a name.
+fn shown(home: &Home, arguments: &[&str]) -> String {
+    let ran = home.run(arguments);
+    let mut shown = ran.out.trim_end().to_owned();
+    if !ran.err.is_empty() {
+        shown.push_str(&format!("\n--- on standard error\n{}", ran.err.trim_end()));
+    }
+    if ran.code != 0 {
+        shown.push_str(&format!("\n--- exit code {}", ran.code));
+    }
+    let shown = shown.replace(&home.path("").display().to_string(), "~/");
+    let shown: Vec<String> = shown.lines().map(without_columns).collect();
+    let shown = shown.join("\n");
+    numbered(&named(&shown), "conv_", 12, |letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
+}
+
+/// A line whose columns are not padded: how wide they are depends on the folder that the test runs in.
+fn without_columns(line: &str) -> String {
+    let text = line.trim_start();
+    let mut out = line[..line.len() - text.len()].to_owned();
+    let mut blanks = 0;
+    for letter in text.chars() {
+        blanks = if letter == ' ' { blanks + 1 } else { 0 };
+        if blanks < 3 {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+/// Ids of conversations, in the order in which they turn up.
+fn numbered(text: &str, beginning: &str, length: usize, is_part: impl Fn(char) -> bool) -> String {
+    let (mut out, mut rest, mut known) = (String::new(), text, Vec::new());
+    while let Some(at) = rest.find(beginning) {
+        let from = at + beginning.len();
+        let id: String = rest[from..].chars().take(length).take_while(|letter| is_part(*letter)).collect();
+        out.push_str(&rest[..from]);
+        rest = &rest[from + id.len()..];
+        if id.len() < length {
+            out.push_str(&id);
+            continue;
+        }
+        let number = known.iter().position(|other| *other == id).unwrap_or_else(|| {
+            known.push(id);
+            known.len() - 1
+        });
+        out.push_str(&format!("{}", number + 1));
+    }
+    out + rest
+}
+
+/// Times, hashes and ids of entries under names.
+fn named(text: &str) -> String {
+    let words =
+        text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && !"-:.+".contains(letter));
+    let named = |word: &str| {
+        let bare = word.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let end = &word[bare.len()..];
+        let is_hex = bare.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        match bare.len() {
+            64 if is_hex => format!("[hash]{end}"),
+            36 if is_hex && bare.matches('-').count() == 4 => format!("[entry]{end}"),
+            20.. if bare.starts_with("20") && bare.contains('T') && bare.ends_with('Z') => {
+                format!("[time]{end}")
+            }
+            16 if is_hex => format!("[hash]{end}"),
+            10 if bare.starts_with("20") && bare.matches('-').count() == 2 => format!("[date]{end}"),
+            8 if bare.matches(':').count() == 2 => format!("[clock]{end}"),
+            _ => word.to_owned(),
+        }
+    };
+    words.map(named).collect()
+}
+
+/// A home with a broken and a sound conversation. Both were said at a fixed time, so lists look the same on any day.
+fn filled() -> (Home, String, String) {
+    let home = Home::new("sqlite");
+    let broken = home.import("broken.json", BROKEN);
+    let sound = home.import("sound.json", SOUND);
+    (home, broken, sound)
+}
+
+#[test]
+fn check() {
+    let (home, broken, _) = filled();
+    assert_snapshot!(shown(&home, &["check", &home.path("broken.json").display().to_string()]), @r#"
+    ~/broken.json (openai-chat request)
+      error at message 1 (line 3): An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_2 [OAC-01]
+      error at message 4 (line 8): Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. [OAC-02]
+      note at message 1 (line 3): some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch]
+          rejoin: what arrived stays, what is missing is added
+      note at message 1, block 1 (line 3): a tool call has no result (call_2, tool stat) [unanswered-call]
+          rejoin: a result is added that says none was recorded; the call stays
+      note at message 4, block 0 (line 8): a tool result has no call (call_7) [orphan-result]
+          rejoin: it becomes a labelled text, so nothing of it is lost
+      refused: OpenAI would answer 400: 2 errors. `rejoin convert ~/broken.json --to openai-chat` writes a request that is accepted, and no text is lost.
+    --- exit code 1
+    "#);
+    assert_snapshot!(shown(&home, &["check", &home.path("sound.json").display().to_string()]), @r#"
+    ~/sound.json (openai-chat request)
+      accepted: OpenAI would accept this request: 5 messages, 2 calls, 2 results.
+    "#);
+    assert_snapshot!(shown(&home, &["check", &broken, "--for", "anthropic"]), @r#"
+    conv_1 (List the files, please)
+      error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch]
+          Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_2. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+          rejoin: what arrived stays, what is missing is added
+      error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call]
+          Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_2. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+          rejoin: a result is added that says none was recorded; the call stays
+      error at message 4, block 0: a tool result has no call (call_7) [orphan-result]
+          Anthropic would answer 400: messages.4.content.0: unexpected `tool_use_id` found in `tool_result` blocks: call_7. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.
+          rejoin: it becomes a labelled text, so nothing of it is lost
+      note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools]
+          rejoin: what is missing is put in
+      note in the request: a setting of another dialect was left out (model) [foreign-field]
+          rejoin: it is left out of the request; the file keeps it
+      broken: 5 messages, 2 calls, 2 results: 3 errors, 2 notes. `rejoin resume conv_1` continues it; nothing is lost. Anthropic would accept the request that rejoin makes of it.
+    --- exit code 1
+    "#);
+    assert_snapshot!(shown(&home, &["check", &home.file("odd.json", "{\"messages\": 7}")]), @r#"
+
+    --- on standard error
+    error: cannot read ~/odd.json: the format is not known
+    hint: say what it is with `--from FORMAT`; known formats: claude-code, codex, turns, jsonl, openai-chat, openai-responses, anthropic, gemini
+    --- exit code 2
+    "#);
+    assert_snapshot!(shown(&home, &["check", "nowhere.json"]), @r#"
+
+    --- on standard error
+    error: cannot read nowhere.json: No such file or directory (os error 2)
+    hint: check the path; `-` reads standard input
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn convert() {
+    let (home, broken, _) = filled();
+    assert_snapshot!(shown(&home, &["convert", &broken, "--to", "anthropic"]), @r#"
+    {"messages":[{"role":"user","content":"List the files, please"},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"ls","input":{"path":"secret-place"}},{"type":"tool_use","id":"call_2","name":"stat","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"a.txt"},{"type":"tool_result","tool_use_id":"call_2","content":"[no result was recorded for this call; it may or may not have run]","is_error":true}]},{"role":"user","content":"still there?"},{"role":"user","content":[{"type":"text","text":"[tool result for call call_7, whose call is not in this conversation]\nwho asked?"}]}],"tools":[{"name":"ls","input_schema":{"type":"object"}},{"name":"stat","input_schema":{"type":"object"}}]}
+    --- on standard error
+    warning: Anthropic would refuse this request: model: Field required
+    warning: Anthropic would refuse this request: max_tokens: Field required
+    hint: add `--model MODEL` and `--max-tokens N`
+    error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch] — what arrived stays, what is missing is added
+    error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call] — a result is added that says none was recorded; the call stays
+    error at message 4, block 0: a tool result has no call (call_7) [orphan-result] — it becomes a labelled text, so nothing of it is lost
+    note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools] — what is missing is put in
+    note in the request: a setting of another dialect was left out (model) [foreign-field] — it is left out of the request; the file keeps it
+    "#);
+    assert_snapshot!(shown(&home, &["convert", &broken, "--to", "nonsense"]), @r#"
+
+    --- on standard error
+    error: invalid value 'nonsense' for '--to <DIALECT|FORMAT>'
+      [possible values: openai-chat, openai-responses, anthropic, gemini, ollama, mistral, bedrock, claude-code, codex, turns, jsonl, markdown]
+
+    For more information, try '--help'.
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn import() {
+    let home = Home::new("sqlite");
+    let file = home.file("broken.json", BROKEN);
+    assert_snapshot!(shown(&home, &["import", &file]), @r#"
+    conv_1  7 added  5 messages  ~/broken.json
+    --- on standard error
+    1 conversation read: 1 new, 0 grown, 0 as before.
+    "#);
+    assert_snapshot!(shown(&home, &["import", &file]), @r#"
+    conv_1  nothing new  5 messages  ~/broken.json
+    --- on standard error
+    1 conversation read: 0 new, 0 grown, 1 as before.
+    "#);
+    assert_snapshot!(shown(&home, &["import", "nowhere.json"]), @r#"
+
+    --- on standard error
+    error: cannot read nowhere.json: there is no such file or folder
+    There is nothing to import.
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn list() {
+    let (home, _, _) = filled();
+    assert_snapshot!(shown(&Home::new("sqlite"), &["list"]), @r#"
+    No saved conversations.
+    Create one: rejoin new
+    "#);
+    assert_snapshot!(shown(&home, &["list", "--all"]), @r#"
+    Saved Conversations:
+
+      conv_1  How many files? [ready]
+        Provider: unknown (gpt-y)
+        Updated: [date] [clock], 5 messages
+
+      conv_2  List the files, please [interrupted]
+        Provider: unknown (gpt-x)
+        Updated: [date] [clock], 5 messages
+
+    Total: 2 conversation(s)
+    "#);
+    assert_snapshot!(shown(&home, &["list", "--all", "--json"]), @r#"
+    {"id":"conv_1","title":"How many files?","state":"ready","provider":null,"model":"gpt-y","directory":null,"format":"openai-chat","forked_from":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
+    {"id":"conv_2","title":"List the files, please","state":"interrupted","provider":null,"model":"gpt-x","directory":null,"format":"openai-chat","forked_from":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
+    "#);
+}
+
+#[test]
+fn new() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["new", "--title", "Plans"]), @r#"conv_1"#);
+    assert_snapshot!(shown(&home, &["new", "--json"]), @r#"{"id":"conv_1","title":null,"provider":null,"model":null}"#);
+}
+
+#[test]
+fn chat() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["chat", "what is 6*7?", "--provider", "offline"]), @r#"
+    6*7 = 42
+    --- on standard error
+    note: new conversation with offline (--provider)
+    → calculate {"expression":"6*7"}
+    ← calculate 42
+    "#);
+    assert_snapshot!(shown(&home, &["chat", "hello", "--provider", "nonsense"]), @r#"
+
+    --- on standard error
+    error: no provider is called `nonsense` (from --provider)
+    hint: there are anthropic, openai, gemini, openrouter, mistral, groq, deepseek, xai, together, fireworks, cerebras, azure, copilot, ollama, lmstudio, vllm, llamacpp, custom, offline; any other needs its address: `--base-url URL`, or `rejoin config set base_url URL`
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn resume() {
+    let (home, broken, _) = filled();
+    assert_snapshot!(shown(&home, &["resume", &broken, "go on", "--provider", "offline"]), @r#"
+    You said: "go on". I have no model to think about it. I remember what you tell me ("my name is …"), do sums, list and read files here, say what you asked before, and summarise. For a real model: `rejoin auth login`, or `--provider`.
+    --- on standard error
+    ✓ Resumed conversation: conv_1
+      Provider: offline, model: offline
+      State: interrupted, 5 messages; 1 call has no result; nothing is lost
+    note: the history had 3 problems that a provider would refuse; the model sees it mended, and the record is as it was (`rejoin check @` says what)
+    note: 1 call without a result: shown to the model as interrupted
+    "#);
+    assert_snapshot!(shown(&home, &["resume", "conv_zzzz"]), @r#"
+
+    --- on standard error
+    ✗ Conversation 'conv_zzzz' not found
+      List available: rejoin list
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn history_show() {
+    let (home, broken, sound) = filled();
+    assert_snapshot!(shown(&home, &["history", "show", &broken]), @r#"
+    Conversation: List the files, please
+    ID: conv_1
+    Model: gpt-x
+    Messages: 5 total
+    ================================================================================
+
+    [0] USER
+    Time: [date] [clock]
+    Content:
+    List the files, please
+
+    [1] ASSISTANT
+    Time: [date] [clock]
+    Tool Calls: 2 total
+      - ls (id: call_1)
+      - stat (id: call_2)
+
+    [2] TOOL
+    Time: [date] [clock]
+    Tool Call ID: call_1
+    Content:
+    a.txt
+
+    [3] USER
+    Time: [date] [clock]
+    Content:
+    still there?
+
+    [4] TOOL
+    Time: [date] [clock]
+    Tool Call ID: call_7
+    Content:
+    who asked?
+    "#);
+    assert_snapshot!(shown(&home, &["history", "show", &sound, "--json"]), @r#"
+    {"index":0,"entry":"[entry]","type":"message","time":"[time]","role":"user","content":"How many files?"}
+    {"index":1,"entry":"[entry]","type":"message","time":"[time]","role":"assistant","content":"I look.","tool_calls":[{"id":"call_1","name":"ls","arguments":"{}"},{"id":"call_2","name":"wc","arguments":"{}"}]}
+    {"index":2,"entry":"[entry]","type":"message","time":"[time]","role":"tool","content":null,"tool_results":[{"tool_call_id":"call_1","content":"a.txt b.txt","is_error":false}]}
+    {"index":3,"entry":"[entry]","type":"message","time":"[time]","role":"tool","content":null,"tool_results":[{"tool_call_id":"call_2","content":"2","is_error":false}]}
+    {"index":4,"entry":"[entry]","type":"message","time":"[time]","role":"assistant","content":"Two."}
+    "#);
+    assert_snapshot!(shown(&home, &["history", "show", &broken, "--view"]), @r#"
+    Conversation: List the files, please
+    ID: conv_1
+    Model: gpt-x
+    Messages: 5 total
+    ================================================================================
+
+    [0] USER
+    Content:
+    List the files, please
+
+    [1] ASSISTANT
+    Tool Calls: 2 total
+      - ls (id: call_1)
+      - stat (id: call_2)
+      → error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch] — what arrived stays, what is missing is added
+      → error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call] — a result is added that says none was recorded; the call stays
+
+    [2] TOOL
+    Tool Call ID: call_1
+    Content:
+    a.txt
+
+    [+] TOOL  (added)
+    Tool Call ID: call_2 (failed)
+    Content:
+    [no result was recorded for this call; it may or may not have run]
+
+    [3] USER
+    Content:
+    still there?
+
+    [4] USER  (changed)
+    Content:
+    [tool result for call call_7, whose call is not in this conversation]
+    who asked?
+      → error at message 4, block 0: a tool result has no call (call_7) [orphan-result] — it becomes a labelled text, so nothing of it is lost
+    "#);
+}
+
+#[test]
+fn history_search() {
+    let (home, _, _) = filled();
+    assert_snapshot!(shown(&home, &["history", "search", "files"]), @r#"
+    conv_1  How many files?
+        [0] USER  [date] [clock]
+        How many *files*?
+
+    conv_2  List the files, please
+        [0] USER  [date] [clock]
+        List the *files*, please
+    "#);
+    assert_snapshot!(shown(&home, &["history", "search", "nothing of the kind"]), @r#"
+
+    --- on standard error
+    Nothing found for: nothing of the kind
+    "#);
+}
+
+#[test]
+fn history_calls() {
+    let (home, broken, sound) = filled();
+    assert_snapshot!(shown(&home, &["history", "calls", &broken]), @r#"
+    call  tool  status  started  took  args_sha256
+    call_1  ls  completed  -  -  [hash]
+    call_2  stat  requested  -  -  [hash]
+    "#);
+    assert_snapshot!(shown(&home, &["history", "calls", &sound]), @r#"
+    call  tool  status  started  took  args_sha256
+    call_1  ls  completed  -  -  [hash]
+    call_2  wc  completed  -  -  [hash]
+    "#);
+}
+
+#[test]
+fn history_export() {
+    let (home, _, sound) = filled();
+    assert_snapshot!(shown(&home, &["history", "export", &sound, "-o", "out.jsonl"]), @r#"
+
+    --- on standard error
+    conv_1: 5 messages written to out.jsonl
+    "#);
+    assert_snapshot!(shown(&home, &["history", "export", &sound, "--to", "markdown"]), @r#"
+    # How many files?
+
+    ## User
+
+    How many files?
+
+    ## Assistant
+
+    I look.
+
+    **ls**
+
+    ```json
+    {}
+    ```
+
+    gave:
+
+    ```
+    a.txt b.txt
+    ```
+
+    **wc**
+
+    ```json
+    {}
+    ```
+
+    gave:
+
+    ```
+    2
+    ```
+
+    ## Assistant
+
+    Two.
+    "#);
+}
+
+#[test]
+fn history_changes() {
+    let (home, broken, sound) = filled();
+    assert_snapshot!(shown(&home, &["history", "rename", &broken, "Files"]), @r#"
+
+    --- on standard error
+    conv_1 is now called: Files
+    "#);
+    assert_snapshot!(shown(&home, &["history", "fork", &sound]), @r#"
+    conv_1
+    --- on standard error
+    The fork is now the active conversation here. Back to the original: rejoin resume conv_2
+    "#);
+    assert_snapshot!(shown(&home, &["history", "erase", &broken, "--message", "0", "--dry-run"]), @r#"
+    Would erase the content of 1 message of conv_1 (Files):
+      1 message in 1 entry, 164 bytes of content
+    No other conversation holds the same content.
+    Nothing was changed.
+    "#);
+    assert_snapshot!(shown(&home, &["history", "erase", &broken, "--message", "0", "--yes"]), @r#"
+
+    --- on standard error
+    conv_1: the content of 1 message is gone, hashes stay.
+    "#);
+    assert_snapshot!(shown(&home, &["history", "delete", &broken, "--dry-run"]), @r#"
+    Would delete conv_1 (Files, 4 messages):
+      4 messages in 8 entries, 1410 bytes of content
+    No other conversation holds the same content.
+    Nothing was changed.
+    "#);
+    assert_snapshot!(shown(&home, &["history", "delete", &broken, "--yes"]), @r#"
+
+    --- on standard error
+    Deleted conversation: conv_1
+    "#);
+    assert_snapshot!(shown(&home, &["history", "delete", "conv_", "--yes"]), @r#"
+
+    --- on standard error
+    error: `conv_` could mean several conversations
+    hint: give the id of one of them:
+      conv_1  How many files?
+      conv_2  How many files?
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn copy() {
+    let (home, _, _) = filled();
+    assert_snapshot!(shown(&home, &["copy", "--all", "--to", "jsonl:copies"]), @r#"
+    conv_1  7 of 7 entries copied
+    conv_2  7 of 7 entries copied
+    "#);
+    assert_snapshot!(shown(&home, &["copy", "--all", "--to", "jsonl:copies"]), @r#"
+    conv_1  nothing new, 7 entries
+    conv_2  nothing new, 7 entries
+    "#);
+}
+
+#[test]
+fn verify() {
+    let (home, _, _) = filled();
+    assert_snapshot!(shown(&home, &["verify"]), @r#"sound: 2 conversations with 14 entries: everything is as it was when it was saved."#);
+    home.damage("still there?", "still where?");
+    assert_snapshot!(shown(&home, &["verify"]), @r#"
+    error in conv_1, row 4: entry [entry] is not what it was when it was appended
+    error in conv_1: 1 of its 7 entries are missing
+    damaged: 2 conversations with 13 entries: 2 problems found. Everything else can be read: `rejoin history show ID`.
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn doctor() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["doctor"]), @r#"
+    No sessions found. Looked in:
+      ~/.codex/sessions
+      ~/.codex/archived_sessions
+      ~/.claude/projects
+    Give files or folders to look at: `rejoin doctor PATH…`.
+    "#);
+}
+
+#[test]
+fn config() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["config", "set", "model", "tiny"]), @"");
+    assert_snapshot!(shown(&home, &["config", "get", "model"]), @r#"tiny"#);
+    assert_snapshot!(shown(&home, &["config", "path"]), @r#"~/home/config.toml"#);
+    assert_snapshot!(shown(&home, &["config", "unset", "model"]), @"");
+    assert_snapshot!(shown(&home, &["config", "get", "nonsense"]), @r#"
+
+    --- on standard error
+    error: there is no setting `nonsense`
+    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, compact_threshold, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
+    --- exit code 2
+    "#);
+    assert_snapshot!(shown(&home, &["config", "list"]), @r#"
+    store  sqlite:~/chats.db  environment
+    provider  -  not set
+    model  -  not set
+    api  -  not set
+    base_url  -  not set
+    auth  any  default
+    keyring  false  default
+    effort  -  not set
+    system  -  not set
+    limits.requests  50  default
+    limits.seconds  3600  default
+    limits.tokens  -  not set
+    limits.retries  4  default
+    limits.answer_tokens  -  not set
+    limits.silence_seconds  300  default
+    limits.tool_seconds  120  default
+    limits.tool_output  163840  default
+    on_broken  keep  default
+    persist_special_commands  true  default
+    max_tokens  -  not set
+    min_retain_turns  -  not set
+    prune_threshold  0.8  default
+    compact_threshold  0.8  default
+    audit.full_arguments  false  default
+    addresses.chatgpt  -  not set
+    addresses.claude  -  not set
+    addresses.github  -  not set
+    addresses.github_api  -  not set
+    color  auto  default
+    pager  -  not set
+    "#);
+}
+
+#[test]
+fn providers() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["auth", "status"]), @r#"
+    anthropic  no key; set ANTHROPIC_API_KEY or `rejoin auth login anthropic`
+    openai  no key; set OPENAI_API_KEY or `rejoin auth login openai`
+    gemini  no key; set GEMINI_API_KEY or `rejoin auth login gemini`
+    openrouter  no key; set OPENROUTER_API_KEY or `rejoin auth login openrouter`
+    mistral  no key; set MISTRAL_API_KEY or `rejoin auth login mistral`
+    groq  no key; set GROQ_API_KEY or `rejoin auth login groq`
+    deepseek  no key; set DEEPSEEK_API_KEY or `rejoin auth login deepseek`
+    xai  no key; set XAI_API_KEY or `rejoin auth login xai`
+    together  no key; set TOGETHER_API_KEY or `rejoin auth login together`
+    fireworks  no key; set FIREWORKS_API_KEY or `rejoin auth login fireworks`
+    cerebras  no key; set CEREBRAS_API_KEY or `rejoin auth login cerebras`
+    azure  no key; set AZURE_OPENAI_API_KEY or `rejoin auth login azure`
+    copilot  no key; set COPILOT_GITHUB_TOKEN or `rejoin auth login copilot`
+    ollama  needs no key
+    lmstudio  needs no key
+    vllm  needs no key
+    llamacpp  needs no key
+    custom  needs no key
+    "#);
+    assert_snapshot!(shown(&home, &["auth", "logout", "openai"]), @r#"
+
+    --- on standard error
+    There was no key for openai.
+    "#);
+    assert_snapshot!(shown(&home, &["set-provider", "offline"]), @r#"
+
+    --- on standard error
+    ✓ New conversations go to offline (model: its own).
+    "#);
+    assert_snapshot!(shown(&home, &["set-auth", "nonsense"]), @r#"
+
+    --- on standard error
+    error: `auth` cannot be set: `nonsense` is not one of any, key, chatgpt, claude
+    hint: auth: how to authenticate: API key, Codex's login, Claude Code's login, or any of them
+    --- exit code 2
+    "#);
+    assert_snapshot!(shown(&home, &["models", "list", "--provider", "offline"]), @r#"
+    offline  128000 tokens
+    tiny  4096 tokens
+    "#);
+}
+
+#[test]
+fn explain() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["explain", "orphan-result"]), @r#"
+    # orphan-result
+
+    There is a tool result, but no call in the conversation that it could answer.
+
+    **What it looks like**
+
+        user → result A → assistant → user  (no message calls A)
+
+    **How it comes about.** Old messages were cut off between a call and its result, a compaction put a
+    summary in the place of the call, messages were deleted by hand, or the result came only after the
+    model had been told that there is none.
+
+    **What a provider answers.** Anthropic:
+    ```
+    messages.{i}.content.{j}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each
+    `tool_result` block must have a corresponding `tool_use` block in the previous message.
+    ```
+    OpenAI Chat:
+    ```
+    Invalid parameter: messages with role 'tool' must be a response to a preceeding message with
+    'tool_calls'.
+    ```
+
+    **What rejoin does.** `keep` turns it into a user message in the same place. It begins with a label,
+    `[tool result of tool grep for call A, whose call is not in this conversation]`, and the output
+    follows, with its images and documents. Between the results of a batch it moves behind them. `drop`
+    leaves it out.
+
+    **What you can do.** If an older copy of the file still has the call, put that message back.
+    "#);
+    assert_snapshot!(shown(&home, &["explain", "orphan"]), @r#"
+
+    --- on standard error
+    error: invalid value 'orphan' for '[RULE]'
+      [possible values: unanswered-call, partial-batch, orphan-result, missing-call-id, result-before-call, detached-result, duplicate-result, reused-call-id, malformed-arguments, misplaced-block, damaged-entry, broken-chain, cannot-be-opened, too-large, unknown-role, unread-text, unusable-media, invalid-utf8, torn-tail, awaiting-approval, result-order, empty-message, foreign-reasoning, illegal-id, illegal-name, role-order, late-system, blank-arguments, lone-surrogate, moved-media, foreign-block, irregular-content, unknown-field, foreign-field, foreign-instructions, stub-tools, thinking-off, split-batch]
+
+      tip: a similar value exists: 'orphan-result'
+
+    For more information, try '--help'.
+    --- exit code 2
+    "#);
+}
+
+#[test]
+fn mistakes() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["histroy", "list"]), @r#"
+
+    --- on standard error
+    error: there is no command `rejoin histroy`
+    hint: did you mean `rejoin history list`?
+    hint: `rejoin --help` lists the commands; to send it as a message: rejoin chat 'histroy list'
+    --- exit code 2
+    "#);
+    assert_snapshot!(shown(&home, &["list", "--sideways"]), @r#"
+
+    --- on standard error
+    error: unexpected argument '--sideways' found
+
+    Usage: rejoin list [OPTIONS]
+
+    For more information, try '--help'.
+    --- exit code 2
+    "#);
+}

@@ -1,0 +1,107 @@
+//! The lines of a file as they come, one in memory at a time. Every JSONL file is read through this, be it rejoin's own or that of
+//! another program. The caller opens the file.
+
+use std::io::{self, BufRead, Read as _};
+
+use crate::limits;
+
+/// Where a line stands, and how it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineAt {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its first byte in the file.
+    pub start: u64,
+    /// How many bytes it has, without its newline.
+    pub len: u64,
+    /// Whether a newline ends it.
+    pub ended: bool,
+    /// Whether it is longer than [`limits::BODY_BYTES`]. Then nothing of it was loaded.
+    pub too_long: bool,
+}
+
+/// The lines of a file from some place on.
+#[derive(Debug)]
+pub struct Lines<R> {
+    source: R,
+    number: u64,
+    start: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// All lines of a file.
+    pub fn new(source: R) -> Self {
+        Self::from(source, 0, 1)
+    }
+
+    /// The lines from a byte on, the first of which has that number. `source` begins there.
+    pub fn from(source: R, start: u64, number: u64) -> Self {
+        Self { source, number, start }
+    }
+
+    /// The next line. Its bytes, without the newline, are put into `bytes`.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<LineAt>> {
+        self.next_or(bytes, |_| Ok(()))
+    }
+
+    /// The next line. Where the source ends without a newline, `at_end` may wait for whoever is writing there, and then call what
+    /// it is given to read on.
+    ///
+    /// # Errors
+    /// Those of the source and of `at_end`.
+    pub fn next_or(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        at_end: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<Option<LineAt>> {
+        bytes.clear();
+        // One more than a line may have: its newline.
+        let limit = limits::BODY_BYTES + 1;
+        let source = &mut self.source;
+        let mut fill =
+            |bytes: &mut Vec<u8>| source.take((limit - bytes.len()) as u64).read_until(b'\n', bytes);
+        if fill(bytes)? == 0 {
+            return Ok(None);
+        }
+        if bytes.last() != Some(&b'\n') && bytes.len() < limit {
+            at_end(&mut || fill(bytes).map(drop))?;
+        }
+        let mut ended = bytes.last() == Some(&b'\n');
+        let too_long = !ended && bytes.len() == limit;
+        let mut len = bytes.len() as u64;
+        if too_long {
+            *bytes = Vec::new();
+            let skipped = skip_line(&mut self.source)?;
+            len += skipped.0;
+            ended = skipped.1;
+        } else if ended {
+            bytes.pop();
+        }
+        let line =
+            LineAt { number: self.number, start: self.start, len: len - u64::from(ended), ended, too_long };
+        self.start += len;
+        self.number += 1;
+        Ok(Some(line))
+    }
+}
+
+/// Passes over the rest of a line: how many bytes, and whether a newline ended it.
+fn skip_line(source: &mut impl BufRead) -> io::Result<(u64, bool)> {
+    let mut len = 0;
+    loop {
+        let block = source.fill_buf()?;
+        if block.is_empty() {
+            return Ok((len, false));
+        }
+        let newline = block.iter().position(|byte| *byte == b'\n');
+        let used = newline.map_or(block.len(), |place| place + 1);
+        source.consume(used);
+        len += used as u64;
+        if newline.is_some() {
+            return Ok((len, true));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How the index follows a folder: by the marks of its files. A file whose mark is another one than last time is read again, from
+//! where the index stopped if the file has only grown.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    path::PathBuf,
+    time::UNIX_EPOCH,
+};
+
+use rejoin_record::{ConversationId, Entry};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::{Jsonl, Mark};
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    index::{
+        Feed, Followed, Remembered, Summaries, Trouble, get,
+        lost::{self, Lost},
+        put_going,
+    },
+    scan, sql,
+    store::{Item, Store as _},
+};
+
+/// The files of a folder, as they were a moment ago.
+pub(super) struct Files<'s> {
+    pub(super) store: &'s Jsonl,
+    pub(super) marks: Vec<(ConversationId, Mark)>,
+}
+
+impl Feed for Files<'_> {
+    fn path(&self) -> PathBuf {
+        self.store.folder.path_of(".index")
+    }
+
+    fn digester(&self) -> Digester {
+        self.store.digester
+    }
+
+    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
+        let known = || -> rusqlite::Result<HashMap<String, String>> {
+            let mut statement = index.prepare_cached("SELECT id, mark FROM file")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        let mut known = known()?;
+        let marks = self.marks.iter().map(|(id, mark)| (*id, spelled(mark)));
+        let changed: Vec<(ConversationId, String)> =
+            marks.filter(|(id, mark)| known.remove(&id.to_string()).as_ref() != Some(mark)).collect();
+        if changed.is_empty() && known.is_empty() {
+            return Ok(Followed::UpToDate);
+        }
+        let mut is_removed = !known.is_empty();
+        let transaction = Transaction::new_unchecked(index, TransactionBehavior::Immediate)?;
+        for (id, mark) in changed {
+            match self.take_file(index, id, &mark) {
+                // It was deleted a moment ago.
+                Err(Trouble::Store(StoreError::NotFound(_))) => {}
+                // One that cannot be read does not keep the others out; it is tried again next time.
+                Err(Trouble::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
+                taken => is_removed |= taken?,
+            }
+        }
+        transaction.commit()?;
+        Ok(if is_removed { Followed::Outdated("something was removed") } else { Followed::UpToDate })
+    }
+
+    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
+        let mut statement = index.prepare("SELECT id, seq FROM going")?;
+        let going = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Remembered { lost: lost::missed(index)?, going: going.collect::<rusqlite::Result<_>>()? })
+    }
+
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
+        let mut statement = index.prepare_cached("SELECT key FROM place WHERE id = ?1")?;
+        let keys = statement.query_map([conversation.to_string()], |row| row.get(0))?;
+        Ok(keys.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn entries(
+        &self,
+        index: &Connection,
+        keys: &[i64],
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+        let mut wanted: HashMap<ConversationId, HashMap<u64, i64>> = HashMap::new();
+        for key in keys {
+            let query = "SELECT id, seq FROM place WHERE key = ?1";
+            let (id, seq): (String, i64) =
+                index.prepare_cached(query)?.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let Ok(id) = id.parse() else { continue };
+            wanted.entry(id).or_default().insert(seq.unsigned_abs(), *key);
+        }
+        // Each conversation is read once, however many of its entries are wanted.
+        let mut found = HashMap::new();
+        for (id, mut wanted) in wanted {
+            self.store.read(id, wanted.keys().copied().min().unwrap_or(0), &mut |item| {
+                if let Item::Entry(entry) = item
+                    && let Some(key) = wanted.remove(&entry.envelope().seq)
+                {
+                    found.insert(key, (id, entry));
+                }
+                if wanted.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        }
+        Ok(found)
+    }
+}
+
+impl Files<'_> {
+    /// Takes in a file. Says whether something that was taken in before had to go.
+    fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, Trouble> {
+        let name = id.to_string();
+        let tail = get(index, id)?.and_then(|summary| summary.tail);
+        // What was read before stays, if the file goes on behind it.
+        let (mut entries, mut damaged) = self.read_from(id, tail.map_or(0, |tail| tail.seq))?;
+        let before: Option<String> = sql::one(index, "SELECT mark FROM file WHERE id = ?1", [&name])?;
+        let goes_on = tail.is_some_and(|tail| entries.first().is_some_and(|entry| entry.hash() == tail.hash))
+            && before.is_some_and(|before| has_grown(&before, mark))
+            && !scan::beginning_is_damaged(self.store, id)?;
+        if goes_on {
+            entries.remove(0);
+        } else {
+            drop_file(index, &name)?;
+            if let Some(tail) = tail {
+                (entries, damaged) = self.read_from(id, 0)?;
+                let is_there = |entry: &Entry| entry.envelope().seq == tail.seq && entry.hash() == tail.hash;
+                if !entries.iter().any(is_there) && !is_going(index, id, tail.seq) {
+                    let rest = entries.last().map(|entry| entry.envelope().seq);
+                    lost::put(index, &Lost { conversation: id, seq: tail.seq, hash: tail.hash, rest })?;
+                }
+            }
+        }
+        let mut summaries = Summaries::default();
+        for entry in &entries {
+            sql::run(
+                index,
+                "INSERT INTO place (id, seq) VALUES (?1, ?2)",
+                (&name, entry.envelope().seq as i64),
+            )?;
+            summaries.take(index, index.last_insert_rowid(), id, entry, self.store.digester)?;
+        }
+        if damaged && (goes_on || !entries.is_empty()) {
+            summaries.of(index, id)?.damaged = true;
+        }
+        summaries.put(index)?;
+        sql::run(index, "INSERT OR REPLACE INTO file (id, mark) VALUES (?1, ?2)", (&name, mark))?;
+        Ok(tail.is_some() && !goes_on)
+    }
+
+    /// The entries of a conversation from a `seq` on, and whether something there is damaged.
+    fn read_from(&self, id: ConversationId, from: u64) -> Result<(Vec<Entry>, bool), StoreError> {
+        let (mut entries, mut damaged) = (Vec::new(), false);
+        self.store.read(id, from, &mut |item| {
+            match item {
+                Item::Entry(entry) => entries.push(entry),
+                Item::Damage(damage) => damaged |= !damage.torn,
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok((entries, damaged))
+    }
+
+    /// Notes that a conversation is about to be deleted, so that nothing is missed should it come back shorter.
+    pub(super) fn let_go(&self, id: ConversationId, newest: u64) -> Result<(), StoreError> {
+        let newest = i64::try_from(newest).unwrap_or(i64::MAX);
+        self.store.index.write(self, |index| put_going(index, &id.to_string(), newest))
+    }
+
+    /// Notes that a conversation is deleted, and the index has followed.
+    pub(super) fn is_gone(&self, id: ConversationId) -> Result<(), StoreError> {
+        let forget =
+            |index: &Connection| sql::run(index, "DELETE FROM going WHERE id = ?1", [id.to_string()]);
+        self.store.index.write(self, forget)
+    }
+
+    /// What was seen of a conversation: its newest entry when its file was last read, and what was missed even then. Nothing
+    /// is read again.
+    pub(super) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
+        let of_it = |index: &Connection, mut seen: Vec<Lost>| {
+            seen.retain(|lost| lost.conversation == id && !is_going(index, id, lost.seq));
+            seen
+        };
+        self.store.index.seen(self, of_it).unwrap_or_default()
+    }
+}
+
+/// A mark as the index keeps it.
+fn spelled(mark: &Mark) -> String {
+    let since = mark.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let since = since.map_or_else(String::new, |since| since.as_nanos().to_string());
+    format!("{} {since} {:?}", mark.size, mark.identity)
+}
+
+/// Whether a file is the one that it was and has only become longer, as far as its marks tell.
+fn has_grown(before: &str, now: &str) -> bool {
+    let size = |mark: &str| mark.split(' ').next().and_then(|size| size.parse::<u64>().ok());
+    let identity = |mark: &str| mark.rsplit(' ').next().map(str::to_owned);
+    identity(before) == identity(now) && size(before) < size(now)
+}
+
+/// Whether an entry is being deleted with its conversation, or was.
+fn is_going(index: &Connection, id: ConversationId, seq: u64) -> bool {
+    let query = "SELECT 1 FROM going WHERE id = ?1 AND seq >= ?2";
+    matches!(sql::one::<i64>(index, query, (id.to_string(), seq as i64)), Ok(Some(_)))
+}
+
+/// Forgets a file.
+fn drop_file(index: &Connection, id: &str) -> rusqlite::Result<()> {
+    sql::run(index, "DELETE FROM words WHERE rowid IN (SELECT key FROM place WHERE id = ?1)", [id])?;
+    for table in ["place", "summary", "file"] {
+        sql::run(index, &format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
+    }
+    Ok(())
+}

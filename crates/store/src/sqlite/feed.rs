@@ -1,0 +1,314 @@
+//! How the index follows the database: by keys. Each entry has a key that only grows, and the index knows the last one it has
+//! read, and how often something had been removed by then.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use rejoin_record::{ConversationId, Entry, Hash};
+use rusqlite::{Connection, Params, Transaction, TransactionBehavior, types::FromSql};
+
+use super::{During as _, Inner, Reader, opening, rows, rows::Parents};
+use crate::{
+    digest::Digester,
+    error::StoreError,
+    index::{
+        Feed, Followed, Remembered, Summaries, Trouble, glance,
+        lost::{self, Lost},
+    },
+    sql,
+    store::{Damage, Place},
+};
+
+/// How many entries are taken in at once: an append waits no longer than for these.
+const AT_ONCE: usize = 2000;
+
+/// An entry behind a key, with what is wrong with it. One whose parent is lost has both.
+type Fed = (Option<Entry>, Option<Damage>);
+
+impl Feed for Inner {
+    fn path(&self) -> PathBuf {
+        opening::index_of(&self.file())
+    }
+
+    fn digester(&self) -> Digester {
+        self.digester
+    }
+
+    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+        let begin = "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2), ('seal', NULL)";
+        Ok(sql::run(index, begin, (self.name()?, self.removed()?))?)
+    }
+
+    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+        Ok(state::<String>(index, "store")? == self.name()?)
+    }
+
+    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
+        let is_removed = || Ok::<_, Trouble>(state::<i64>(index, "removed")? != self.removed()?);
+        let outdated = Followed::Outdated("something was removed from the record");
+        if is_removed()? {
+            return Ok(outdated);
+        }
+        // The record may have been put back from a copy; then what was seen last is not there, or is something else.
+        if state::<Option<String>>(index, "mark")? != self.mark_at(state(index, "seen")?)? {
+            // What was removed may be what was seen last.
+            return Ok(if is_removed()? {
+                outdated
+            } else {
+                Followed::Outdated("the record is another one")
+            });
+        }
+        let newest = self.newest()?;
+        while state::<i64>(index, "seen")? < newest {
+            let transaction = Transaction::new_unchecked(index, TransactionBehavior::Immediate)?;
+            // Another process may have been quicker.
+            let before: i64 = state(index, "seen")?;
+            let (mut seen, mut taken) = (before, 0);
+            let mut summaries = Summaries::default();
+            let mut done = Ok(());
+            self.after_key(before, &mut |key, conversation, (entry, damage)| {
+                seen = key;
+                taken += 1;
+                if let Some(entry) = &entry {
+                    done = summaries.take(index, key, conversation, entry, self.digester);
+                }
+                if let (Ok(()), Some(damage)) = (&done, damage) {
+                    let summary = summaries.of(index, conversation);
+                    done = summary.map(|summary| summary.damaged |= !damage.torn);
+                }
+                if done.is_ok() && taken < AT_ONCE {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })?;
+            done.map_err(Trouble::Index)?;
+            // A conversation that was deleted may have come back meanwhile, from an import; what was read of the two would be
+            // taken for one.
+            if is_removed()? {
+                return Ok(outdated);
+            }
+            summaries.put(index)?;
+            set(index, "seen", seen)?;
+            set(index, "mark", self.mark_at(seen)?)?;
+            if let Some(seal) = self.seal() {
+                set(index, "seal", seal)?;
+            }
+            transaction.commit()?;
+            if seen == before {
+                break;
+            }
+        }
+        Ok(Followed::UpToDate)
+    }
+
+    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
+        Ok(Remembered { lost: self.lost(index)?, going: Vec::new() })
+    }
+
+    fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
+        let reader = self.moment()?;
+        let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(HashSet::new()) };
+        let read = || -> rusqlite::Result<HashSet<i64>> {
+            let mut statement =
+                reader.connection.prepare_cached("SELECT key FROM entry WHERE conversation = ?1")?;
+            statement.query_map([key], |row| row.get(0))?.collect()
+        };
+        Ok(read().during("reading the conversation")?)
+    }
+
+    fn entries(
+        &self,
+        _: &Connection,
+        keys: &[i64],
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+        let mut found = HashMap::new();
+        for wanted in keys {
+            self.after_key(wanted - 1, &mut |key, conversation, (entry, _)| {
+                if key == *wanted {
+                    found.extend(entry.map(|entry| (key, (conversation, entry))));
+                }
+                ControlFlow::Break(())
+            })?;
+        }
+        Ok(found)
+    }
+}
+
+/// What the record says.
+impl Inner {
+    fn ask<T: FromSql>(&self, query: &str, params: impl Params) -> Result<Option<T>, StoreError> {
+        sql::one(&self.reader()?.connection, query, params).during("reading the store")
+    }
+
+    /// Asks about a conversation, by its key.
+    fn ask_of<T: FromSql>(&self, id: ConversationId, query: &str, seq: u64) -> Result<Option<T>, StoreError> {
+        let reader = self.moment()?;
+        let Some(key) = Self::key_of(&reader.connection, id)? else { return Ok(None) };
+        sql::one(&reader.connection, query, (key, seq as i64)).during("reading an entry")
+    }
+
+    /// Which store it is.
+    fn name(&self) -> Result<String, StoreError> {
+        Ok(self.ask("SELECT value FROM meta WHERE name = 'store'", [])?.unwrap_or_default())
+    }
+
+    /// How often something was removed.
+    pub(super) fn removed(&self) -> Result<i64, StoreError> {
+        Ok(self.ask("SELECT value FROM meta WHERE name = 'removed'", [])?.unwrap_or_default())
+    }
+
+    fn newest(&self) -> Result<i64, StoreError> {
+        Ok(self.ask("SELECT max(key) FROM entry", [])?.flatten().unwrap_or_default())
+    }
+
+    /// The hash of the entry with a key, as the index keeps it.
+    fn mark_at(&self, key: i64) -> Result<Option<String>, StoreError> {
+        let hash: Option<[u8; 32]> = self.ask("SELECT hash FROM entry WHERE key = ?1", [key])?;
+        Ok(hash.map(spelled))
+    }
+
+    /// Whether an entry that the index has seen is in its place.
+    pub(super) fn has(&self, seen: &Lost) -> Result<bool, StoreError> {
+        let query = "SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2";
+        let found: Option<[u8; 32]> = self.ask_of(seen.conversation, query, seen.seq)?;
+        Ok(found.is_some_and(|hash| Hash::from_bytes(hash) == seen.hash))
+    }
+
+    /// The key of a conversation's first entry and the `seq` of its newest one.
+    fn ends_of(&self, id: ConversationId) -> Result<Option<(i64, u64)>, StoreError> {
+        let first = "SELECT key FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1";
+        let newest = "SELECT seq FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq DESC LIMIT 1";
+        let newest: Option<i64> = self.ask_of(id, newest, 0)?;
+        Ok(self.ask_of(id, first, 0)?.zip(newest.map(i64::unsigned_abs)))
+    }
+
+    /// Whether there is such a conversation.
+    pub(super) fn has_entries(&self, id: ConversationId) -> Result<bool, StoreError> {
+        Ok(self.ends_of(id)?.is_some())
+    }
+
+    /// What tells whether anything else touched the record since; none while it is being written.
+    fn seal(&self) -> Option<String> {
+        let writes = self.writer.try_lock().is_ok_and(|writer| writer.is_some());
+        writes.then(|| opening::seal(&self.path))
+    }
+
+    /// Hands out the entries behind a key, in order.
+    fn after_key(
+        &self,
+        key: i64,
+        each: &mut dyn FnMut(i64, ConversationId, Fed) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut reader = self.reader()?;
+        let Reader { connection, unpacker, columns } = &mut *reader;
+        let query = format!(
+            "SELECT {columns}, conversation.id FROM entry JOIN conversation ON conversation.key = entry.conversation \
+             WHERE entry.key > ?1 ORDER BY entry.key"
+        );
+        let what = "reading new entries";
+        let mut statement = connection.prepare_cached(&query).during(what)?;
+        let mut rows = statement.query([key]).during(what)?;
+        // Each conversation has its own chain.
+        let mut parents: HashMap<i64, Parents> = HashMap::new();
+        while let Some(row) = rows.next().during(what)? {
+            let conversation: i64 = row.get(13).during(what)?;
+            let id = row.get_ref(14).during(what)?;
+            let Ok(id) = id.as_str().unwrap_or_default().parse() else { continue };
+            let parents = parents.entry(conversation).or_default();
+            let fed = match rows::loosen(row, conversation, connection, unpacker, parents) {
+                Err(broken) if broken.page => {
+                    return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
+                }
+                Err(broken) => (None, Some(broken.damage)),
+                Ok(loose) => match loose.fasten() {
+                    Err(damage) => (None, Some(damage)),
+                    Ok(fast) => {
+                        let doubt = fast.doubt();
+                        (Some(fast.entry), doubt)
+                    }
+                },
+            };
+            if each(row.get(11).during(what)?, id, fed).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries that an index has seen and that the record lacks although they were not removed.
+    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, Trouble> {
+        let mut found = Vec::new();
+        for seen in lost::seen(index)? {
+            if !self.has(&seen)? {
+                let ends = self.ends_of(seen.conversation)?;
+                found.push((Lost { rest: ends.map(|(_, newest)| newest), ..seen }, ends));
+            }
+        }
+        for missed in lost::missed(index)? {
+            if !self.has(&missed)? && !found.iter().any(|(lost, _)| *lost == missed) {
+                let ends = self.ends_of(missed.conversation)?;
+                found.push((missed, ends));
+            }
+        }
+        // This is asked last: something may have been removed while the record was searched.
+        if state::<i64>(index, "removed")? != self.removed()? {
+            let read: i64 = state(index, "seen")?;
+            let missed_before = lost::missed(index)?;
+            let was_gone =
+                |lost: &Lost| missed_before.iter().any(|before| before.rest.is_none() && before.is_at(lost));
+            // A conversation that is gone as a whole was probably deleted, unless it was missing before. One that begins behind
+            // everything that was read was deleted and imported again.
+            found.retain(|(lost, ends)| ends.map_or_else(|| was_gone(lost), |(first, _)| first <= read));
+        }
+        Ok(found.into_iter().map(|(lost, _)| lost).collect())
+    }
+}
+
+fn spelled(hash: [u8; 32]) -> String {
+    Hash::from_bytes(hash).to_string()
+}
+
+fn state<T: FromSql>(index: &Connection, name: &str) -> rusqlite::Result<T> {
+    let query = "SELECT value FROM state WHERE name = ?1";
+    sql::one(index, query, [name])?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+}
+
+fn set(index: &Connection, name: &str, value: impl rusqlite::ToSql) -> rusqlite::Result<()> {
+    sql::run(index, "UPDATE state SET value = ?2 WHERE name = ?1", (name, value))
+}
+
+/// How the record was left, as far as an index knows.
+pub(super) fn seal_in(path: &Path) -> Option<String> {
+    state(&glance(path).ok()?, "seal").ok()?
+}
+
+/// Notes how the record was left, if there is an index to note it in.
+pub(super) fn put_seal_in(path: &Path, seal: &str) {
+    if path.is_file()
+        && let Ok(index) = glance(path)
+    {
+        put_seal(&index, seal);
+    }
+}
+
+/// Notes how the record was left.
+pub(super) fn put_seal(index: &Connection, seal: &str) {
+    if let Err(why) = set(index, "seal", seal) {
+        tracing::debug!("how the record was left is not noted: {why}");
+    }
+}
+
+/// Whether an index has seen nothing that is not in a record. One that is not there knows nothing, and proves nothing.
+pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
+    let known = || -> rusqlite::Result<bool> {
+        let index = glance(path)?;
+        let seen: i64 = state(&index, "seen")?;
+        let there: Option<[u8; 32]> = sql::one(record, "SELECT hash FROM entry WHERE key = ?1", [seen])?;
+        Ok(state::<Option<String>>(&index, "mark")? == there.map(spelled))
+    };
+    known().unwrap_or(false)
+}
