@@ -1,6 +1,11 @@
-//! The house rules: edges between rooms, file headers, folders that are registered, a ceiling on dependencies.
+//! The house rules: edges between rooms, file headers, one meaning for each name of a type, folders that are registered, a
+//! ceiling on dependencies.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -19,6 +24,23 @@ const EDGES: &[(&str, &[&str])] = &[
     ("cli", &["rejoin", "server"]),
 ];
 
+/// Public types that share a name with another one, each with the number of places. A reader who meets such a name has to look
+/// up which one it is, so the list only ever gets shorter.
+const SHARED_NAMES: &[(&str, usize)] = &[
+    ("Agent", 2),
+    ("Content", 2),
+    // `compat` has the names of other agents.
+    ("Conversation", 2),
+    ("Fault", 3),
+    ("Fields", 2),
+    ("Item", 2),
+    ("Kind", 2),
+    ("Limits", 2),
+    ("Place", 3),
+    ("Settings", 2),
+    ("Stop", 2),
+];
+
 /// Packages in the lock file. Raising it is a visible line.
 const LOCKED_PACKAGES: usize = 300;
 
@@ -26,6 +48,7 @@ pub fn tidy() -> Result<()> {
     let mut problems = Vec::new();
     edges(&mut problems)?;
     headers(&mut problems)?;
+    names(&mut problems)?;
     registered(&mut problems)?;
     documents(&mut problems)?;
     dialects(&mut problems)?;
@@ -77,6 +100,41 @@ fn headers(problems: &mut Vec<String>) -> Result<()> {
             if text.lines().any(|line| line.ends_with(' ')) {
                 problems.push(format!("{}: trailing white space", file.display()));
             }
+        }
+    }
+    Ok(())
+}
+
+/// No two public types of the workspace have one name, except those that are known to.
+fn names(problems: &mut Vec<String>) -> Result<()> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files(Path::new("crates"), ".rs")? {
+        let shown = file.display().to_string();
+        if !shown.contains("/src/") {
+            continue;
+        }
+        for line in fs::read_to_string(&file)?.lines() {
+            let Some(item) = line.trim_start().strip_prefix("pub ") else { continue };
+            let name = ["struct ", "enum ", "trait ", "type ", "union "]
+                .iter()
+                .find_map(|kind| item.strip_prefix(kind));
+            let name = name
+                .map(|name| name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(name));
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
+                places.entry(name.to_owned()).or_default().push(shown.clone());
+            }
+        }
+    }
+    for (name, places) in &places {
+        let known = SHARED_NAMES.iter().find(|(known, _)| known == name).map_or(1, |(_, count)| *count);
+        if places.len() > known {
+            problems.push(format!(
+                "`{name}` names {} public types, rename one: {}",
+                places.len(),
+                places.join(", ")
+            ));
+        } else if places.len() < known {
+            problems.push(format!("`{name}` names fewer types than SHARED_NAMES says: shorten the list"));
         }
     }
     Ok(())
@@ -150,7 +208,8 @@ fn dialects(problems: &mut Vec<String>) -> Result<()> {
         let path = file.display().to_string();
         let own =
             folders.iter().any(|folder| path.starts_with(&format!("crates/formats/src/wire/{folder}/")));
-        let exempt = ["/tests", "/benches/", "/examples/"].iter().any(|part| path.contains(part));
+        let exempt =
+            ["/tests", "/testing.rs", "/benches/", "/examples/"].iter().any(|part| path.contains(part));
         let checker = path.starts_with("crates/checkers/");
         if own || exempt || checker || SPEAKERS.iter().any(|speaker| path.starts_with(speaker)) {
             continue;

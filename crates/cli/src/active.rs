@@ -61,7 +61,7 @@ impl Pointer {
     /// Points to a conversation.
     pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
         let text = Object::new()
-            .text("conversation", &conversation.to_string())
+            .text("conversation", conversation)
             .text("folder", &self.folder)
             .text("store", &self.store)
             .finish();

@@ -14,7 +14,7 @@ use clap_complete::{
 use rejoin::{ConversationId, engine::provider::registry, store::Query};
 
 use crate::{
-    args::Arguments,
+    args::CommandLine,
     desk::{Desk, Flags},
     output,
     settings::KEYS,
@@ -32,7 +32,7 @@ const LOOKED_AT: usize = 5000;
 /// Completes and exits, if a shell asks for it.
 pub fn if_asked() {
     if std::env::var_os(VARIABLE).is_some() {
-        CompleteEnv::with_factory(Arguments::command).var(VARIABLE).complete();
+        CompleteEnv::with_factory(CommandLine::command).var(VARIABLE).complete();
     }
 }
 

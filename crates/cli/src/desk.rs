@@ -11,7 +11,7 @@ use rejoin::{
 };
 
 use crate::{
-    active::Pointer, args::Arguments, failure::Failure, home::Home, output, pager, settings::Settings,
+    active::Pointer, args::CommandLine, failure::Failure, home::Home, output, pager, settings::Settings,
 };
 
 /// The flags that every command takes.
@@ -25,7 +25,7 @@ pub struct Flags {
 
 impl Flags {
     /// As they were given.
-    pub fn of(arguments: &Arguments) -> Self {
+    pub fn of(arguments: &CommandLine) -> Self {
         Self { store: arguments.store.clone(), pager: !arguments.no_pager }
     }
 }

@@ -1,8 +1,8 @@
-//! JSON that is printed: objects field by field, and indentation for people.
+//! JSON on a terminal: escapes for what would steer it, and indentation for people.
 
 use std::borrow::Cow;
 
-use rejoin::record::json::write;
+pub use rejoin::record::json::{Object, list, quoted};
 
 use crate::output::steers;
 
@@ -26,77 +26,7 @@ pub fn steady(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// An object under construction.
-#[derive(Debug)]
-pub struct Object(String);
-
-impl Object {
-    /// An object without fields.
-    pub fn new() -> Self {
-        Self(String::from("{"))
-    }
-
-    /// With a text.
-    pub fn text(mut self, name: &str, value: &str) -> Self {
-        write::key(&mut self.0, name);
-        write::string(&mut self.0, value);
-        self
-    }
-
-    /// With a text, or `null`.
-    pub fn text_or_null(self, name: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(name, value),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// With a number.
-    pub fn number(self, name: &str, value: u64) -> Self {
-        self.raw(name, &value.to_string())
-    }
-
-    /// With `true` or `false`.
-    pub fn flag(self, name: &str, value: bool) -> Self {
-        self.raw(name, if value { "true" } else { "false" })
-    }
-
-    /// With something that is JSON already.
-    pub fn raw(mut self, name: &str, value: &str) -> Self {
-        write::key(&mut self.0, name);
-        self.0.push_str(value);
-        self
-    }
-
-    /// With something that is JSON already, if it is there.
-    pub fn raw_if(self, name: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.raw(name, value),
-            None => self,
-        }
-    }
-
-    /// The text.
-    pub fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-}
-
-/// A text as a string literal.
-pub fn literal(text: &str) -> String {
-    let mut out = String::new();
-    write::string(&mut out, text);
-    out
-}
-
-/// A list of things that are JSON already.
-pub fn list(items: impl IntoIterator<Item = String>) -> String {
-    let items: Vec<String> = items.into_iter().collect();
-    format!("[{}]", items.join(","))
-}
-
-/// JSON with a line a value. Tokens stay as they are.
+/// Puts each value on a line of its own. Tokens stay as they are.
 pub fn indented(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);

@@ -39,10 +39,10 @@ fn main() -> ExitCode {
         let _ = output::raw_data(concat!("rejoin ", env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
-    let mut command = args::Arguments::command();
+    let mut command = args::CommandLine::command();
     let given = meaning::with_chat(&command, std::env::args_os().collect());
     let parsed = command.try_get_matches_from_mut(&given);
-    let arguments = match parsed.and_then(|matches| args::Arguments::from_arg_matches(&matches)) {
+    let arguments = match parsed.and_then(|matches| args::CommandLine::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return usage(without_passwords(error), &given),
     };
@@ -65,7 +65,7 @@ fn only_version() -> bool {
 }
 
 /// When to use colours: as the flag says, else as the setting does. A setting that cannot be read is said by whoever needs it.
-fn colour(arguments: &args::Arguments) -> args::Colour {
+fn colour(arguments: &args::CommandLine) -> args::Colour {
     if let Some(colour) = arguments.color {
         return colour;
     }
@@ -104,7 +104,7 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
 /// The message about wrong usage, if it quotes something that steers a terminal: clap prints arguments and variables as they
 /// are. Asked again without styles, every control character in its message was quoted, and becomes visible.
 fn with_visible_escapes(given: &[std::ffi::OsString]) -> Option<String> {
-    let plain = args::Arguments::command().styles(clap::builder::Styles::plain());
+    let plain = args::CommandLine::command().styles(clap::builder::Styles::plain());
     let error = plain.try_get_matches_from(given).err().filter(clap::Error::use_stderr)?;
     let error = without_passwords(error);
     let message = error.render().ansi().to_string();

@@ -231,7 +231,7 @@ mod tests {
     /// Every command that is suggested exists, and no word that is one is explained.
     #[test]
     fn suggestions_are_real_commands() {
-        let root = crate::args::Arguments::command();
+        let root = crate::args::CommandLine::command();
         for (words, meanings) in MEANINGS {
             for word in *words {
                 assert!(root.find_subcommand(word).is_none(), "{word} is a command");
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn only_what_can_be_nothing_else_becomes_a_chat() {
-        let root = crate::args::Arguments::command();
+        let root = crate::args::CommandLine::command();
         for (given, becomes) in [
             ("rejoin|two words", "rejoin|chat|two words"),
             ("rejoin|--store|jsonl:x|two words|--json", "rejoin|--store|jsonl:x|chat|two words|--json"),

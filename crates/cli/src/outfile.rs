@@ -54,14 +54,14 @@ fn file(output: &OutputArguments) -> Option<&Path> {
 
 /// What must not be overwritten, whatever is asked for.
 #[derive(Debug, Default)]
-pub struct Source {
+pub struct Untouched {
     /// The file that is read.
     pub file: Option<PathBuf>,
     /// The store that is read.
     pub store: Option<Location>,
 }
 
-impl Source {
+impl Untouched {
     fn is(&self, path: &Path) -> bool {
         let Ok(path) = fs::canonicalize(path) else { return false };
         let same = |other: &Path| fs::canonicalize(other).is_ok_and(|other| other == path);
@@ -79,7 +79,7 @@ impl Source {
 }
 
 /// Says no before any work is done, if the file may not be written.
-pub fn check(output: &OutputArguments, source: &Source) -> Result<(), Failure> {
+pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure> {
     let Some(path) = file(output) else { return Ok(()) };
     if source.is(path) {
         return Err(Failure::Usage {

@@ -13,11 +13,11 @@ use rejoin::{
 
 use crate::{
     failure::Failure,
-    source::{self, Effort, Unread},
+    source::{self, ReadEffort, Unread},
 };
 
 /// An agent whose sessions are looked for.
-pub struct Agent {
+pub struct AgentPlace {
     /// What people call it.
     pub name: &'static str,
     /// The format of its sessions.
@@ -45,8 +45,8 @@ pub struct NewSession {
 }
 
 /// The agents.
-pub const AGENTS: &[Agent] = &[
-    Agent {
+pub const AGENTS: &[AgentPlace] = &[
+    AgentPlace {
         name: "Codex",
         format: "codex",
         variable: "CODEX_HOME",
@@ -59,7 +59,7 @@ pub const AGENTS: &[Agent] = &[
             (PathBuf::from(format!("{place}-{}.jsonl", new.id)), format!("codex resume {}", new.id))
         },
     },
-    Agent {
+    AgentPlace {
         name: "Claude Code",
         format: "claude-code",
         variable: "CLAUDE_CONFIG_DIR",
@@ -75,7 +75,7 @@ pub const AGENTS: &[Agent] = &[
     },
 ];
 
-impl Agent {
+impl AgentPlace {
     /// Its folder, whether it is there or not.
     pub fn home(&self) -> Option<PathBuf> {
         let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -113,7 +113,7 @@ pub struct Candidate {
     /// Where it is.
     pub path: PathBuf,
     /// The agent in whose folder it lies.
-    pub agent: Option<&'static Agent>,
+    pub agent: Option<&'static AgentPlace>,
     /// Somebody named this very file, and wants to know.
     pub named: bool,
 }
@@ -133,10 +133,10 @@ impl Candidate {
             return Err(Unread::Compressed);
         }
         let in_passing = self.agent.is_none() && !self.named;
-        let effort = if in_passing { Effort::InPassing } else { Effort::Full };
+        let effort = if in_passing { ReadEffort::InPassing } else { ReadEffort::Full };
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
         let read = source::try_read(&self.path, from, effort).or_else(|unread| {
-            let format = self.agent.and_then(Agent::reads);
+            let format = self.agent.and_then(AgentPlace::reads);
             format.map_or(Err(unread), |format| source::try_read(&self.path, Some(format.name), effort))
         });
         read.map(|(_, sessions)| sessions)
@@ -156,18 +156,18 @@ pub struct Candidates {
 
 /// The sessions of agents, and those files of the given paths that are called like sessions; also the paths that are not
 /// there.
-pub fn candidates(agents: &'static [Agent], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
+pub fn candidates(agents: &'static [AgentPlace], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
     let likely = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
     let found = gather(agents, paths, likely);
     (found.files, found.missing)
 }
 
 /// The sessions of agents, and every file of the given paths, whatever its name: its content decides.
-pub fn all_candidates(agents: &'static [Agent], paths: &[String]) -> Candidates {
+pub fn all_candidates(agents: &'static [AgentPlace], paths: &[String]) -> Candidates {
     gather(agents, paths, |_| true)
 }
 
-fn gather(agents: &'static [Agent], paths: &[String], likely: impl Fn(&Path) -> bool) -> Candidates {
+fn gather(agents: &'static [AgentPlace], paths: &[String], likely: impl Fn(&Path) -> bool) -> Candidates {
     let mut seen = HashSet::new();
     let mut found = Candidates::default();
     for agent in agents {

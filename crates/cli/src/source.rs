@@ -25,12 +25,12 @@ pub fn read_input(
     from: Option<&str>,
 ) -> Result<(Input, Result<Vec<Session>, ReadError>), Failure> {
     let place = place.as_ref();
-    look_at(place, from, Effort::Full).map_err(|unread| unread.failure(place, from))
+    look_at(place, from, ReadEffort::Full).map_err(|unread| unread.failure(place, from))
 }
 
 /// How hard to look for a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum ReadEffort {
     /// Read all of it: a person asks about this very file.
     Full,
     /// Give up early on what does not begin like a session: it is one of many files in a folder.
@@ -90,7 +90,11 @@ impl From<ReadError> for Unread {
 }
 
 /// Reads the conversations of a file, or says why there are none.
-pub fn try_read(place: &Path, from: Option<&str>, effort: Effort) -> Result<(Input, Vec<Session>), Unread> {
+pub fn try_read(
+    place: &Path,
+    from: Option<&str>,
+    effort: ReadEffort,
+) -> Result<(Input, Vec<Session>), Unread> {
     let (input, sessions) = look_at(place, from, effort)?;
     Ok((input, sessions?))
 }
@@ -99,7 +103,7 @@ pub fn try_read(place: &Path, from: Option<&str>, effort: Effort) -> Result<(Inp
 fn look_at(
     place: &Path,
     from: Option<&str>,
-    effort: Effort,
+    effort: ReadEffort,
 ) -> Result<(Input, Result<Vec<Session>, ReadError>), Unread> {
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
@@ -108,7 +112,7 @@ fn look_at(
     let beside = (path != "-").then(|| Beside::new(place));
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let mut bytes = Vec::new();
-    if effort == Effort::InPassing {
+    if effort == ReadEffort::InPassing {
         (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(Unread::Io)?;
         if !begins_like_json(&bytes) && bytes.contains(&0) {
             return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
@@ -121,7 +125,7 @@ fn look_at(
     let detected = format.or_else(|| sessions::detect(&beginning));
     // A named format does not make a session of every text in a folder.
     let unlikely = from.is_some() || detected.is_none();
-    if effort == Effort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
+    if effort == ReadEffort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
         return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
     }
     let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.lines);

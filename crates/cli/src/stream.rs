@@ -26,10 +26,10 @@ const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
 
 /// A source of bytes.
-pub type Source = Box<dyn Read>;
+pub type ByteSource = Box<dyn Read>;
 
 /// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
-pub fn open(path: &Path) -> io::Result<Source> {
+pub fn open(path: &Path) -> io::Result<ByteSource> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
@@ -90,7 +90,7 @@ const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Standard input.
-pub fn stdin() -> Source {
+pub fn stdin() -> ByteSource {
     match input_metadata() {
         Ok(metadata) if metadata.is_file() => Box::new(io::stdin()),
         metadata => {

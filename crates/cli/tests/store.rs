@@ -329,7 +329,7 @@ fn showing_is_logged() {
         {
             let ran = Ran::of(show(form).output().unwrap());
             assert_eq!(ran.code, 0, "{form:?}: {}", ran.err);
-            let logged: Vec<&str> = ran.err.lines().filter(|line| line.contains(" INFO ")).collect();
+            let logged: Vec<&str> = ran.err.lines().filter(|line| line.contains(": Display")).collect();
             let [before, after] = logged[..] else { panic!("{form:?}: {}", ran.err) };
             assert!(
                 before.ends_with(&format!("Displaying conversation: id={id}, message_count=5")),

@@ -12,18 +12,16 @@ use rejoin_record::Message;
 use rejoin_store::{Store, memory::Memory};
 
 use crate::{
-    clock::SystemClock,
     conversation::{Conversation, Saved},
     digest::digest,
     provider::Provider,
-    storage::conversation_id,
     tools::Tools,
-    turn::{Event, Input, OnBroken, Settings, Stop, TurnError, TurnOutcome, Worker},
+    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
     writer::New,
 };
 
 /// What the lock of a conversation says while an agent works on it.
-const COMMAND: &str = "agent";
+pub(crate) const COMMAND: &str = "agent";
 
 /// How much of a conversation is to be kept in a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,51 +91,11 @@ impl Agent {
         AgentBuilder::new(provider)
     }
 
-    /// An agent with a new conversation, in memory.
-    #[must_use]
-    pub fn new_from_shared_provider(
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
-    ) -> Self {
-        let new = New { title: None, ..of(&*provider) };
-        let conversation = Conversation::create_with_clock(memory(), Arc::new(SystemClock), &new, COMMAND);
-        Self::resume(conversation, provider, Window { max_tokens, min_retain_turns, prune_threshold })
-    }
-
-    /// An agent that goes on with messages that somebody kept, in memory.
-    ///
-    /// They may be broken in any way, and are kept as they are. What is incomplete in them is not sent, as
-    /// [`OnBroken::Drop`] says: a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
-    #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
-    #[must_use]
-    pub fn with_history(
-        id: &str,
-        title: &str,
-        messages: Vec<Message>,
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
-    ) -> Self {
-        let new = New { title: Some(title.to_owned()), ..of(&*provider) };
-        let id = conversation_id(id);
-        let mut conversation = Conversation::create_as(id, memory(), Arc::new(SystemClock), &new, COMMAND);
-        for message in messages {
-            conversation.say(message);
-        }
-        let window = Window { max_tokens, min_retain_turns, prune_threshold };
-        let mut agent = Self::resume(conversation, provider, window);
-        agent.set_on_broken(OnBroken::Drop);
-        agent
-    }
-
     /// An agent that goes on with a conversation: one from a store goes on there. Nothing that ran is forgotten, as
     /// [`OnBroken::Keep`] says.
     #[must_use]
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
-        let worker = Worker::new(conversation, provider, Tools::default(), Settings::default());
+        let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
         Self { worker, window, tools: Tools::default(), stop: Stop::new() }
     }
 
@@ -150,7 +108,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
-    pub async fn ask(&mut self, prompt: impl Into<Input>) -> Result<TurnOutcome, TurnError> {
+    pub async fn ask(&mut self, prompt: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         self.ask_with(prompt, &mut |_| {}).await
     }
 
@@ -160,7 +118,7 @@ impl Agent {
     /// The same.
     pub async fn ask_with(
         &mut self,
-        prompt: impl Into<Input>,
+        prompt: impl Into<TurnInput>,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<TurnOutcome, TurnError> {
         let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
@@ -175,7 +133,7 @@ impl Agent {
     /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
     pub async fn execute(
         &mut self,
-        prompt: impl Into<Input>,
+        prompt: impl Into<TurnInput>,
         tools: &Tools,
     ) -> Result<TurnOutcome, TurnError> {
         self.execute_with(prompt, tools, &mut |_| {}).await
@@ -187,7 +145,7 @@ impl Agent {
     /// The same.
     pub async fn execute_with(
         &mut self,
-        prompt: impl Into<Input>,
+        prompt: impl Into<TurnInput>,
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<TurnOutcome, TurnError> {
@@ -245,7 +203,7 @@ impl Agent {
 }
 
 /// A conversation in memory is stored there: nobody is warned of what they asked for.
-fn memory() -> Arc<dyn Store> {
+pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new(digest))
 }
 

@@ -18,7 +18,7 @@ use rejoin_record::{
     chain::Stamp, content::RawItem,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
-use rejoin_view::{Finding, History, OnBroken, Policy, Repaired, repair};
+use rejoin_view::{Finding, History, OnBroken, Repaired, repair};
 
 use self::drafts::Drafted;
 use crate::{
@@ -425,7 +425,7 @@ impl Conversation {
 
     /// What a model may see of it, and what had to be mended for that.
     #[must_use]
-    pub fn view(&self, policy: Policy) -> Repaired {
+    pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
     }
 

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod auth;
 pub mod calls;
 pub mod clock;
+pub mod compat;
 pub mod conversation;
 mod copy;
 mod digest;
@@ -23,10 +24,8 @@ pub mod provider;
 pub mod reading;
 mod removal;
 pub mod resolve;
-pub mod rollout;
 pub mod state;
-pub mod storage;
-pub mod tool_messages;
+mod tool_messages;
 #[cfg(feature = "agent")]
 pub mod tools;
 #[cfg(feature = "agent")]
@@ -48,10 +47,7 @@ pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
-pub use rollout::{CompactedTurn, ConversationMetadata, RolloutError, RolloutRecorder, RolloutTurn};
 pub use state::SessionState;
-pub use storage::SqliteStorage;
-pub use tool_messages::StateCommand;
 #[cfg(feature = "agent")]
 pub use wanted::Wanted;
 pub use writer::{Copied, Imported, New, Writer};

@@ -9,54 +9,14 @@ use rejoin_record::{
     Block, CallId, Content, Entry, EntryId, Hash, Kind, Message, Role, Text, ToolResult, Tree,
     content::Branch,
 };
-use rejoin_view::Policy;
+use rejoin_view::OnBroken;
 
 use crate::{
     conversation::{Appended, Conversation, Saved},
     error::EngineError,
 };
 
-/// Something that is to be done to a conversation, as a value that can be sent, logged and kept until its time comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StateCommand {
-    /// A tool is done.
-    AddToolMessage {
-        /// The entry of the message that called it.
-        parent: EntryId,
-        /// The call.
-        call_id: CallId,
-        /// What the tool gave back.
-        text: Text,
-        /// Whether it failed.
-        is_error: bool,
-    },
-}
-
-impl StateCommand {
-    /// Its name, one for each kind.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::AddToolMessage { .. } => "AddToolMessage",
-        }
-    }
-}
-
 impl Conversation {
-    /// Does what a command says.
-    ///
-    /// # Errors
-    /// [`EngineError::NoSuchMessage`] if the entry that it names is not there.
-    pub fn dispatch(&mut self, command: StateCommand) -> Result<Appended, EngineError> {
-        match command {
-            StateCommand::AddToolMessage { parent, call_id, text, is_error } => {
-                let result = ToolResult { is_error, ..ToolResult::new(call_id, text) };
-                self.add_result(parent, result)
-            }
-        }
-    }
-
     /// Appends the result of a call under the message that asked for it.
     ///
     /// Results of parallel calls may come in any order. The same result a second time adds nothing: the entry that is there
@@ -92,7 +52,11 @@ impl Conversation {
         self.add_result(parent, ToolResult::new(call_id, text))
     }
 
-    fn add_result(&mut self, parent: EntryId, mut result: ToolResult) -> Result<Appended, EngineError> {
+    pub(crate) fn add_result(
+        &mut self,
+        parent: EntryId,
+        mut result: ToolResult,
+    ) -> Result<Appended, EngineError> {
         let placed = match self.since(parent) {
             Some(since) => {
                 name(&mut result, since[0]);
@@ -160,7 +124,7 @@ impl Conversation {
     /// is shown as labelled text, and the call that it leaves open gets a result that says so. Each such thing is logged.
     #[must_use]
     pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
-        let repaired = self.view(Policy::Keep);
+        let repaired = self.view(OnBroken::Keep);
         for finding in repaired.findings.iter().filter(|finding| finding.is_problem()) {
             tracing::warn!("{}: {finding}", self.id());
         }

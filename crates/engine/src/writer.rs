@@ -8,7 +8,7 @@ use std::{collections::HashMap, ops::ControlFlow};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Tail, Text, Tree,
     content::{self, Erased, Meta, Metadata},
-    json::write,
+    json::Object,
 };
 use rejoin_store::{Holder, Item, Lock, Store, StoreError};
 
@@ -205,18 +205,10 @@ impl New {
     /// imported body.
     fn target(&self) -> Option<Raw> {
         self.provider.as_ref().or(self.model.as_ref())?;
-        let mut target = String::from("{");
-        write::key(&mut target, "provider");
-        match &self.provider {
-            Some(provider) => write::string(&mut target, provider),
-            None => target.push_str("null"),
-        }
-        if let Some(model) = &self.model {
-            write::key(&mut target, "model");
-            write::string(&mut target, model);
-        }
-        target.push('}');
-        Some(Raw::new(target))
+        let target = Object::new()
+            .text_or_null("provider", self.provider.as_deref())
+            .text_if("model", self.model.as_deref());
+        Some(Raw::new(target.finish()))
     }
 }
 
@@ -301,16 +293,8 @@ impl Forked {
         };
         let given = entries.iter().rev().find_map(title);
         let known = path.iter().rev().find_map(|entry| title(entry));
-        let mut scope = String::from("{");
-        write::key(&mut scope, "forked_from");
-        scope.push('{');
-        write::key(&mut scope, "conversation");
-        write::string(&mut scope, &from.to_string());
-        if let Some(head) = head {
-            write::key(&mut scope, "entry");
-            write::string(&mut scope, &head.id().to_string());
-        }
-        scope.push_str("}}");
+        let fork = Object::new().text("conversation", from).text_if("entry", head.map(Entry::id));
+        let scope = Object::new().object("forked_from", fork).finish();
         let title = given.filter(|given| known.as_ref() != Some(given));
         let meta = Meta { title, tags: None, scope: Some(Raw::new(scope)) };
         self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));

@@ -11,10 +11,11 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Conversation, New, SessionState, SqliteStorage, SystemClock,
+    Agent, Conversation, New, SessionState, SystemClock,
     agent::Window,
+    compat::{FromNumbers as _, SqliteStorage},
     provider::{
-        Fault, Provider, ProviderError,
+        Provider, ProviderError, ProviderFault,
         offline::Offline,
         scripted::{MockProvider, ScriptedProvider, Step},
     },
@@ -176,7 +177,7 @@ fn a_result_becomes_a_message() {
 /// S0-37: the provider of tests records what it is asked, answers in pieces, fails, is cut and hangs, as it was told.
 #[test]
 fn the_scripted_provider() {
-    let refused = ProviderError::Refused(Fault {
+    let refused = ProviderError::Refused(ProviderFault {
         provider: "scripted".into(),
         status: Some(400),
         kind: None,
@@ -409,7 +410,7 @@ fn a_hanging_provider_meets_its_limit() {
         ),
         provider.clone(),
         Tools::default(),
-        rejoin_engine::turn::Settings {
+        rejoin_engine::turn::TurnSettings {
             limits: rejoin_engine::turn::Limits {
                 time: Some(Duration::from_millis(20)),
                 ..Default::default()

@@ -13,7 +13,7 @@ use rejoin_record::{
     content::{CallAt, Compacted, Metadata, Turn, TurnState},
 };
 use rejoin_store::{State, Store, StoreError, memory::Memory};
-use rejoin_view::{OnBroken, Policy, Rule};
+use rejoin_view::{OnBroken, Rule};
 use support::{Fragile, assert_verifies, clock, lines, stored, writer};
 
 fn memory() -> Arc<Memory> {
@@ -205,7 +205,7 @@ fn an_orphan_is_stored_and_not_sent() {
     conversation.say(Message::tool("gone", "left over"));
     conversation.say(Message::assistant("hello"));
     assert_eq!(conversation.messages().len(), 3);
-    let repaired = conversation.view(Policy::Drop);
+    let repaired = conversation.view(OnBroken::Drop);
     assert_eq!(repaired.view.to_messages().len(), 2);
     assert_eq!(repaired.findings[0].rule, Rule::OrphanResult);
     for to in Dialect::all() {

@@ -15,7 +15,7 @@ use rejoin_engine::{
     Conversation, New, SessionState, open_store,
     provider::scripted::{ScriptedProvider, Step},
     tools::Tools,
-    turn::{Event, Input, Settings, Stop, Worker},
+    turn::{Event, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_record::{Chain, Content, ConversationId, Kind, Message, content::Meta};
 use rejoin_store::{Access, Location, State, Store};
@@ -39,7 +39,12 @@ fn worker(store: &Arc<dyn Store>, steps: Vec<Step>) -> Worker {
 }
 
 fn with(conversation: Conversation, steps: Vec<Step>) -> Worker {
-    Worker::new(conversation, Arc::new(ScriptedProvider::new(steps)), Tools::default(), Settings::default())
+    Worker::new(
+        conversation,
+        Arc::new(ScriptedProvider::new(steps)),
+        Tools::default(),
+        TurnSettings::default(),
+    )
 }
 
 /// A turn that is given up in the middle, as if the process were gone: its future is dropped after the whole text was shown.
@@ -53,7 +58,7 @@ fn give_up(worker: &mut Worker, said: &str) {
             }
         };
         let stop = Stop::new();
-        let turn = worker.turn(Input::from(said), &mut sink, &stop);
+        let turn = worker.turn(TurnInput::from(said), &mut sink, &stop);
         let enough = async {
             let mut heard = String::new();
             while !heard.ends_with('.') {
@@ -71,7 +76,7 @@ fn turn(worker: &mut Worker, said: &str) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut events = Vec::new();
     let turned =
-        runtime.block_on(worker.turn(Input::from(said), &mut |event| events.push(event), &Stop::new()));
+        runtime.block_on(worker.turn(TurnInput::from(said), &mut |event| events.push(event), &Stop::new()));
     turned.unwrap();
     events
 }
@@ -151,7 +156,7 @@ fn an_answer_that_was_not_stored_keeps_its_draft() {
         Event::NotSaved(_) => warned = true,
         _ => {}
     };
-    runtime.block_on(worker.turn(Input::from("hello"), &mut sink, &Stop::new())).unwrap();
+    runtime.block_on(worker.turn(TurnInput::from("hello"), &mut sink, &Stop::new())).unwrap();
     assert!(warned && !worker.conversation().saved().is_durable());
     drop(worker);
     fs::remove_dir(&file).unwrap();

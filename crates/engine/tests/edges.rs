@@ -16,11 +16,11 @@ use std::{
 use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
-        Doing, Endpoint, Listener, Progress, Provider, ProviderError, Request,
-        scripted::{Answer, Finish, ScriptedProvider, Step},
+        Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress,
+        scripted::{Finish, ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
-    turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, Worker},
+    turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
     context::ToolDeclaration,
@@ -56,7 +56,7 @@ fn half_a_call_is_never_run() {
         let script = [Step::calls(calls).then_stops(why.clone()), Step::says("Done.")];
         let provider = Arc::new(ScriptedProvider::new(script));
         let (tool, tools) = echo();
-        let mut worker = Worker::new(conversation, provider.clone(), tools, Settings::default());
+        let mut worker = Worker::new(conversation, provider.clone(), tools, TurnSettings::default());
         let turned = run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(turned.response, "Done.");
         assert_eq!(tool.runs.load(Ordering::SeqCst), runs, "{arguments:?} {why:?}");
@@ -76,13 +76,13 @@ fn no_count_is_too_large() {
     let author = move |_: &_| {
         let message = Some(Message::assistant_with_tools(vec![call("a", "{}")]));
         let end = Finish::End(End::Complete(Why::Done));
-        Step::Answer(Answer { message, piece: usize::MAX, end, usage })
+        Step::Answer(ScriptedAnswer { message, piece: usize::MAX, end, usage })
     };
     for limit in [None, Some(1_000)] {
         let (_, conversation) = begin();
         let provider = Arc::new(ScriptedProvider::answering(author));
         let limits = Limits { tokens: limit, requests: 3, ..Limits::default() };
-        let settings = Settings { limits, ..Settings::default() };
+        let settings = TurnSettings { limits, ..TurnSettings::default() };
         let mut worker = Worker::new(conversation, provider.clone(), echo().1, settings);
         let turned = run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(turned.usage.input, u64::MAX);
@@ -96,10 +96,10 @@ fn a_pause_without_a_word_is_no_answer() {
     let (_, conversation) = begin();
     let author = |_: &_| {
         let end = Finish::End(End::Complete(Why::Paused));
-        Step::Answer(Answer { message: None, piece: usize::MAX, end, usage: None })
+        Step::Answer(ScriptedAnswer { message: None, piece: usize::MAX, end, usage: None })
     };
     let provider = Arc::new(ScriptedProvider::answering(author));
-    let mut worker = Worker::new(conversation, provider.clone(), echo().1, Settings::default());
+    let mut worker = Worker::new(conversation, provider.clone(), echo().1, TurnSettings::default());
     let error = run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap_err();
     assert_eq!((error.code(), provider.requests().len()), ("EMPTY_ANSWER", 1));
 }
@@ -111,9 +111,9 @@ fn there_is_nothing_to_go_on_with() {
     let id = conversation.id();
     let before = stored(&*store, id).len();
     let provider = Arc::new(ScriptedProvider::new_default());
-    let mut worker = Worker::new(conversation, provider, echo().1, Settings::default());
+    let mut worker = Worker::new(conversation, provider, echo().1, TurnSettings::default());
     let mut told = Vec::new();
-    let error = run(worker.turn(Input::GoOn, &mut |event| told.push(event), &Stop::new())).unwrap_err();
+    let error = run(worker.turn(TurnInput::GoOn, &mut |event| told.push(event), &Stop::new())).unwrap_err();
     assert_eq!((error.code(), told.len()), ("NOTHING_TO_GO_ON_WITH", 0), "{told:?}");
     assert_eq!(stored(&*store, id).len(), before);
 }
@@ -126,14 +126,14 @@ fn what_is_given_up_while_it_runs_again_has_begun() {
     let answer = Step::calls(vec![call("a", r#"{"never":1}"#)]).cut();
     let provider = Arc::new(ScriptedProvider::new([answer, Step::says("I see.")]));
     let (tool, tools) = echo();
-    let mut worker = Worker::new(conversation, provider.clone(), tools, Settings::default());
+    let mut worker = Worker::new(conversation, provider.clone(), tools, TurnSettings::default());
     // The answer is cut: the call is there, and was not run.
     run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap_err();
     assert_eq!((worker.unanswered().len(), tool.runs.load(Ordering::SeqCst)), (1, 0));
     worker.set_on_broken(OnBroken::Rerun);
     run(async {
         let (mut sink, stop) = (|_| {}, Stop::new());
-        let turn = worker.turn(Input::GoOn, &mut sink, &stop);
+        let turn = worker.turn(TurnInput::GoOn, &mut sink, &stop);
         assert!(tokio::time::timeout(Duration::from_millis(50), turn).await.is_err(), "it hangs");
     });
     assert_eq!(tool.runs.load(Ordering::SeqCst), 1);
@@ -200,7 +200,7 @@ impl Provider for Odd {
         listener: Listener<'a>,
     ) -> Doing<'a, Result<Received, ProviderError>> {
         Box::pin(async move {
-            listener(Progress::Delta(Delta::Text(String::from("Half a word"))));
+            listener(SendProgress::Delta(Delta::Text(String::from("Half a word"))));
             tokio::task::yield_now().await;
             let message = Some(self.answer.clone().ok_or(ProviderError::Cut)?);
             Ok(Received { message, end: End::Complete(Why::Done), model: None, usage: None })
@@ -217,7 +217,7 @@ fn what_was_said_is_kept() {
         let id = conversation.id();
         let provider = Arc::new(Odd { endpoint: Endpoint::default(), answer: answer.clone() });
         let (tool, tools) = echo();
-        let mut worker = Worker::new(conversation, provider, tools, Settings::default());
+        let mut worker = Worker::new(conversation, provider, tools, TurnSettings::default());
         let stop = Stop::new();
         let mut sink = |event| {
             if answer.is_some() && matches!(event, Event::Text(_)) {

@@ -21,10 +21,10 @@ use rejoin_engine::{
         choose::connector,
         decide::{Preference, Sources, TrustedAddress},
         http::{Addresses, HttpOptions},
-        registry::{Choice, Effort, connect},
+        registry::{Connection, Effort, connect},
     },
     tools::{Output, Tool, Tools},
-    turn::{Ending, Event, Input, Limit, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+    turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, ToolCall};
@@ -71,7 +71,7 @@ fn reach_within(
         addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
         ..HttpOptions::default()
     };
-    let choice = Choice {
+    let choice = Connection {
         provider: name.to_owned(),
         api: api.map(str::to_owned),
         model: Some(model.to_owned()),
@@ -120,7 +120,7 @@ fn memory() -> Arc<Memory> {
     Arc::new(Memory::new(rejoin_engine::digest))
 }
 
-fn worker(store: &Arc<Memory>, provider: Arc<dyn Provider>, tools: Tools, settings: Settings) -> Worker {
+fn worker(store: &Arc<Memory>, provider: Arc<dyn Provider>, tools: Tools, settings: TurnSettings) -> Worker {
     let conversation =
         Conversation::create_with_clock(store.clone(), Arc::new(SystemClock), &New::default(), "a test");
     Worker::new(conversation, provider, tools, settings)
@@ -169,13 +169,13 @@ fn requests_only_grow() {
                 &memory(),
                 reach(&server, which),
                 Tools::builtin("."),
-                Settings { system: Some(String::from("Be brief.")), ..Settings::default() },
+                TurnSettings { system: Some(String::from("Be brief.")), ..TurnSettings::default() },
             );
             run(async {
                 let mut before: Vec<(String, String)> = Vec::new();
                 for turn in 0..turns {
                     let text = format!("tools:{} steps:{} think turn {turn}", turn % 3, 1 + turn % 2);
-                    let turned = worker.turn(Input::from(text), &mut |_| {}, &Stop::new()).await;
+                    let turned = worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new()).await;
                     let turned = turned.unwrap_or_else(|why| panic!("{label}, turn {turn}: {why}"));
                     assert_eq!(turned.ending, Ending::Done, "{label}, turn {turn}");
                     for request in server.requests().iter().filter(|request| request.is_turn()) {
@@ -244,10 +244,10 @@ fn results_are_part_of_later_requests() {
     std::fs::write(folder.path().join("notes.txt"), "the milk is sour").unwrap();
     for which in PROVIDERS {
         let mut worker =
-            worker(&memory(), reach(&server, which), Tools::builtin(folder.path()), Settings::default());
+            worker(&memory(), reach(&server, which), Tools::builtin(folder.path()), TurnSettings::default());
         run(async {
             for text in ["tools:3 read:notes.txt", "and now?"] {
-                worker.turn(Input::from(text), &mut |_| {}, &Stop::new()).await.unwrap();
+                worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new()).await.unwrap();
             }
         });
         let last = server.requests().last().unwrap().json().to_string();
@@ -268,9 +268,9 @@ fn a_tool_with_a_respelled_name_is_found() {
         let mut tools = Tools::default();
         tools.add(tool);
         let store = memory();
-        let mut worker = worker(&store, reach(&server, which), tools, Settings::default());
+        let mut worker = worker(&store, reach(&server, which), tools, TurnSettings::default());
         let mut turn = |text: &str| {
-            let turned = run(worker.turn(Input::from(text), &mut |_| {}, &Stop::new())).unwrap();
+            let turned = run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
             assert_eq!(turned.ending, Ending::Done, "{label}");
         };
         turn("tools:2 steps:2 think");
@@ -314,11 +314,12 @@ fn some_of_three_tools() {
         // One times out.
         let limits = Limits { tool_time: Duration::from_millis(60), ..Limits::default() };
         let store = memory();
-        let settings = Settings { limits, ..Settings::default() };
+        let settings = TurnSettings { limits, ..TurnSettings::default() };
         let mut first = worker(&store, reach(&server, which), tools.clone(), settings);
         let mut outputs = Vec::new();
         let turned =
-            run(first.turn(Input::from("tools:3"), &mut |event| outputs.push(event), &Stop::new())).unwrap();
+            run(first.turn(TurnInput::from("tools:3"), &mut |event| outputs.push(event), &Stop::new()))
+                .unwrap();
         assert_eq!(turned.ending, Ending::Done, "{label}");
         let failed = outputs.iter().filter(|event| matches!(event, Event::CallEnded { is_error: true, .. }));
         assert_eq!(failed.count(), 1, "{label}: one timed out");
@@ -327,12 +328,12 @@ fn some_of_three_tools() {
         let gone = run(async {
             let stop = Stop::new();
             let mut done = |_: Event| {};
-            let patient = Settings::default();
+            let patient = TurnSettings::default();
             let mut second =
                 Worker::new(first.into_conversation(), reach(&server, which), tools.clone(), patient);
             tokio::time::timeout(
                 Duration::from_millis(300),
-                second.turn(Input::from("tools:3"), &mut done, &stop),
+                second.turn(TurnInput::from("tools:3"), &mut done, &stop),
             )
             .await
         });
@@ -341,9 +342,9 @@ fn some_of_three_tools() {
         for on_broken in [OnBroken::Drop, OnBroken::Keep] {
             let conversation =
                 Conversation::open_with_clock(store.clone(), Arc::new(SystemClock), id, "a test").unwrap();
-            let settings = Settings { on_broken, ..Settings::default() };
+            let settings = TurnSettings { on_broken, ..TurnSettings::default() };
             let mut third = Worker::new(conversation, reach(&server, which), tools.clone(), settings);
-            let turned = run(third.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+            let turned = run(third.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
             assert_eq!(turned.ending, Ending::Done, "{label}");
         }
         assert_eq!(quick_ran.load(Ordering::Relaxed), ran, "{label}: what was done is not done again");
@@ -360,11 +361,11 @@ fn stopped_while_it_speaks() {
         let label = label(which);
         server.fault(Fault::Slow(Duration::from_millis(4)));
         let store = memory();
-        let mut worker = worker(&store, reach(&server, which), Tools::default(), Settings::default());
+        let mut worker = worker(&store, reach(&server, which), Tools::default(), TurnSettings::default());
         let stop = Stop::new();
         let mut heard = String::new();
         let turned = run(worker.turn(
-            Input::from("words:400"),
+            TurnInput::from("words:400"),
             &mut |event| {
                 if let Event::Text(text) = event {
                     heard.push_str(&text);
@@ -379,7 +380,7 @@ fn stopped_while_it_speaks() {
         assert_eq!(turned.ending, Ending::Interrupted, "{label}");
         let last = worker.conversation().messages().last().unwrap().content().unwrap();
         assert!(!heard.is_empty() && last.starts_with(heard.trim_end()), "{label}: {heard} / {last}");
-        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        let turned = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(turned.ending, Ending::Done);
         assert!(server.violations().is_empty(), "{label}: {:#?}", server.violations());
     }
@@ -407,8 +408,10 @@ fn errors_are_typed_and_lose_nothing() {
             let server = Loopback::start(Config::default());
             server.always(fault.clone());
             let store = memory();
-            let mut worker = worker(&store, reach(&server, which), Tools::builtin("."), Settings::default());
-            let error = run(worker.turn(Input::from("hello there"), &mut |_| {}, &Stop::new())).unwrap_err();
+            let mut worker =
+                worker(&store, reach(&server, which), Tools::builtin("."), TurnSettings::default());
+            let error =
+                run(worker.turn(TurnInput::from("hello there"), &mut |_| {}, &Stop::new())).unwrap_err();
             let TurnError::Provider { error, .. } = error else { panic!("{label}: {error}") };
             // Copilot gets a new token after a refusal, and asks once more.
             let again = usize::from(which.2 == Service::Copilot && *code == "UNAUTHORIZED");
@@ -423,7 +426,7 @@ fn errors_are_typed_and_lose_nothing() {
             assert!(!error.to_string().contains("sk-loopback"), "{error}");
             assert_eq!(worker.conversation().messages()[0].content().as_deref(), Some("hello there"));
             server.clear_faults();
-            let turned = run(worker.turn(Input::from("again"), &mut |_| {}, &Stop::new())).unwrap();
+            let turned = run(worker.turn(TurnInput::from("again"), &mut |_| {}, &Stop::new())).unwrap();
             assert_eq!(turned.ending, Ending::Done, "{label}, {fault:?}");
         }
     }
@@ -435,10 +438,10 @@ fn limits_end_a_turn() {
     let server = Loopback::start(Config::default());
     let which = &PROVIDERS[1];
     let limited = |limits: Limits, text: &str| {
-        let settings = Settings { limits, ..Settings::default() };
+        let settings = TurnSettings { limits, ..TurnSettings::default() };
         let mut worker = worker(&memory(), reach(&server, which), Tools::builtin("."), settings);
-        let turned = run(worker.turn(Input::from(text), &mut |_| {}, &Stop::new())).unwrap();
-        let after = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new()));
+        let turned = run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
+        let after = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new()));
         (turned.ending, after.map(|turned| turned.ending))
     };
     let (ending, _) = limited(Limits { requests: 2, ..Limits::default() }, "tools:1 steps:9");
@@ -465,17 +468,17 @@ fn the_time_of_a_turn_is_the_models_time() {
         let (tool, ran) = slow("patient", 1_000);
         let mut tools = Tools::default();
         tools.add(tool);
-        let settings = Settings { limits: limits.clone(), ..Settings::default() };
+        let settings = TurnSettings { limits: limits.clone(), ..TurnSettings::default() };
         let mut worker = worker(&memory(), reach(&server, which), tools, settings);
-        let turned = run(worker.turn(Input::from("tools:1"), &mut |_| {}, &Stop::new())).unwrap();
+        let turned = run(worker.turn(TurnInput::from("tools:1"), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!((turned.ending, ran.load(Ordering::Relaxed)), (Ending::Done, 1), "{label}");
         server.faults(vec![Fault::EndlessAnswer, Fault::Slow(Duration::from_millis(3))]);
         let began = Instant::now();
-        let turned = run(worker.turn(Input::from("words:40"), &mut |_| {}, &Stop::new())).unwrap();
+        let turned = run(worker.turn(TurnInput::from("words:40"), &mut |_| {}, &Stop::new())).unwrap();
         assert!(matches!(turned.ending, Ending::Limit(Limit::Time(_))), "{label}: {:?}", turned.ending);
         assert!(began.elapsed() < Duration::from_secs(10), "{label}");
         assert!(turned.response.len() > 10, "{label}: what was said is kept");
-        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        let turned = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(turned.ending, Ending::Done, "{label}");
     }
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
@@ -489,11 +492,11 @@ fn keep_alive_messages_do_not_extend_silence() {
     for which in PROVIDERS {
         let label = label(which);
         let provider = reach_within(&server, which, Duration::from_millis(500));
-        let mut worker = worker(&memory(), provider, Tools::default(), Settings::default());
+        let mut worker = worker(&memory(), provider, Tools::default(), TurnSettings::default());
         let alive = |events| vec![Fault::KeepAlive(events), Fault::Slow(Duration::from_millis(20))];
         let began = Instant::now();
         server.faults(alive(0));
-        let error = run(worker.turn(Input::from("hello"), &mut |_| {}, &Stop::new())).unwrap_err();
+        let error = run(worker.turn(TurnInput::from("hello"), &mut |_| {}, &Stop::new())).unwrap_err();
         assert_eq!(error.code(), "TIMED_OUT", "{label}: {error}");
         server.faults(alive(60));
         let mut heard = String::new();
@@ -502,12 +505,12 @@ fn keep_alive_messages_do_not_extend_silence() {
                 heard.push_str(&text);
             }
         };
-        let error = run(worker.turn(Input::from("words:300"), &mut sink, &Stop::new())).unwrap_err();
+        let error = run(worker.turn(TurnInput::from("words:300"), &mut sink, &Stop::new())).unwrap_err();
         assert_eq!(error.code(), "CUT", "{label}: {error}");
         assert!(began.elapsed() < Duration::from_secs(20), "{label}: {:?}", began.elapsed());
         let kept = worker.conversation().messages().last().unwrap().content().unwrap();
         assert!(!heard.is_empty() && kept == heard, "{label}: {heard:?} was heard, {kept:?} is kept");
-        let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+        let turned = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(turned.ending, Ending::Done, "{label}");
     }
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
@@ -541,7 +544,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
             let (quick, ran) = slow("quick", 1);
             let mut tools = Tools::default();
             tools.add(quick);
-            let mut worker = worker(&store, reach(&server, which), tools, Settings::default());
+            let mut worker = worker(&store, reach(&server, which), tools, TurnSettings::default());
             let stop = Stop::new();
             let turned = run(async {
                 let (later, spoke) = (stop.clone(), Arc::new(tokio::sync::Notify::new()));
@@ -557,7 +560,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
                         spoke.notify_one();
                     }
                 };
-                worker.turn(Input::from("tools:3 think"), &mut sink, &stop).await
+                worker.turn(TurnInput::from("tools:3 think"), &mut sink, &stop).await
             })
             .unwrap();
             if turned.ending == Ending::Interrupted && ran.load(Ordering::Relaxed) == 0 {
@@ -565,7 +568,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
                 kept += messages.iter().map(|message| message.tool_calls().count()).sum::<usize>();
             }
             server.clear_faults();
-            let turned = run(worker.turn(Input::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
+            let turned = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new())).unwrap();
             assert_eq!(turned.ending, Ending::Done, "{label}, {after}");
             assert!(server.violations().is_empty(), "{label}, {after}: {:#?}", server.violations());
         }

@@ -12,14 +12,14 @@ use std::{
 };
 
 use rejoin_engine::{
-    ConversationManager, Mode, New, RolloutRecorder, RunningConversation, Saved, StateCommand, Wanted,
+    ConversationManager, Mode, New, RunningConversation, Saved, Wanted,
+    compat::{RolloutLine, RolloutRecorder, StateCommand},
     provider::{
-        Fault, Provider, ProviderError,
+        Provider, ProviderError, ProviderFault,
         offline::Offline,
         scripted::{MockProvider, ScriptedProvider, Step},
     },
-    rollout::RolloutLine,
-    turn::{Ending, Event, Input, OnBroken, Settings},
+    turn::{Ending, Event, OnBroken, TurnInput, TurnSettings},
 };
 use rejoin_record::{CallId, Content, Message, Role, Text, content::TurnState};
 use rejoin_store::{Access, Location, Store, memory::Memory};
@@ -305,7 +305,7 @@ fn an_event_comes_after_saving() {
 #[test]
 fn process_look_replace() {
     let provider = Arc::new(MockProvider::new_default());
-    let settings = Settings { system: Some("Be brief.".into()), ..Settings::default() };
+    let settings = TurnSettings { system: Some("Be brief.".into()), ..TurnSettings::default() };
     let store = memory();
     let manager = ConversationManager::with_provider(store.clone(), provider.clone()).with_settings(settings);
     let conversation = manager.new_conversation(New::default()).unwrap();
@@ -484,8 +484,12 @@ fn interrupt() {
 /// itself.
 #[test]
 fn a_refusal_is_told() {
-    let fault =
-        Fault { provider: "scripted".into(), status: Some(400), kind: None, message: "tool_use".into() };
+    let fault = ProviderFault {
+        provider: "scripted".into(),
+        status: Some(400),
+        kind: None,
+        message: "tool_use".into(),
+    };
     let provider =
         Arc::new(ScriptedProvider::new([Step::fails(ProviderError::Refused(fault)), Step::says("Yes.")]));
     let manager = ConversationManager::with_provider(memory(), provider.clone());
@@ -499,12 +503,12 @@ fn a_refusal_is_told() {
     assert!(hint.is_some());
     assert_eq!(provider.requests().len(), 1);
     assert_eq!(roles(&conversation.get_history()), ["user"]);
-    conversation.submit(Input::GoOn);
+    conversation.submit(TurnInput::GoOn);
     assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Done)));
     assert_eq!(provider.last_messages(), [Message::user("one")]);
     // Nothing to go on with.
     let empty = manager.new_conversation(New::default()).unwrap();
-    empty.submit(Input::GoOn);
+    empty.submit(TurnInput::GoOn);
     let events = run(turn(&empty));
     assert!(
         events.iter().any(|e| matches!(e, Event::Failed { code: "NOTHING_TO_GO_ON_WITH", .. })),
@@ -522,7 +526,7 @@ fn repairing_turned_off() {
     run(conversation.replace_history(&[Message::user("one"), Message::tool("gone", "orphan")]));
     let id = conversation.id().to_string();
     drop(conversation);
-    let settings = Settings { on_broken: OnBroken::Refuse, ..Settings::default() };
+    let settings = TurnSettings { on_broken: OnBroken::Refuse, ..TurnSettings::default() };
     let strict = ConversationManager::with_provider(store, provider.clone()).with_settings(settings);
     let conversation = strict.resume_conversation(&id, Mode::Recover).unwrap();
     conversation.submit("two");
@@ -555,7 +559,7 @@ fn dropped_in_the_middle_of_a_turn() {
     let recorded = manager.read_events(&id).unwrap();
     assert_eq!(roles(&recorded.session.messages), ["user", "assistant", "tool"]);
     let conversation = manager.recover_session(&id).unwrap();
-    conversation.submit(Input::GoOn);
+    conversation.submit(TurnInput::GoOn);
     let events = run(turn(&conversation));
     assert!(events.contains(&Event::Closed { interrupted: 1, left_out: 0, rerun: 0 }), "{events:?}");
     assert_eq!(events.last(), Some(&Event::Ended(Ending::Done)));

@@ -11,10 +11,10 @@ use rejoin_engine::{
     provider::{
         Provider,
         http::HttpOptions,
-        registry::{Choice, connect},
+        registry::{Connection, connect},
     },
     tools::Tools,
-    turn::{Input, Settings, Stop, TurnError, Worker},
+    turn::{Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
 use rejoin_store::{Access, Location, Store};
 use testkit::loopback::{Config, Fault, Loopback, Service, brain::Say};
@@ -45,12 +45,12 @@ fn forget_peak() {
 
 fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
     let (name, api, service, version) = *which;
-    let choice = Choice {
+    let choice = Connection {
         provider: name.to_owned(),
         api: api.map(str::to_owned),
         model: Some(String::from("a-model")),
         base_url: Some(server.base(service) + version),
-        ..Choice::default()
+        ..Connection::default()
     };
     let keys = Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
     let options = HttpOptions { longest_answer: BOUND, retries: 0, ..HttpOptions::default() };
@@ -72,7 +72,7 @@ fn an_answer_without_end_takes_a_small_multiple_of_its_bound() {
         let conversation =
             Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "test");
         let mut worker =
-            Worker::new(conversation, reach(&server, which), Tools::default(), Settings::default());
+            Worker::new(conversation, reach(&server, which), Tools::default(), TurnSettings::default());
         server.fault(Fault::EndlessAnswer);
         forget_peak();
         let before = peak();
@@ -82,7 +82,7 @@ fn an_answer_without_end_takes_a_small_multiple_of_its_bound() {
                 shown += text.len();
             }
         };
-        let ended = runtime.block_on(worker.turn(Input::from("go"), &mut sink, &Stop::new()));
+        let ended = runtime.block_on(worker.turn(TurnInput::from("go"), &mut sink, &Stop::new()));
         let grown = peak().saturating_sub(before);
         println!(
             "{} {:?}: {} MiB shown, {:.2} times the bound",

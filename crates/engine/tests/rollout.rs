@@ -4,7 +4,7 @@
 
 use std::{fs, io::Write as _, thread};
 
-use rejoin_engine::rollout::{
+use rejoin_engine::compat::{
     CompactedTurn, DamagedLine, RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata,
 };
 use rejoin_record::{Raw, Timestamp};

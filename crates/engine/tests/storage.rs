@@ -6,11 +6,14 @@ mod support;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use rejoin_engine::{Conversation, SqliteStorage, storage::Listed};
+use rejoin_engine::{
+    Conversation,
+    compat::{Listed, SqliteStorage},
+};
 use rejoin_formats::Dialect;
 use rejoin_record::{ConversationId, Kind, Message, Role, ToolCall};
 use rejoin_store::Store;
-use rejoin_view::{OnBroken, Policy, repair};
+use rejoin_view::{OnBroken, repair};
 use support::{Fragile, assert_verifies, clock, stored};
 
 /// A storage over a store that this test looks into.
@@ -167,7 +170,7 @@ fn an_orphan_is_stored_and_not_sent() {
     storage.save_conversation("x", "T", None, &saved).unwrap();
     let (_, _, loaded) = storage.load("x").unwrap().unwrap();
     assert_eq!(loaded, saved);
-    let repaired = repair(&loaded.into_iter().collect(), Policy::Drop);
+    let repaired = repair(&loaded.into_iter().collect(), OnBroken::Drop);
     assert_eq!(repaired.view.to_messages().len(), 2);
     let mut conversation =
         Conversation::open_with_clock(store, clock(), ConversationId::derive("storage", "x"), "test")

@@ -8,9 +8,10 @@ mod talk;
 use std::sync::{Arc, atomic::Ordering};
 
 use rejoin_engine::{
-    Conversation, EngineError, New, SessionState, StateCommand,
+    Conversation, EngineError, New, SessionState,
+    compat::StateCommand,
     provider::scripted::{ScriptedProvider, Step},
-    turn::{Ending, Event, Input, OnBroken, Settings, Stop, Worker},
+    turn::{Ending, Event, OnBroken, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::Dialect;
 use rejoin_record::{
@@ -120,7 +121,7 @@ fn a_result_without_an_id() {
     let shown =
         request.iter().find(|message| message.content().is_some_and(|text| text.contains("lost its id")));
     assert_eq!(shown.unwrap().role, Role::User, "nothing is forgotten");
-    let view = conversation.view(rejoin_view::Policy::Keep);
+    let view = conversation.view(rejoin_view::OnBroken::Keep);
     let rules: Vec<&str> = view.findings.iter().filter(|f| f.is_problem()).map(|f| f.rule.name()).collect();
     assert!(rules.contains(&"missing-call-id") && rules.contains(&"unanswered-call"), "{rules:?}");
 }
@@ -256,7 +257,7 @@ fn a_running_turn_is_seen_in_the_store() {
         Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
         Step::says("Done."),
     ]));
-    let mut worker = Worker::new(begin(&store), provider, echo().1, Settings::default());
+    let mut worker = Worker::new(begin(&store), provider, echo().1, TurnSettings::default());
     let id = worker.conversation().id();
     let mut seen = Vec::new();
     let looking = store.clone();
@@ -317,7 +318,7 @@ fn what_is_told_is_stored_already() {
             Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
             Step::says("Done."),
         ]));
-        let mut worker = Worker::new(conversation, provider, echo().1, Settings::default());
+        let mut worker = Worker::new(conversation, provider, echo().1, TurnSettings::default());
         let id = worker.conversation().id();
         let (mut looked, mut calls) = (0, 0);
         run(worker.turn(
@@ -368,7 +369,7 @@ fn calls_run_under_their_message() {
         Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
         Step::says("Done."),
     ]));
-    let mut worker = Worker::new(begin(&store), provider.clone(), echo().1, Settings::default());
+    let mut worker = Worker::new(begin(&store), provider.clone(), echo().1, TurnSettings::default());
     run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
     let asking = entries_of(&store, &worker, &Kind::Message)[1].id();
     let running: Vec<CallAt> = entries_of(&store, &worker, &Kind::Turn)
@@ -394,7 +395,7 @@ fn every_stored_call_has_a_result() {
     ];
     let provider = Arc::new(ScriptedProvider::new([Step::calls(calls)]));
     let (tool, tools) = echo();
-    let mut worker = Worker::new(begin(&store), provider, tools, Settings::default());
+    let mut worker = Worker::new(begin(&store), provider, tools, TurnSettings::default());
     let stop = Stop::new();
     let stopping = stop.clone();
     let mut ended = 0;
@@ -436,7 +437,7 @@ fn calls_are_run_again_and_can_be_stopped() {
         conversation.say(Message::assistant_with_tools(vec![call("a", arguments)]));
         let provider = Arc::new(ScriptedProvider::new([Step::says("Done.")]));
         let (tool, tools) = echo();
-        let settings = Settings { on_broken: OnBroken::Rerun, ..Settings::default() };
+        let settings = TurnSettings { on_broken: OnBroken::Rerun, ..TurnSettings::default() };
         let mut worker = Worker::new(conversation, provider.clone(), tools, settings);
         let stop = Stop::new();
         let stopping = stop.clone();
@@ -446,7 +447,7 @@ fn calls_are_run_again_and_can_be_stopped() {
                     stopping.stop();
                 }
             };
-            let turn = worker.turn(Input::from("and?"), &mut sink, &stop);
+            let turn = worker.turn(TurnInput::from("and?"), &mut sink, &stop);
             tokio::time::timeout(std::time::Duration::from_secs(10), turn).await
         });
         let turned = turned.expect("a person can stop what is run again").unwrap();
@@ -468,7 +469,7 @@ fn calls_are_run_again_and_can_be_stopped() {
 fn stopped_before_it_began() {
     let store = store();
     let provider = Arc::new(ScriptedProvider::new([Step::says("Done.")]));
-    let mut worker = Worker::new(begin(&store), provider.clone(), echo().1, Settings::default());
+    let mut worker = Worker::new(begin(&store), provider.clone(), echo().1, TurnSettings::default());
     let stop = Stop::new();
     stop.stop();
     let turned = run(worker.turn("go".into(), &mut |_| {}, &stop)).unwrap();
@@ -488,13 +489,13 @@ fn a_follow_up_carries_the_calls_before_it() {
             Step::says("As I said."),
         ];
         let first = Arc::new(ScriptedProvider::new(script).speaking(dialect).named("p", "m"));
-        let mut worker = Worker::new(begin(&store), first.clone(), echo().1, Settings::default());
+        let mut worker = Worker::new(begin(&store), first.clone(), echo().1, TurnSettings::default());
         run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
         // The conversation is read again, as after a restart.
         let id = worker.conversation().id();
         drop(worker);
         let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
-        let mut worker = Worker::new(conversation, first.clone(), echo().1, Settings::default());
+        let mut worker = Worker::new(conversation, first.clone(), echo().1, TurnSettings::default());
         run(worker.turn("what was it?".into(), &mut |_| {}, &Stop::new())).unwrap();
         let body = first.last_body().unwrap();
         assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{body}");
@@ -542,7 +543,7 @@ fn a_follow_up_after_a_kill() {
     assert_eq!(conversation.state(), SessionState::WaitingForTools);
     let provider = Arc::new(ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic));
     let (tool, tools) = echo();
-    let mut worker = Worker::new(conversation, provider.clone(), tools, Settings::default());
+    let mut worker = Worker::new(conversation, provider.clone(), tools, TurnSettings::default());
     run(worker.turn("on".into(), &mut |_| {}, &Stop::new())).unwrap();
     assert_eq!(tool.runs.load(Ordering::SeqCst), 0);
     let sent = provider.last_messages();
@@ -574,7 +575,7 @@ fn a_batch_that_was_dropped_stays_dropped() {
             let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
             let provider = ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic);
             let provider = Arc::new(provider);
-            let settings = Settings { on_broken, ..Settings::default() };
+            let settings = TurnSettings { on_broken, ..TurnSettings::default() };
             let mut worker = Worker::new(conversation, provider.clone(), tools.clone(), settings);
             run(worker.turn(text.into(), &mut |_| {}, &Stop::new())).unwrap();
             provider.last_messages()
@@ -616,7 +617,7 @@ fn a_turn_that_drops_leaves_a_broken_batch_out() {
         let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         let provider = Arc::new(ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic));
         let (tool, tools) = echo();
-        let settings = Settings { on_broken, ..Settings::default() };
+        let settings = TurnSettings { on_broken, ..TurnSettings::default() };
         let mut worker = Worker::new(conversation, provider.clone(), tools, settings);
         run(worker.turn("on".into(), &mut |_| {}, &Stop::new())).unwrap();
         assert_eq!(tool.runs.load(Ordering::SeqCst), 0, "nothing runs again");
@@ -646,8 +647,8 @@ fn what_was_read_is_not_read_again() {
     let conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
     let read: Vec<Arc<Message>> = conversation.messages().to_vec();
     let provider = Arc::new(ScriptedProvider::new([Step::says("done")]).speaking(Dialect::Anthropic));
-    let mut worker = Worker::new(conversation, provider.clone(), echo().1, Settings::default());
-    run(worker.turn(Input::from("and now?"), &mut |_| {}, &Stop::new())).unwrap();
+    let mut worker = Worker::new(conversation, provider.clone(), echo().1, TurnSettings::default());
+    run(worker.turn(TurnInput::from("and now?"), &mut |_| {}, &Stop::new())).unwrap();
     let request = provider.requests().remove(0);
     let shown: Vec<&Arc<Message>> = request.view.items().map(|item| item.message()).collect();
     // The result stands with its call.

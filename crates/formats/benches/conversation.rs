@@ -9,7 +9,7 @@ use std::{
 
 use divan::{Bencher, counter::BytesCount};
 use rejoin_formats::{Dialect, Input, Session, Target, sessions};
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 
 const SIZES: &[usize] = &[100, 1_000, 10_000, 100_000];
 
@@ -72,21 +72,21 @@ fn check(bencher: Bencher<'_, '_>, size: usize) {
     let text = body(size, true);
     bencher
         .counter(BytesCount::of_str(&text))
-        .bench(|| repair(&read(&text).history(), Policy::Keep).findings.len());
+        .bench(|| repair(&read(&text).history(), OnBroken::Keep).findings.len());
 }
 
 #[divan::bench(args = SIZES, consts = [false, true])]
 fn repair_pass<const BROKEN: bool>(bencher: Bencher<'_, '_>, size: usize) {
     let text = body(size, BROKEN);
     let history = read(&text).history();
-    bencher.counter(BytesCount::of_str(&text)).bench(|| repair(&history, Policy::Keep));
+    bencher.counter(BytesCount::of_str(&text)).bench(|| repair(&history, OnBroken::Keep));
 }
 
 #[divan::bench(args = SIZES, consts = [false, true])]
 fn encode<const FOREIGN: bool>(bencher: Bencher<'_, '_>, size: usize) {
     let text = body(size, true);
     let session = read(&text);
-    let view = repair(&session.history(), Policy::Keep).view;
+    let view = repair(&session.history(), OnBroken::Keep).view;
     let to = if FOREIGN { Dialect::Anthropic } else { Dialect::OpenAiChat };
     let target = Target::of(&session.context);
     bencher.counter(BytesCount::of_str(&text)).bench(|| to.wire().encode(&view, &target).is_ok());
@@ -120,11 +120,11 @@ fn ratios() {
         let value = best(|| serde_json::from_str::<serde_json::Value>(&broken).is_ok()).as_secs_f64();
         let session = read(&broken);
         let (history, sound_history): (History, History) = (session.history(), read(&sound).history());
-        let repair_sound = best(|| repair(&sound_history, Policy::Keep)).as_secs_f64();
-        let repair_broken = best(|| repair(&history, Policy::Keep)).as_secs_f64();
+        let repair_sound = best(|| repair(&sound_history, OnBroken::Keep)).as_secs_f64();
+        let repair_broken = best(|| repair(&history, OnBroken::Keep)).as_secs_f64();
         let parse = best(|| read(&broken)).as_secs_f64();
-        let check = best(|| repair(&read(&broken).history(), Policy::Keep).findings.len()).as_secs_f64();
-        let view = repair(&history, Policy::Keep).view;
+        let check = best(|| repair(&read(&broken).history(), OnBroken::Keep).findings.len()).as_secs_f64();
+        let view = repair(&history, OnBroken::Keep).view;
         let target = Target::of(&session.context);
         let same = best(|| Dialect::OpenAiChat.wire().encode(&view, &target).is_ok()).as_secs_f64();
         let other = best(|| Dialect::Anthropic.wire().encode(&view, &target).is_ok()).as_secs_f64();
@@ -144,7 +144,7 @@ fn ratios() {
     let thousand = body(1_000, true);
     let all = best(|| {
         let session = read(&thousand);
-        let view = repair(&session.history(), Policy::Keep).view;
+        let view = repair(&session.history(), OnBroken::Keep).view;
         Dialect::OpenAiChat.wire().encode(&view, &Target::of(&session.context)).is_ok()
     });
     println!(

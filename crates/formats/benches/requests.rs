@@ -12,7 +12,7 @@ use std::{
 use divan::Bencher;
 use rejoin_formats::{Context, Dialect, Draft, context::ToolDeclaration};
 use rejoin_record::{Message, Origin, Raw, ToolCall};
-use rejoin_view::{Policy, Repairer};
+use rejoin_view::{OnBroken, Repairer};
 
 const SIZES: [usize; 2] = [100, 10_000];
 /// How many turns are looked at; the best one counts.
@@ -44,7 +44,7 @@ impl Running {
         };
         let issuer = Origin { dialect: Some(dialect.name().into()), ..Origin::default() };
         let draft = Draft::new(dialect, context, Some("model".into()), issuer).with_cache_marks();
-        let mut running = Self { repairer: Repairer::new(Policy::Keep), draft, turn: 0 };
+        let mut running = Self { repairer: Repairer::new(OnBroken::Keep), draft, turn: 0 };
         running.push(Message::user("Please look at all files."));
         while running.repairer.len() < messages {
             let (calls, result) = running.next();

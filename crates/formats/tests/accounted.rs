@@ -5,7 +5,7 @@
 
 use rejoin_formats::{Dialect, Input, ReadError, Session, convert, sessions};
 use rejoin_record::Role;
-use rejoin_view::{OnBroken, Policy, Rule, repair};
+use rejoin_view::{OnBroken, Rule, repair};
 use testkit::fuzz::accounted;
 
 fn read(text: &str) -> Result<Vec<Session>, ReadError> {
@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<Vec<Session>, ReadError> {
 
 /// Whether a person would be told that everything is fine.
 fn is_sound(session: &Session) -> bool {
-    let repaired = repair(&session.history(), Policy::Keep);
+    let repaired = repair(&session.history(), OnBroken::Keep);
     session.findings.iter().chain(&repaired.findings).all(|finding| !finding.is_problem())
 }
 

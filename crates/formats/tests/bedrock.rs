@@ -7,7 +7,7 @@ mod translation;
 use rejoin_formats::wire::stream::{End, Stop, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
-use rejoin_view::{Fate, History, KnownCall, OnBroken, Policy, repair};
+use rejoin_view::{Fate, History, KnownCall, OnBroken, repair};
 use serde_json::{Value, json};
 use translation::{A, B, Numbers, assistant, calls, from_anthropic, from_chat, result, short, system, user};
 
@@ -299,7 +299,7 @@ fn the_last_word_is_not_the_assistants() {
     let history: History = [Message::user("a"), Message::assistant("b")].into_iter().collect();
     let context = Context::default();
     let target = Target { closes: false, ..Target::of(&context) };
-    let body = TO.wire().encode(&repair(&history, Policy::Keep).view, &target).unwrap().body;
+    let body = TO.wire().encode(&repair(&history, OnBroken::Keep).view, &target).unwrap().body;
     assert_eq!(sketch(&serde_json::from_str(&body).unwrap()), "user: a / assistant: b");
 }
 
@@ -557,7 +557,7 @@ fn responses() {
     // What was decoded can be sent: as other words, and without what it thought.
     let history: History = [Message::user("go"), message, Message::tool("t1", "done")].into_iter().collect();
     let context = Context::default();
-    let body = TO.wire().encode(&repair(&history, Policy::Keep).view, &Target::of(&context)).unwrap().body;
+    let body = TO.wire().encode(&repair(&history, OnBroken::Keep).view, &Target::of(&context)).unwrap().body;
     assert_eq!(
         sketch(&serde_json::from_str(&body).unwrap()),
         "user: go / assistant: ok, a#1{\"x\":1.5}, [citationsContent] {\"citationsContent\":{\"x\":1}} / user: #1=(done)"

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use rejoin_formats::{Dialect, Input, ReadError, Session, convert, input::InputError, sessions};
 use rejoin_record::Timestamp;
-use rejoin_view::{OnBroken, Policy, Rule, repair};
+use rejoin_view::{OnBroken, Rule, repair};
 use testkit::{corpus, fuzz::accounted};
 
 /// What became of the files of one source.
@@ -130,7 +130,7 @@ fn rollouts_hold_what_was_counted_in_them() {
         let input = Input::new(name, &fs::read(folder.join(name)).unwrap()).unwrap();
         let session = sessions::read(&input, None).unwrap().remove(0);
         assert_eq!(session.format, "codex", "{name}");
-        let repaired = repair(&session.history(), Policy::Keep);
+        let repaired = repair(&session.history(), OnBroken::Keep);
         let count = |rules: &[Rule]| {
             let all = session.findings.iter().chain(&repaired.findings);
             all.filter(|finding| rules.contains(&finding.rule)).count()

@@ -70,7 +70,7 @@ fn what_is_accepted_is_left_alone() {
         }
         let input = Input::new(name.as_str(), &body).unwrap();
         let session = sessions::read(&input, sessions::registry::named(dialect.name())).unwrap().remove(0);
-        if !rejoin_view::repair(&session.history(), rejoin_view::Policy::Keep).findings.is_empty() {
+        if !rejoin_view::repair(&session.history(), rejoin_view::OnBroken::Keep).findings.is_empty() {
             continue;
         }
         if session

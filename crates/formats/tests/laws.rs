@@ -11,7 +11,7 @@ use rejoin_formats::{
     sessions::{self, FORMATS, Format},
 };
 use rejoin_record::{ArgumentsClass, Message, Role};
-use rejoin_view::{Fate, Finding, History, KnownCall, OnBroken, Policy, Repairer, Rule, repair};
+use rejoin_view::{Fate, Finding, History, KnownCall, OnBroken, Repairer, Rule, repair};
 use testkit::{
     bodies::{self, Body, Shape},
     fuzz::{Target as Way, accounted, reshape::reshape, seeds},
@@ -156,7 +156,7 @@ proptest! {
             let Some(session) = session(&json, body.shape.name()) else { continue };
             // A conversation that is one text, or one content without a list, has no messages to compare.
             let Some(expected) = messages(&json) else { continue };
-            let sound = repair(&session.history(), Policy::Keep).findings.is_empty() && session.findings.is_empty();
+            let sound = repair(&session.history(), OnBroken::Keep).findings.is_empty() && session.findings.is_empty();
             // Canonical means that every call's arguments are an object, also where the dialect would take anything.
             let objects = session.messages.iter().flat_map(|message| message.tool_calls())
                 .all(|call| call.arguments.class() == ArgumentsClass::Object);
@@ -182,7 +182,7 @@ proptest! {
         let tail = format!("{{\"{}\":[{}]}}", body.shape.list(), tail.join(","));
         let appended = session(&tail, body.shape.name()).unwrap();
         for to in Dialect::all() {
-            for policy in [Policy::Keep, Policy::Drop] {
+            for policy in [OnBroken::Keep, OnBroken::Drop] {
                 let mut running = Repairer::new(policy);
                 for (index, message) in base.messages.iter().enumerate() {
                     running.push(Arc::clone(message), &fates(message, index, seed));
@@ -204,7 +204,7 @@ proptest! {
         seed in any::<u8>(),
     ) {
         let Some(base) = session(&body.json, body.shape.name()) else { return Ok(()) };
-        for policy in [Policy::Keep, Policy::Drop] {
+        for policy in [OnBroken::Keep, OnBroken::Drop] {
             let mut running = Repairer::new(policy);
             let (mut messages, mut sent, mut known) = (Vec::new(), Vec::new(), Vec::new());
             let mut sealed = 0;
@@ -242,7 +242,7 @@ proptest! {
     #[test]
     fn repairing_twice_is_repairing_once(body in any_body()) {
         let Some(base) = session(&body.json, body.shape.name()) else { return Ok(()) };
-        for policy in [Policy::Keep, Policy::Drop] {
+        for policy in [OnBroken::Keep, OnBroken::Drop] {
             let once = repair(&base.history(), policy).view.to_messages();
             let again = repair(&once.iter().cloned().collect(), policy);
             prop_assert!(!again.findings.iter().any(|finding| finding.is_problem()), "{:?}", again.findings);

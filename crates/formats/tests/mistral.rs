@@ -7,7 +7,7 @@ mod translation;
 use rejoin_formats::wire::stream::{End, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
-use rejoin_view::{Fate, History, KnownCall, Policy, repair};
+use rejoin_view::{Fate, History, KnownCall, OnBroken, repair};
 use serde_json::{Value, json};
 use translation::{A, B, Numbers, assistant, calls, from_anthropic, from_chat, result, short, system, user};
 
@@ -271,7 +271,7 @@ fn the_last_word_is_not_the_assistants() {
     let history: History = [Message::user("a"), Message::assistant("b")].into_iter().collect();
     let context = Context::default();
     let target = Target { closes: false, ..Target::of(&context) };
-    let body = TO.wire().encode(&repair(&history, Policy::Keep).view, &target).unwrap().body;
+    let body = TO.wire().encode(&repair(&history, OnBroken::Keep).view, &target).unwrap().body;
     assert_eq!(sketch(&serde_json::from_str(&body).unwrap()), "user: a / assistant: b");
 }
 

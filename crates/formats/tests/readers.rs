@@ -243,7 +243,7 @@ fn what_was_decoded_can_be_sent() {
     ]
     .into_iter()
     .collect();
-    let view = rejoin_view::repair(&history, rejoin_view::Policy::Keep).view;
+    let view = rejoin_view::repair(&history, rejoin_view::OnBroken::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Anthropic), ..Default::default() };
     let out = Dialect::Anthropic.wire().encode(&view, &rejoin_formats::Target::of(&context)).unwrap();
     assert_eq!(testkit::refusals(Dialect::Anthropic, out.body.as_bytes()), []);

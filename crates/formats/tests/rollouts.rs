@@ -28,7 +28,7 @@ fn texts(session: &Session) -> Vec<String> {
 }
 
 fn rules(session: &Session) -> Vec<Rule> {
-    let repaired = rejoin_view::repair(&session.history(), rejoin_view::Policy::Keep);
+    let repaired = rejoin_view::repair(&session.history(), rejoin_view::OnBroken::Keep);
     session.findings.iter().chain(&repaired.findings).map(|finding| finding.rule).collect()
 }
 

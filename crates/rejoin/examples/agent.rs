@@ -13,8 +13,8 @@ fn calculator() -> FunctionTool {
         "Evaluates an arithmetic expression.",
         parameters,
         |arguments| async move {
-            let value =
-                rejoin::engine::tools::evaluate(arguments.string("expression")?).map_err(Output::error)?;
+            let value = rejoin::engine::tools::evaluate(arguments.string("expression")?)
+                .map_err(|why| Output::error(why.to_string()))?;
             Ok(value.to_string())
         },
     )

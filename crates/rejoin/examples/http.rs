@@ -16,7 +16,7 @@ use rejoin::{
     open_store,
     providers::{
         http::HttpOptions,
-        registry::{Choice, connect},
+        registry::{Connection, connect},
     },
     serde_json::json,
 };
@@ -31,11 +31,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The library reads no environment by itself: the program says where keys and addresses come from.
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let choice = Choice {
+    let choice = Connection {
         provider: String::from("openai"),
         model: variable("OPENAI_MODEL"),
         base_url: variable("OPENAI_BASE_URL"),
-        ..Choice::default()
+        ..Connection::default()
     };
     let keys = Keys::none().variables(move |name| variable(name));
     let provider = connect(&choice, &keys, &HttpOptions::default())?;

@@ -18,7 +18,7 @@ async fn main() -> Result<(), rejoin::TurnError> {
     let provider = Arc::new(ScriptedProvider::new(script).speaking(Dialect::Anthropic));
     let history =
         vec![Message::user("Hello."), Message::tool("gone", "an orphan"), Message::assistant("Hello.")];
-    let mut agent = Agent::with_history("test", "A test", history, provider.clone(), 8_000, 2, 0.8);
+    let mut agent = Agent::builder(provider.clone()).title("A test").history(history).build();
     let tools = Tools::builtin(".");
 
     if let Err(error) = agent.execute("What is 2+2?", &tools).await {

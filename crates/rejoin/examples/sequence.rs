@@ -1,6 +1,9 @@
 //! An agent that keeps its own list of messages, and checks it before each request: `cargo run -p rejoin --example sequence`.
 
-use rejoin::{Message, ToolCall, sanitize_recovered_messages, validate_message_structure};
+use rejoin::{
+    Message, ToolCall,
+    compat::{sanitize_recovered_messages, validate_message_structure},
+};
 
 #[allow(clippy::print_stdout, reason = "an example prints")]
 fn main() {

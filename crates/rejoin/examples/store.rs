@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use rejoin::{
-    Access, Conversation, Dialect, Location, Message, New, OnBroken, Policy, Store, ToolCall, open_store,
-};
+use rejoin::{Access, Conversation, Dialect, Location, Message, New, OnBroken, Store, ToolCall, open_store};
 
 #[allow(clippy::print_stdout, reason = "an example prints")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Here the process was killed. The next one finds a call without a result.
     let conversation = Conversation::open(store, id, "example")?;
-    let repaired = conversation.view(Policy::Keep);
+    let repaired = conversation.view(OnBroken::Keep);
     for finding in &repaired.findings {
         println!("{}: {finding}", finding.rule);
     }

@@ -2,8 +2,9 @@
 //! `cargo run -p rejoin --example turns -- FOLDER`. The folder is made, and holds what the example leaves.
 
 use rejoin::{
-    Clock as _, CompactedTurn, Dialect, OnBroken, Raw, RolloutLine, RolloutRecorder, RolloutTurn,
-    SystemClock, TurnMetadata, convert,
+    Clock as _, Dialect, OnBroken, Raw, SystemClock,
+    compat::{CompactedTurn, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
+    convert,
 };
 
 #[allow(clippy::print_stdout, reason = "an example prints")]

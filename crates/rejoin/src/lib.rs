@@ -79,40 +79,47 @@
 //! resuming), `scripted.rs` (testing an agent), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
 //!
 //! This crate is a front door: it re-exports the rooms behind it. [`mend`](mend()) is the one call for people with a broken
-//! body in their hands, [`check`] says what a provider would answer, [`sequence`] has the functions that work on plain messages.
+//! body in their hands, [`check`] says what a provider would answer, [`compat`] has the names that people know from elsewhere, such as
+//! the functions that work on plain messages.
 
+#[cfg(feature = "agent")]
+pub mod answering;
 pub mod check;
+pub mod compat;
+pub mod doctor;
+pub mod history;
+#[cfg(feature = "store")]
+pub mod list;
 mod mend;
-pub mod sequence;
+pub mod shape;
 
 /// Who answers, and what every provider's requests go through before they leave.
 pub mod providers {
     #[cfg(feature = "agent")]
     pub use rejoin_engine::provider::*;
 
-    pub use crate::sequence::validate_message_sequence;
+    pub use crate::compat::validate_message_sequence;
 }
 
 pub use mend::{MendError, Mended, mend};
 pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
-pub use rejoin_engine::provider::scripted::{MockProvider, ScriptedProvider, Step};
+pub use rejoin_engine::provider::scripted::{ScriptedProvider, Step};
 #[cfg(feature = "store")]
 pub use rejoin_engine::{
-    self as engine, Appended, Clock, CompactedTurn, Conversation, ConversationMetadata, EngineError, Mode,
-    New, Recorded, RolloutError, RolloutRecorder, RolloutTurn, Saved, SessionState, SqliteStorage,
-    StateCommand, SystemClock, Writer, open_store,
-    rollout::{RolloutLine, TurnMetadata},
+    self as engine, Appended, Clock, Conversation, EngineError, Mode, New, Recorded, Saved, SystemClock,
+    Writer, open_store,
 };
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
-    Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager, ManagerError,
-    RunningConversation, Wanted,
+    Agent, ConversationManager, ManagerError, RunningConversation, Wanted,
     agent::{AgentBuilder, NewConversation, Window},
-    provider::{CompletionResponse, Doing, Endpoint, Fault, Provider, ProviderError, offline::Offline},
+    provider::{
+        CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
+    },
     serde_json,
     tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
-    turn::{Ending, Event, Input as TurnInput, Limits, Settings, Stop, TurnError, TurnOutcome, Worker},
+    turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
@@ -130,11 +137,6 @@ pub use rejoin_record::{
 #[cfg(feature = "store")]
 pub use rejoin_store::{self as store, Access, Damage, Location, Store, StoreError};
 pub use rejoin_view::{
-    self as view, Action, Fate, Finding, History, OnBroken, Policy, Position, Repaired, Rule, Severity,
-    SoundView, repair,
-};
-pub use sequence::{
-    Sanitized, SequenceError, Validation, find_incomplete_tool_calls, recover_session,
-    remove_incomplete_tool_calls, remove_orphaned_tool_results, sanitize_recovered_messages,
-    sanitize_recovered_messages_with, validate_message_sequence, validate_message_structure,
+    self as view, Action, Fate, Finding, History, OnBroken, Position, Repaired, Rule, Severity, SoundView,
+    repair,
 };

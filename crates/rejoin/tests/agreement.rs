@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use proptest::prelude::*;
 use rejoin::{
     Access, Block, Conversation, ConversationId, Location, Message, Mode, Role, Rule, ScriptedProvider,
-    Settings, Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, Worker, check,
+    Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, TurnSettings, Worker, check,
     engine::{CallKey, CallStatus, calls::calls, read},
     open_store,
     record::{
@@ -210,7 +210,7 @@ impl Talk {
         let conversation =
             Conversation::open_read_only(Arc::clone(store), Arc::new(SystemClock), self.id).unwrap();
         let provider = Arc::new(ScriptedProvider::new([rejoin::Step::says("so")]));
-        let mut worker = Worker::new(conversation, provider, Tools::default(), Settings::default());
+        let mut worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
         let unanswered: Vec<_> = worker.unanswered().iter().map(|at| (at.entry, at.block)).collect();
         assert_eq!(unanswered, open, "{name}");
 

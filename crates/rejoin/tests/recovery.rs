@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use rejoin::{
-    Access, AgentExecutor, Message, MockProvider, New, Role, SessionManager, Store, ToolCall, Tools,
-    open_store, providers, recover_session,
+    Access, Message, New, Role, Store, ToolCall, Tools,
+    compat::{AgentExecutor, FromNumbers as _, MockProvider, SessionManager, recover_session},
+    open_store, providers,
 };
 
 fn run<T>(work: impl Future<Output = T>) -> T {

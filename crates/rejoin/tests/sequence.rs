@@ -11,9 +11,12 @@ use std::{
 use serde_json::{Value, json};
 
 use rejoin::{
-    Block, BlockKind, CallId, Message, Role, SequenceError, ToolCall, ToolResult, Validation,
+    Block, BlockKind, CallId, Message, Role, ToolCall, ToolResult,
+    compat::{
+        SequenceError, Validation, sanitize_recovered_messages, validate_message_sequence,
+        validate_message_structure,
+    },
     record::{Form, Native, Origin, Raw, Reasoning, Text},
-    sanitize_recovered_messages, validate_message_sequence, validate_message_structure,
 };
 
 fn call(id: &str) -> ToolCall {
@@ -333,7 +336,7 @@ fn the_layers_end_in_a_valid_list() {
     assert_eq!(sketch(&clean), "u a[c1] rc1 a");
     for dialect in rejoin::Dialect::all() {
         let history: rejoin::History = clean.iter().cloned().collect();
-        let view = rejoin::repair(&history, rejoin::Policy::Drop).view;
+        let view = rejoin::repair(&history, rejoin::OnBroken::Drop).view;
         let context = rejoin::Context::default();
         let body = dialect.wire().encode(&view, &rejoin::Target::of(&context)).unwrap().body;
         assert_eq!(testkit::refusals(dialect, body.as_bytes()), []);
@@ -352,14 +355,14 @@ fn the_steps_of_sanitizing() {
         calls(&["c4"]),
         Message::tool("c4", "4"),
     ];
-    let incomplete: Vec<String> = rejoin::find_incomplete_tool_calls(&list)
+    let incomplete: Vec<String> = rejoin::compat::find_incomplete_tool_calls(&list)
         .iter()
         .map(|(message, id)| format!("{message} {id}"))
         .collect();
     assert_eq!(incomplete, ["1 c2", "3 c3"]);
-    let without_calls = rejoin::remove_incomplete_tool_calls(&list);
+    let without_calls = rejoin::compat::remove_incomplete_tool_calls(&list);
     assert_eq!(sketch(&without_calls), "u a rc1 rx a[c4] rc4");
-    let clean = rejoin::remove_orphaned_tool_results(&without_calls);
+    let clean = rejoin::compat::remove_orphaned_tool_results(&without_calls);
     assert_eq!(sketch(&clean), "u a a[c4] rc4");
     assert_eq!(sketch(&clean), sketch(&sanitize_recovered_messages(&list).messages));
     assert!(validate_message_structure(&clean).valid);
@@ -382,7 +385,7 @@ fn results_without_an_id_and_early_ones_are_orphans() {
         let validation = validate_message_structure(&list);
         assert!(!validation.valid, "{id}");
         assert!(validation.errors.iter().any(|error| error.starts_with("Message 1: ")), "{validation:?}");
-        let clean = rejoin::remove_orphaned_tool_results(&list);
+        let clean = rejoin::compat::remove_orphaned_tool_results(&list);
         assert_eq!(sketch(&clean), "u a[c1] rc1 a", "{id}");
         assert!(validate_message_structure(&clean).valid, "{id}");
         let sanitized = sanitize_recovered_messages(&list);
@@ -397,7 +400,8 @@ fn a_logger_may_be_given() {
     let list = [Message::user("go"), says_and_calls("looking", &["c1"]), Message::tool("x", "lost")];
     let mut lines = Vec::new();
     let elsewhere = logged(|| {
-        let clean = rejoin::sanitize_recovered_messages_with(&list, &mut |line| lines.push(line.to_owned()));
+        let clean =
+            rejoin::compat::sanitize_recovered_messages_with(&list, &mut |line| lines.push(line.to_owned()));
         assert_eq!(sketch(&clean.messages), "u a");
     });
     let line = "Message sanitization: Removed incomplete tool_calls from message 1; \
@@ -406,7 +410,7 @@ fn a_logger_may_be_given() {
     assert!(!elsewhere.contains("Message sanitization"), "{elsewhere}");
     let usual = logged(|| drop(sanitize_recovered_messages(&list)));
     assert!(usual.contains(&format!("INFO {line}")), "{usual}");
-    let _ = rejoin::sanitize_recovered_messages_with(&list[..1], &mut |line| panic!("{line}"));
+    let _ = rejoin::compat::sanitize_recovered_messages_with(&list[..1], &mut |line| panic!("{line}"));
 }
 
 /// S2-17, B25: a message that loses its calls no longer has the item that it was read from: that item still has the calls.
@@ -415,11 +419,11 @@ fn what_is_left_of_a_message_is_not_its_own_item() {
     let raw = r#"{"role":"assistant","content":"looking","tool_calls":[{"id":"c1"}]}"#;
     let native = Native::one("openai-chat", Raw::new(raw), true);
     let asking = Message { native: Some(native), ..says_and_calls("looking", &["c1"]) };
-    let clean = rejoin::remove_incomplete_tool_calls(&[Message::user("go"), asking.clone()]);
+    let clean = rejoin::compat::remove_incomplete_tool_calls(&[Message::user("go"), asking.clone()]);
     assert_eq!((sketch(&clean).as_str(), &clean[1].native), ("u a", &None));
     let whole = [Message::user("go"), asking, Message::tool("c1", "1")];
     assert!(
-        rejoin::remove_incomplete_tool_calls(&whole)[1].native.is_some(),
+        rejoin::compat::remove_incomplete_tool_calls(&whole)[1].native.is_some(),
         "one that loses nothing keeps it"
     );
 }
@@ -463,7 +467,8 @@ fn the_summary_of_a_recovery() {
             "Recovered and sanitized 1 messages from session s-42"
         ]
     );
-    let log = logged(|| drop(rejoin::recover_session("s-42", &[Message::user("hi"), calls(&["c1"])])));
+    let log =
+        logged(|| drop(rejoin::compat::recover_session("s-42", &[Message::user("hi"), calls(&["c1"])])));
     assert!(log.contains("INFO Session s-42: Removed 1 incomplete messages"), "{log}");
     assert!(log.contains("INFO Recovered and sanitized 1 messages from session s-42"), "{log}");
     let sound = sanitize_recovered_messages(&[Message::user("hi")]);
@@ -493,16 +498,16 @@ fn repairing_is_logged_under_both_policies() {
         " INFO Session s-42: Removed 3 incomplete messages",
         " INFO Recovered and sanitized 1 messages from session s-42",
     ];
-    assert_eq!(repaired(rejoin::Policy::Drop).lines().collect::<Vec<_>>(), dropped);
+    assert_eq!(repaired(rejoin::OnBroken::Drop).lines().collect::<Vec<_>>(), dropped);
     let kept = [
-        r#" WARN Orphan tool message detected and kept as labelled text: tool_call_id=call_9, content_preview="left over""#,
-        " WARN Tool message missing tool_call_id, keeping message as labelled text",
+        r#" INFO Orphan tool message detected and kept as labelled text: tool_call_id=call_9, content_preview="left over""#,
+        " INFO Tool message missing tool_call_id, keeping message as labelled text",
         "DEBUG Sanitized message sequence: labelled 2 orphans, kept 5 valid",
         "DEBUG Message validation: input=4, output=5, dropped=0",
         " INFO Session s-42: Repaired 3 incomplete messages",
         " INFO Recovered and sanitized 5 messages from session s-42",
     ];
-    assert_eq!(repaired(rejoin::Policy::Keep).lines().collect::<Vec<_>>(), kept);
+    assert_eq!(repaired(rejoin::OnBroken::Keep).lines().collect::<Vec<_>>(), kept);
 }
 
 /// The same lines come from every path that repairs: a conversion, a conversation's view, and a turn.
@@ -526,11 +531,11 @@ fn every_path_that_repairs_logs() {
         conversation.say(Message::tool("call_9", "left over"));
         conversation
     };
-    let viewed = logged(|| drop(begin().view(rejoin::Policy::Drop)));
+    let viewed = logged(|| drop(begin().view(rejoin::OnBroken::Drop)));
     let answered = logged(|| {
         let provider = Arc::new(rejoin::ScriptedProvider::new([rejoin::Step::says("Hello.")]));
         let on_broken = rejoin::engine::turn::OnBroken::Drop;
-        let settings = rejoin::Settings { on_broken, ..rejoin::Settings::default() };
+        let settings = rejoin::TurnSettings { on_broken, ..rejoin::TurnSettings::default() };
         let mut worker = rejoin::Worker::new(begin(), provider, rejoin::Tools::default(), settings);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(worker.turn("again".into(), &mut |_| {}, &rejoin::Stop::new())).unwrap();
@@ -663,7 +668,7 @@ fn ids_are_consumed() {
 fn what_ran_is_not_forgotten() {
     let list = [Message::user("deploy"), calls(&["c1", "c2"]), Message::tool("c1", "deployed to production")];
     let history: rejoin::History = list.iter().cloned().collect();
-    let kept = rejoin::repair(&history, rejoin::Policy::Keep).view.to_messages();
+    let kept = rejoin::repair(&history, rejoin::OnBroken::Keep).view.to_messages();
     assert_eq!(sketch(&kept), "u a[c1,c2] rc1 rc2");
     assert_eq!(kept[2].content().as_deref(), Some("deployed to production"));
     assert!(kept[3].content().unwrap().contains("may or may not have run"));

@@ -11,7 +11,7 @@ use std::{
 
 use rejoin_record::{
     ConversationId,
-    json::{Doc, write},
+    json::{Doc, Object},
 };
 
 use crate::{
@@ -43,15 +43,11 @@ impl Holder {
     }
 
     fn to_json(&self) -> String {
-        let mut out = String::from("{");
-        write::key(&mut out, "pid");
-        out.push_str(&self.pid.to_string());
-        write::key(&mut out, "command");
-        write::string(&mut out, &self.command);
-        write::key(&mut out, "since");
-        write::string(&mut out, &self.since);
-        out.push_str("}\n");
-        out
+        let holder = Object::new()
+            .number("pid", u64::from(self.pid))
+            .text("command", &self.command)
+            .text("since", &self.since);
+        format!("{}\n", holder.finish())
     }
 
     fn from_json(text: &str) -> Self {

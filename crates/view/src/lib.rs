@@ -24,8 +24,6 @@ pub use layers::Layers;
 pub use list::List;
 pub use pairing::{BlockAt, PairedResult, Pairing, Tie};
 pub use path_state::{LastWord, PathState, PendingCall};
-pub use repair::{
-    OnBroken, Policy, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse,
-};
+pub use repair::{OnBroken, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};

@@ -16,7 +16,7 @@ use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
 use crate::{
     history::{Fate, History, KnownCall},
-    repair::Policy,
+    repair::OnBroken,
 };
 
 /// No index.
@@ -217,14 +217,14 @@ impl Pairing {
 
     /// A request is sent from here: what was not answered before stays so.
     pub fn seal(&mut self) {
-        self.close_open(Policy::Keep);
+        self.close_open(OnBroken::Keep);
         self.next_epoch();
     }
 
     /// The calls that nothing answers and that were not decided about, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = BlockAt> {
         let calls = self.calls[self.epoch_start..].iter();
-        calls.filter(|call| call.is_undecided(Policy::Keep)).map(CallSlot::at)
+        calls.filter(|call| call.is_undecided(OnBroken::Keep)).map(CallSlot::at)
     }
 
     /// The results, in order, each with the call that it belongs to.
@@ -456,7 +456,7 @@ impl Pairing {
     }
 
     /// Closes what is still open, as the policy decides.
-    pub(crate) fn close_open(&mut self, policy: Policy) {
+    pub(crate) fn close_open(&mut self, policy: OnBroken) {
         for call in &mut self.calls[self.epoch_start..] {
             if call.is_undecided(policy) {
                 call.fate = decide(policy, call.fate, call.malformed);
@@ -466,11 +466,11 @@ impl Pairing {
 
     /// What a request that leaves now would decide about the calls since the last one, in order. Calls that need no decision
     /// are left out.
-    pub(crate) fn decisions(&self, policy: Policy) -> Vec<KnownCall> {
+    pub(crate) fn decisions(&self, policy: OnBroken) -> Vec<KnownCall> {
         let mut decisions = Vec::new();
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
             // What is left out of a batch takes the rest of it along.
-            let dropped = policy == Policy::Drop && batch.iter().any(|call| call.is_undecided(policy));
+            let dropped = policy.drops() && batch.iter().any(|call| call.is_undecided(policy));
             decisions.extend(batch.iter().filter_map(|call| {
                 let fate = if call.is_undecided(policy) {
                     decide(policy, call.fate, call.malformed)
@@ -502,21 +502,21 @@ impl CallSlot {
     }
 
     /// Whether a result is shown with it, as far as results go.
-    pub(crate) fn has_answer(&self, policy: Policy) -> bool {
-        self.answered || (policy == Policy::Keep && self.first != NONE)
+    pub(crate) fn has_answer(&self, policy: OnBroken) -> bool {
+        self.answered || (!policy.drops() && self.first != NONE)
     }
 
     /// Whether nothing answers it, and no request was sent that said so.
-    pub(crate) fn is_undecided(&self, policy: Policy) -> bool {
+    pub(crate) fn is_undecided(&self, policy: OnBroken) -> bool {
         !self.has_answer(policy) && !self.fate.is_closed()
     }
 }
 
 /// What a request that leaves now says about an unanswered call.
-pub(crate) fn decide(policy: Policy, fate: Fate, malformed: bool) -> Fate {
-    match (policy, fate) {
+pub(crate) fn decide(policy: OnBroken, fate: Fate, malformed: bool) -> Fate {
+    match fate {
         _ if fate.is_closed() => fate,
-        (Policy::Keep, Fate::Unknown | Fate::Started) if !malformed => Fate::ClosedInterrupted,
+        Fate::Unknown | Fate::Started if !policy.drops() && !malformed => Fate::ClosedInterrupted,
         _ => Fate::ClosedLeftOut,
     }
 }

@@ -172,7 +172,7 @@ impl PathState {
         }
         for (number, slot) in self.pairing.calls.iter().enumerate().skip(calls) {
             let call = message.blocks[slot.block as usize].as_call();
-            if let Some(call) = call.filter(|_| slot.is_undecided(crate::Policy::Keep)) {
+            if let Some(call) = call.filter(|_| slot.is_undecided(crate::OnBroken::Keep)) {
                 let block = u64::from(slot.block);
                 let call = PendingCall { entry, block, id: call.id.clone(), awaits_approval: false };
                 self.numbers.insert((entry, block), number);

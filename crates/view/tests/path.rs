@@ -8,7 +8,7 @@ use rejoin_record::{
     content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
 };
 use rejoin_view::{
-    LastWord, PathState, Policy, Rule,
+    LastWord, OnBroken, PathState, Rule,
     path::{Path, path},
     repair,
 };
@@ -63,7 +63,7 @@ impl Writer {
 
     fn seen(&self) -> Vec<String> {
         let history = path(&Tree::new(&self.entries)).history;
-        let messages = repair(&history, Policy::Keep).view.to_messages();
+        let messages = repair(&history, OnBroken::Keep).view.to_messages();
         messages
             .iter()
             .map(|message| format!("{} {}", message.role, message.content().unwrap_or_default()))
@@ -166,7 +166,7 @@ fn a_compaction_hides_what_it_replaced() {
     assert_eq!(texts(&writer), ["again", "", "too late"]);
     assert_eq!(path.entries.len(), 3);
     // The call is closed: what comes later with its id has no call.
-    let repaired = repair(&path.history, Policy::Keep);
+    let repaired = repair(&path.history, OnBroken::Keep);
     assert!(
         repaired.findings.iter().any(|finding| finding.rule == Rule::OrphanResult),
         "{:?}",

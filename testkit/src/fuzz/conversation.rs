@@ -9,7 +9,7 @@ use rejoin_formats::{
     sessions::{self, FORMATS, Format, Writing},
 };
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
-use rejoin_view::{Finding, OnBroken, Policy, Rule, repair};
+use rejoin_view::{Finding, OnBroken, Rule, repair};
 
 use super::{Broken, Signs, hash, mutate::values};
 
@@ -173,7 +173,7 @@ fn words(sentence: &str) -> String {
 
 /// The view: the pairing law holds in it, and it needs no more repair.
 fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
-    for policy in [Policy::Keep, Policy::Drop] {
+    for policy in [OnBroken::Keep, OnBroken::Drop] {
         let once = repair(&session.history(), policy);
         found("repair", &once.findings, signs);
         let messages = once.view.to_messages();
@@ -281,7 +281,7 @@ fn stood_around(session: &Session, dialect: Dialect, violation: &Violation) -> b
     if session.context.dialect != Some(dialect) {
         return false;
     }
-    let plain = repair(&[Message::user("u")].into_iter().collect(), Policy::Keep);
+    let plain = repair(&[Message::user("u")].into_iter().collect(), OnBroken::Keep);
     let body = dialect.wire().encode(&plain.view, &Target::of(&session.context));
     let around = body.map(|encoded| crate::refusals(dialect, encoded.body.as_bytes())).unwrap_or_default();
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))

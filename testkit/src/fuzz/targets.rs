@@ -10,7 +10,7 @@ use rejoin_formats::{
     wire::stream::{Delta, Received},
 };
 use rejoin_record::{Content, ConversationId, Entry, Message, Tree, verify::verify};
-use rejoin_view::{History, OnBroken, Policy, Repairer, path::path, repair};
+use rejoin_view::{History, OnBroken, Repairer, path::path, repair};
 
 use super::{
     Broken, Signs, accounted, conversation, json, reshape,
@@ -299,7 +299,7 @@ fn drawn(sketch: Sketch, signs: &mut Signs) -> Result<(), Broken> {
 
 /// A conversation that is repaired as it grows looks like one that is repaired at once.
 fn grows(sketch: &Sketch) -> Result<(), Broken> {
-    for policy in [Policy::Keep, Policy::Drop] {
+    for policy in [OnBroken::Keep, OnBroken::Drop] {
         let mut running = Repairer::new(policy);
         let mut sent = sketch.sent.iter().copied().peekable();
         for (index, message) in sketch.messages.iter().enumerate() {
@@ -355,6 +355,6 @@ fn entries(text: &str, signs: &mut Signs) -> Result<(), Broken> {
     for finding in &walked.findings {
         signs.see(("path", finding.rule.name()));
     }
-    let _ = repair(&walked.history, Policy::Keep).view.to_messages().len();
+    let _ = repair(&walked.history, OnBroken::Keep).view.to_messages().len();
     Ok(())
 }

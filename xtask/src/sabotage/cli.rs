@@ -19,14 +19,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a result loses the id of its call in raw output",
-        file: "crates/cli/src/commands/history/shape.rs",
-        from: "result.call_id.as_ref().map(|id| literal(id.as_str())).as_deref()",
+        file: "crates/rejoin/src/history/shape.rs",
+        from: "result.call_id.as_ref().map(|id| quoted(id.as_str())).as_deref()",
         to: "None",
         tests: test("rejoin-cli", "store", "raw_is"),
     },
     Break {
         what: "a command is not shown",
-        file: "crates/cli/src/commands/history/numbers.rs",
+        file: "crates/rejoin/src/history/mod.rs",
         from: "Kind::Message | Kind::Command | Kind::Compacted)",
         to: "Kind::Message | Kind::Compacted)",
         tests: test("rejoin-cli", "store", "commands_are"),
@@ -46,7 +46,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a list that is cut does not say so",
-        file: "crates/cli/src/commands/list.rs",
+        file: "crates/rejoin/src/list.rs",
         from: "self.total.saturating_sub(self.shown)",
         to: "self.shown.saturating_sub(self.total)",
         tests: test("rejoin-cli", "store", "a_long_list"),
@@ -60,9 +60,9 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a list with a filter stops at the first page",
-        file: "crates/cli/src/commands/list.rs",
-        from: "let looked_at = if filter.is_open() { limit } else { usize::MAX };",
-        to: "let looked_at = limit;",
+        file: "crates/rejoin/src/list.rs",
+        from: "let mut left = if filter.is_open() { limit } else { usize::MAX };",
+        to: "let mut left = limit;",
         tests: test("rejoin-cli", "store", "lists_are_filtered"),
     },
     Break {

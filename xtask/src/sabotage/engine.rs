@@ -13,14 +13,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a turn of a file of turns is acknowledged before it is synced",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: ".and_then(|()| file.sync_data());",
         to: ".and_then(|()| file.flush());",
         tests: test("rejoin-engine", "faults", "a_recorder"),
     },
     Break {
         what: "the folder of a new file of turns is not synced",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: r#"            folder.sync().map_err(io_error("writing", &self.base))?;
 "#,
         to: "",
@@ -28,14 +28,14 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "an id of a file of turns may begin with a dot",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: "&& !id.starts_with('.') ",
         to: "",
         tests: test("rejoin-engine", "rollout", ""),
     },
     Break {
         what: "a turn is glued onto a torn line",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: r"            line.insert(0, '\n');
 ",
         to: "",
@@ -43,7 +43,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a file of turns is listed by its oldest time",
-        file: "crates/engine/src/rollout.rs",
+        file: "crates/engine/src/compat/rollout.rs",
         from: "b.updated_at.cmp(&a.updated_at)",
         to: "a.updated_at.cmp(&b.updated_at)",
         tests: test("rejoin-engine", "rollout", ""),
@@ -148,8 +148,8 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "with drop, a turn sends what was kept",
         file: "crates/engine/src/turn/mod.rs",
-        from: "if self == Self::Drop { Policy::Drop } else { Policy::Keep }",
-        to: "if self == Self::Refuse { Policy::Drop } else { Policy::Keep }",
+        from: "if on_broken.drops() != self.settings.on_broken.drops() {",
+        to: "if on_broken.drops() && self.settings.on_broken.drops() {",
         tests: test("rejoin-engine", "turns", ""),
     },
     Break {
@@ -256,7 +256,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a storage that goes back keeps the old head",
-        file: "crates/engine/src/storage.rs",
+        file: "crates/engine/src/compat/storage.rs",
         from: "        if goes_back && self.added.is_empty() {",
         to: "        if goes_back && self.added.is_empty() && false {",
         tests: test("rejoin-engine", "storage", ""),
@@ -364,10 +364,10 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "the environment wins over the conversation's own model",
         file: "crates/engine/src/provider/decide.rs",
-        from: "(only(recorded.fits(name), &recorded.model), Source::Conversation),
-        (only(environment.fits(name), &environment.model), Source::Environment),",
-        to: "(only(environment.fits(name), &environment.model), Source::Environment),
-        (only(recorded.fits(name), &recorded.model), Source::Conversation),",
+        from: "(only(recorded.fits(name), &recorded.model), ChoiceSource::Conversation),
+        (only(environment.fits(name), &environment.model), ChoiceSource::Environment),",
+        to: "(only(environment.fits(name), &environment.model), ChoiceSource::Environment),
+        (only(recorded.fits(name), &recorded.model), ChoiceSource::Conversation),",
         tests: lib("rejoin-engine", "provider::decide"),
     },
 ];

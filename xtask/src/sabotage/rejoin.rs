@@ -5,21 +5,21 @@ use super::{Break, test};
 pub const BREAKS: &[Break] = &[
     Break {
         what: "results without an id are left standing",
-        file: "crates/rejoin/src/sequence.rs",
+        file: "crates/rejoin/src/compat/sequence.rs",
         from: "&[Rule::OrphanResult, Rule::MissingCallId, Rule::ResultBeforeCall]",
         to: "&[Rule::OrphanResult, Rule::ResultBeforeCall]",
         tests: test("rejoin", "sequence", ""),
     },
     Break {
         what: "results that came before their call are left standing",
-        file: "crates/rejoin/src/sequence.rs",
+        file: "crates/rejoin/src/compat/sequence.rs",
         from: "let orphans = found(messages, &[Rule::OrphanResult, Rule::MissingCallId, Rule::ResultBeforeCall]);",
         to: "let orphans = found(messages, &[Rule::OrphanResult, Rule::MissingCallId]);",
         tests: test("rejoin", "sequence", ""),
     },
     Break {
         what: "a message that was cut keeps its native item, calls included",
-        file: "crates/rejoin/src/sequence.rs",
+        file: "crates/rejoin/src/compat/sequence.rs",
         from: "Message { blocks, native: None, ..message.clone() }",
         to: "Message { blocks, ..message.clone() }",
         tests: test("rejoin", "sequence", ""),
@@ -40,7 +40,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "an early result passes validation",
-        file: "crates/rejoin/src/sequence.rs",
+        file: "crates/rejoin/src/compat/sequence.rs",
         from: "Rule::OrphanResult | Rule::ResultBeforeCall | Rule::DuplicateResult => {",
         to: "Rule::ResultBeforeCall => continue,
             Rule::OrphanResult | Rule::DuplicateResult => {",

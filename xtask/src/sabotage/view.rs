@@ -95,14 +95,14 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a call that never began is answered with a note",
         file: "crates/view/src/pairing.rs",
-        from: "(Policy::Keep, Fate::Unknown | Fate::Started) if !malformed",
-        to: "(Policy::Keep, Fate::Unknown | Fate::Started | Fate::NotStarted) if !malformed",
+        from: "Fate::Unknown | Fate::Started if !policy.drops() && !malformed",
+        to: "Fate::Unknown | Fate::Started | Fate::NotStarted if !policy.drops() && !malformed",
         tests: lib("rejoin-view", "repair::tests"),
     },
     Break {
         what: "drop leaves out only the unanswered calls of a batch",
         file: "crates/view/src/repair/emit.rs",
-        from: "let all_out = policy == Policy::Drop && unanswered > 0;",
+        from: "let all_out = policy.drops() && unanswered > 0;",
         to: "let all_out = false;",
         tests: lib("rejoin-view", "repair::tests"),
     },

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rejoin::{
-    Dialect, Rule,
+    Dialect, OnBroken, Rule,
     checkers::{ProviderRule, RULES, rule_named},
     sessions::{FORMATS, Format},
     store::{OWN_AGENT, State},
@@ -91,6 +91,30 @@ pub fn agents() -> impl TypedValueParser<Value = String> {
 pub fn states() -> impl TypedValueParser<Value = State> {
     PossibleValuesParser::new(State::ALL.iter().map(|state| state.name()))
         .map(|name| name.parse().expect("BUG: the choices are the states' own names"))
+}
+
+/// What `convert --on-broken` takes.
+pub const CONVERTING: &[(OnBroken, &str)] = &[
+    (OnBroken::Keep, "Repair and keep everything"),
+    (OnBroken::Drop, "Repair and leave out what is incomplete"),
+    (OnBroken::Refuse, "Print what is wrong and write nothing"),
+];
+
+/// What `resume --on-broken` takes.
+pub const RESUMING: &[(OnBroken, &str)] = &[
+    (OnBroken::Keep, "Tell the model that no result was recorded"),
+    (OnBroken::Drop, "Leave them out"),
+    (OnBroken::Rerun, "Run calls without a result again"),
+    (OnBroken::Refuse, "Print what is wrong and send nothing"),
+];
+
+/// What becomes of broken states, as far as a command can do it.
+pub fn policies(allowed: &'static [(OnBroken, &'static str)]) -> impl TypedValueParser<Value = OnBroken> {
+    let help = |value: OnBroken| allowed.iter().find(|(allowed, _)| *allowed == value).map(|(_, help)| *help);
+    let values =
+        OnBroken::ALL.iter().filter_map(|(name, value)| Some(PossibleValue::new(*name).help(help(*value)?)));
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .map(|name| OnBroken::named(&name).expect("BUG: the choices are the policies' own names"))
 }
 
 /// What can be explained.

@@ -71,7 +71,7 @@ pub const HISTORY_EXAMPLES: &str = "Examples:
 
 /// `rejoin history`
 #[derive(Debug, Subcommand)]
-pub enum History {
+pub enum HistoryCommand {
     /// List conversations, newest first (same as `rejoin list`)
     #[command(after_long_help = LIST_EXAMPLES)]
     List(ListArguments),

@@ -11,11 +11,11 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, OnBroken, store::Location};
 
+use choices::{CONVERTING, destinations, dialects, formats, formats_and_dialects, policies, rules};
 pub use choices::{Destination, Explained};
-use choices::{destinations, dialects, formats, formats_and_dialects, rules};
 pub use conversations::{
-    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, History, ListArguments,
-    NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
+    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
+    ListArguments, NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
 };
 pub use install::InstallArguments;
 pub use providers::{
@@ -31,7 +31,7 @@ use crate::completing;
 /// provider
 #[derive(Debug, Parser)]
 #[command(name = "rejoin", version, max_term_width = WIDTH, override_usage = USAGE, after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct CommandLine {
     /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -109,7 +109,7 @@ pub enum Command {
     /// A conversation is named by its id, the beginning of its id, or its title. `@` is the active conversation of this
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
-    History(History),
+    History(HistoryCommand),
     /// Check whether a provider would accept a request, or a history is sound
     ///
     /// Of a request body: would its provider accept these bytes? The strict checker of its dialect decides, and all else is a
@@ -254,8 +254,8 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub from: Option<String>,
     /// Treatment of broken states (default: the setting, else keep)
-    #[arg(long, value_enum, value_name = "POLICY")]
-    pub on_broken: Option<OnBrokenArgument>,
+    #[arg(long, value_parser = policies(CONVERTING), value_name = "POLICY")]
+    pub on_broken: Option<OnBroken>,
     /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -307,27 +307,6 @@ pub struct ExplainArguments {
     pub json: bool,
 }
 
-/// What becomes of broken states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnBrokenArgument {
-    /// Repair and keep everything
-    Keep,
-    /// Repair and leave out what is incomplete
-    Drop,
-    /// Print what is wrong and write nothing
-    Refuse,
-}
-
-impl From<OnBrokenArgument> for OnBroken {
-    fn from(argument: OnBrokenArgument) -> Self {
-        match argument {
-            OnBrokenArgument::Keep => Self::Keep,
-            OnBrokenArgument::Drop => Self::Drop,
-            OnBrokenArgument::Refuse => Self::Refuse,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -356,7 +335,7 @@ mod tests {
     /// Every example in the help is a command line that is understood.
     #[test]
     fn examples_are_understood() {
-        let mut root = Arguments::command();
+        let mut root = CommandLine::command();
         root.build();
         let mut commands = vec![&root];
         let mut count = 0;
@@ -371,7 +350,7 @@ mod tests {
                     if line.matches('"').count() % 2 == 1 { format!("{line}\"") } else { line.to_owned() };
                 let given = words(&line).into_iter().map(Into::into).collect();
                 let given = crate::meaning::with_chat(&root, given);
-                let parsed = Arguments::try_parse_from(given);
+                let parsed = CommandLine::try_parse_from(given);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
                 count += 1;
             }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::talk::Api;
+use super::talk::ApiArgument;
 use crate::completing;
 
 pub const SET_PROVIDER_EXAMPLES: &str = "Examples:
@@ -23,7 +23,7 @@ pub struct SetProviderArguments {
     pub provider: String,
     /// API of the provider
     #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<Api>,
+    pub api: Option<ApiArgument>,
     /// Model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::engine::turn::OnBroken;
+use rejoin::OnBroken;
+
+use super::choices::{RESUMING, policies};
 
 use crate::completing;
 
@@ -37,7 +39,7 @@ pub struct Talk {
     pub provider: Option<String>,
     /// API of the provider (default: responses for OpenAI, chat with --base-url)
     #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<Api>,
+    pub api: Option<ApiArgument>,
     /// Model (default: the conversation's, else the configured one)
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub model: Option<String>,
@@ -54,14 +56,14 @@ pub struct Talk {
 
 /// Which API of a provider is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Api {
+pub enum ApiArgument {
     /// Chat Completions
     Chat,
     /// Responses
     Responses,
 }
 
-impl Api {
+impl ApiArgument {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -118,8 +120,8 @@ pub struct ResumeArguments {
     #[arg(long)]
     pub recover: bool,
     /// Treatment of calls without a result (default: the setting, else keep)
-    #[arg(long, value_enum, value_name = "POLICY")]
-    pub on_broken: Option<Broken>,
+    #[arg(long, value_parser = policies(RESUMING), value_name = "POLICY")]
+    pub on_broken: Option<OnBroken>,
     /// Who answers.
     #[command(flatten)]
     pub talk: Talk,
@@ -131,30 +133,6 @@ impl ResumeArguments {
         match &self.session {
             Some(session) => (Some(session), self.id.as_deref().or(self.message.as_deref())),
             None => (self.id.as_deref(), self.message.as_deref()),
-        }
-    }
-}
-
-/// What becomes of broken states when a conversation goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Broken {
-    /// Tell the model that no result was recorded
-    Keep,
-    /// Leave them out
-    Drop,
-    /// Run calls without a result again
-    Rerun,
-    /// Print what is wrong and send nothing
-    Refuse,
-}
-
-impl From<Broken> for OnBroken {
-    fn from(argument: Broken) -> Self {
-        match argument {
-            Broken::Keep => Self::Keep,
-            Broken::Drop => Self::Drop,
-            Broken::Rerun => Self::Rerun,
-            Broken::Refuse => Self::Refuse,
         }
     }
 }

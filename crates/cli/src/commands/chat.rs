@@ -2,7 +2,7 @@
 
 use rejoin::{ConversationId, engine::EngineError, store::Store};
 
-use super::talking::{self, Said, Talking};
+use super::talking::{self, GivenMessage, Talking};
 use crate::{
     args::ChatArguments,
     desk::{self, Desk, Flags},
@@ -24,7 +24,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         Err(why) => return Err(why),
     };
     let mut talking = match (chosen, &store) {
-        (Some(id), Some(store)) if matches!(said, Said::Prompt) => {
+        (Some(id), Some(store)) if matches!(said, GivenMessage::Prompt) => {
             Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
         }
         (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
@@ -38,15 +38,15 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     match no_store {
         None => talking.make_active(&desk),
         Some(why) => {
-            if matches!(said, Said::Prompt) {
+            if matches!(said, GivenMessage::Prompt) {
                 why.say();
             }
             talking.without_store(why);
         }
     }
     match said {
-        Said::Text(text) => talking.say_once(text),
-        Said::Prompt => talking.prompt(),
+        GivenMessage::Text(text) => talking.say_once(text),
+        GivenMessage::Prompt => talking.prompt(),
     }
 }
 

@@ -1,13 +1,12 @@
 //! `rejoin check`: of a request body, whether its provider would accept it; of a session, whether its history is sound.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Deref};
 
 use rejoin::{
-    Action, Aside, Choice, Dialect, Finding, OnBroken, Position, ReadError, Rule, Session, Severity,
-    check::{self, Checked, Judged, Sender},
+    Aside, Choice, Dialect, Finding, OnBroken, Rule, Session, Severity,
+    check::{self, Judged, Report, RequestBytes, Sender},
     checkers, convert_with,
     engine::Mode,
-    session::derive_id,
     sessions,
 };
 
@@ -16,18 +15,17 @@ use crate::{
     args::CheckArguments,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
-    json::Object,
     output::{self, harmless, paint},
-    subject::{Body, Reading, Subject},
+    subject::{self, ReadOptions},
 };
 
 /// Checks every input; one that cannot be read does not keep the others from being checked.
 pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
-    let reading = Reading { from: arguments.from.as_deref(), mode, flags, bodies: true };
+    let reading = ReadOptions { from: arguments.from.as_deref(), mode, flags, bodies: true };
     let (mut read, mut found, mut unreadable, mut no_store) = (0usize, false, false, false);
     for (number, given) in arguments.subjects.iter().enumerate() {
-        match Subject::read(given, &reading) {
+        match subject::read(given, &reading) {
             Err(failure) => {
                 // What is damaged was read, and something was found in it.
                 let damaged = failure.is_damage();
@@ -37,14 +35,14 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
                 unreadable |= !damaged;
                 failure.say();
             }
-            Ok(subject) => {
+            Ok((subject, _)) => {
                 read += 1;
-                for report in reports(&subject, arguments.dialect) {
+                for report in check::reports(&subject, arguments.dialect) {
                     found |= !report.checked.is_sound();
                     if arguments.json {
-                        output::json_data(&report.as_json())?;
+                        output::json_data(&report.to_json())?;
                     } else {
-                        report.for_people()?;
+                        ForPeople(&report).print()?;
                     }
                 }
                 // What is read last goes with the process: taking a large session apart piece by piece takes time.
@@ -63,71 +61,17 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// What there is to say about one conversation.
-struct Report<'s> {
-    name: String,
-    /// Which conversation of a file of many it is, from 1.
-    number: Option<usize>,
-    subject: &'s Subject,
-    session: Option<&'s Session>,
-    /// The bytes that were judged, if it is a request or a list of messages.
-    body: Option<Body<'s>>,
-    checked: Checked,
-    /// What the agent that wrote the session would get as an answer.
-    resumed: Option<Judged>,
-}
+/// A report, for people.
+struct ForPeople<'r>(&'r Report<'r>);
 
-fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
-    if let Some(body) = subject.body() {
-        let session = subject.sessions.first();
-        let judge = dialect.unwrap_or(body.dialect);
-        let mut checked = check::body(judge, body.bytes, session);
-        arrange(subject, session, &mut checked);
-        if let Some(why @ ReadError::MostlyUnread { .. }) = &subject.unread {
-            let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept);
-            checked.findings.push(finding.because(why.to_string()));
-        }
-        let name = subject.name.clone();
-        return vec![Report {
-            name,
-            number: None,
-            subject,
-            session,
-            body: Some(body),
-            checked,
-            resumed: None,
-        }];
-    }
-    let reports = subject.sessions.iter().enumerate().map(|(place, session)| {
-        let name = match subject.sessions.len() {
-            1 => subject.name.clone(),
-            _ => format!("{} #{}", subject.name, place + 1),
-        };
-        let mut checked = check::history(session, dialect);
-        arrange(subject, Some(session), &mut checked);
-        // rejoin mends what is in its store before it sends it.
-        let foreign = subject.record.is_none() && checked.judged.is_none();
-        let resumed = if foreign { check::resumed(session) } else { None };
-        let number = (subject.sessions.len() > 1).then_some(place + 1);
-        Report { name, number, subject, session: Some(session), body: None, checked, resumed }
-    });
-    reports.collect()
-}
-
-/// Gives everything its line, and puts findings in the order of the messages.
-fn arrange(subject: &Subject, session: Option<&Session>, checked: &mut Checked) {
-    let Some(session) = session else { return };
-    checked.findings = subject.with_lines(session, std::mem::take(&mut checked.findings));
-    checked
-        .findings
-        .sort_by_key(|finding| (finding.at.message.is_none(), finding.at.message, finding.at.block));
-    if let Some(judged) = &mut checked.judged {
-        let places = judged.refusals.iter_mut().chain(&mut judged.notes).map(|refusal| &mut refusal.at);
-        subject.fill_lines(session, places);
+impl<'r> Deref for ForPeople<'r> {
+    type Target = Report<'r>;
+    fn deref(&self) -> &Report<'r> {
+        self.0
     }
 }
 
-impl Report<'_> {
+impl ForPeople<'_> {
     /// The dialect that the verdict is about, or that the conversation speaks.
     fn speaker(&self) -> Dialect {
         let judged = self.checked.judged.as_ref().map(|judged| judged.dialect);
@@ -135,46 +79,7 @@ impl Report<'_> {
         judged.or(own).unwrap_or(Dialect::STRICTEST)
     }
 
-    fn as_json(&self) -> String {
-        let (messages, calls, results) = self.session.map_or((0, 0, 0), counts);
-        let judged = self.checked.judged.as_ref();
-        let refusals = judged.into_iter().flat_map(|judged| {
-            let refused =
-                judged.refusals.iter().map(|refusal| report::refusal_json(refusal, Severity::Error));
-            refused.chain(judged.notes.iter().map(|note| report::refusal_json(note, Severity::Note)))
-        });
-        let findings = refusals.chain(self.checked.findings.iter().map(report::json));
-        let kind = match &self.body {
-            Some(body) if body.whole => "request",
-            Some(_) => "messages",
-            None => "session",
-        };
-        Object::new()
-            .text("id", &self.id())
-            .text("path", &self.name)
-            .text("format", self.format())
-            .text("kind", kind)
-            .number("messages", messages as u64)
-            .number("calls", calls as u64)
-            .number("results", results as u64)
-            .text_or_null("for", judged.map(|judged| judged.dialect.name()))
-            .raw("accepted", judged.map_or("null", |judged| if judged.accepted() { "true" } else { "false" }))
-            .raw("findings", &crate::json::list(findings))
-            .flag("sound", self.checked.is_sound())
-            .finish()
-    }
-
-    fn id(&self) -> String {
-        let unread = || derive_id(self.format(), None, &self.name, None);
-        self.session.map_or_else(unread, |session| session.id).to_string()
-    }
-
-    fn format(&self) -> &'static str {
-        let own = self.session.map(|session| session.format);
-        self.body.as_ref().map(|body| body.dialect.name()).or(own).unwrap_or_default()
-    }
-
-    fn for_people(&self) -> Result<(), Failure> {
+    fn print(&self) -> Result<(), Failure> {
         // What a stored one is in is the store's business; its title says more.
         let title = self.session.filter(|_| self.subject.record.is_some()).map(Session::headline);
         let label = match (&self.body, title) {
@@ -211,7 +116,7 @@ impl Report<'_> {
 
     /// One line: the verdict, how much there is, and what to do.
     fn summary(&self) -> String {
-        let counted = self.session.map_or_else(String::new, counted);
+        let counted = counted(self);
         match (&self.body, &self.checked.judged) {
             (Some(body), Some(judged)) => self.verdict(body, judged, &counted),
             _ => self.state(&counted),
@@ -219,7 +124,7 @@ impl Report<'_> {
     }
 
     /// Of a body: what the provider would say, and what would help.
-    fn verdict(&self, body: &Body<'_>, judged: &Judged, counted: &str) -> String {
+    fn verdict(&self, body: &RequestBytes<'_>, judged: &Judged, counted: &str) -> String {
         let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);
         let what = if body.whole { "this request" } else { "these messages" };
         let about = if counted.is_empty() { String::new() } else { format!(": {counted}") };
@@ -368,14 +273,9 @@ fn shown(name: &str) -> String {
     }
 }
 
-fn counts(session: &Session) -> (usize, usize, usize) {
-    let calls = session.messages.iter().map(|message| message.tool_calls().count()).sum();
-    let results = session.messages.iter().map(|message| message.tool_results().count()).sum();
-    (session.messages.len(), calls, results)
-}
-
-fn counted(session: &Session) -> String {
-    let (messages, calls, results) = counts(session);
+fn counted(report: &Report<'_>) -> String {
+    let Some(session) = report.session else { return String::new() };
+    let (messages, calls, results) = report.counts();
     let mut counted =
         format!("{}, {}, {}", plural(messages, "message"), plural(calls, "call"), plural(results, "result"));
     let hidden = session.set_aside.iter().filter(|item| matches!(item.what, Aside::Hidden(..))).count();

@@ -10,7 +10,7 @@ use crate::{
     home::Home,
     json::Object,
     output,
-    settings::{self, KEYS, Key, Origin, Settings},
+    settings::{self, KEYS, Setting, SettingOrigin, Settings},
 };
 
 /// How far a long value pushes what stands beside it.
@@ -22,16 +22,16 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
     match command {
         Config::Path => output::raw_data(&home.config.to_string_lossy())?,
         Config::Set { key, value } => {
-            let key = Key::named(&key)?;
+            let key = Setting::named(&key)?;
             let before = if key.name == "provider" { Some(checked_provider(&home, &value)?) } else { None };
             settings::set(&home.config, key, &value)?;
             if let Some(before) = before {
                 say_what_stays(&before, &value);
             }
         }
-        Config::Unset { key } => settings::unset(&home.config, Key::named(&key)?)?,
+        Config::Unset { key } => settings::unset(&home.config, Setting::named(&key)?)?,
         Config::Get { key, json } => {
-            let key = Key::named(&key)?;
+            let key = Setting::named(&key)?;
             let settings = Settings::load(&home.config)?;
             let value = value(&settings, &home, key);
             match (value, json) {
@@ -64,8 +64,8 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
 /// Refuses a provider that is unknown and has no address. Gives the settings as they are before it is set.
 fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
     let settings = Settings::load(&home.config)?;
-    let name = settings::checked(Key::named("provider")?, value)?;
-    if !providers::is_known(&name) && settings.value("base_url").is_none() {
+    let name = settings::checked(Setting::named("provider")?, value)?;
+    if !rejoin::answering::is_known(&name) && settings.value("base_url").is_none() {
         return Err(providers::unknown(value, None));
     }
     Ok(settings)
@@ -74,7 +74,7 @@ fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
 /// Says which settings were made for the provider before and apply to the new one from now on.
 fn say_what_stays(before: &Settings, value: &str) {
     let name = canonical(value);
-    let file = |key: &str| before.value_from(key, Origin::File);
+    let file = |key: &str| before.value_from(key, SettingOrigin::File);
     if file("provider").is_none_or(|old| old == name) {
         return;
     }
@@ -92,7 +92,7 @@ fn say_what_stays(before: &Settings, value: &str) {
 }
 
 /// The value of a setting and where it is from; for the store, the one that would be used.
-fn value(settings: &Settings, home: &Home, key: &Key) -> Option<(String, &'static str)> {
+fn value(settings: &Settings, home: &Home, key: &Setting) -> Option<(String, &'static str)> {
     let set = settings.get(key.name).map(|(value, from)| {
         // An address may hold a password, and a list of settings ends up in bug reports.
         let shown = if key.is_address() { rejoin::store::hidden(value) } else { value.to_owned() };
@@ -101,7 +101,7 @@ fn value(settings: &Settings, home: &Home, key: &Key) -> Option<(String, &'stati
     set.or_else(|| (key.name == "store").then(|| (home.store().to_string(), "default")))
 }
 
-fn as_json(key: &Key, value: Option<(String, &str)>) -> String {
+fn as_json(key: &Setting, value: Option<(String, &str)>) -> String {
     let (value, from) = value.map_or((None, "not set"), |(value, from)| (Some(value), from));
     Object::new()
         .text("key", key.name)

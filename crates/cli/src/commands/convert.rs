@@ -1,10 +1,13 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
 use rejoin::{
-    Choice, ConvertError, Converted, Finding, OnBroken, Session, checkers, convert_with,
+    Choice, ConvertError, Converted, Finding, OnBroken, Session,
+    check::Subject,
+    checkers, convert_with,
     engine::{Clock as _, Mode, SystemClock},
     record::Entry,
     sessions::{self, Writing},
+    shape,
 };
 
 use super::{install::Installation, report, summary};
@@ -16,7 +19,7 @@ use crate::{
     outfile,
     output::{self, harmless, paint},
     settings::Settings,
-    subject::{Reading, Subject},
+    subject::{self, ReadOptions},
 };
 
 /// Environment variables that turn repairing off.
@@ -25,12 +28,12 @@ const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISA
 /// Converts one conversation.
 pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     let to = outfile::destination(arguments.to, &arguments.output, None)?;
-    let reading = Reading { from: arguments.from.as_deref(), mode: Mode::Recover, flags, bodies: false };
-    let subject = Subject::read(&arguments.subject, &reading)?;
-    outfile::check(&arguments.output, &subject.source())?;
+    let reading = ReadOptions { from: arguments.from.as_deref(), mode: Mode::Recover, flags, bodies: false };
+    let (subject, untouched) = subject::read(&arguments.subject, &reading)?;
+    outfile::check(&arguments.output, &untouched)?;
     let session = choose(&subject.name, &subject.sessions, arguments.session)?;
     let on_broken = match arguments.on_broken {
-        Some(given) => OnBroken::from(given),
+        Some(given) => given,
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
     if arguments.place.install {
@@ -158,12 +161,10 @@ pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
     };
-    match settings.value("on_broken") {
-        _ if REFUSE_VARIABLES.iter().any(off) => OnBroken::Refuse,
-        Some("drop") => OnBroken::Drop,
-        Some("refuse") => OnBroken::Refuse,
-        _ => OnBroken::Keep,
+    if REFUSE_VARIABLES.iter().any(off) {
+        return OnBroken::Refuse;
     }
+    settings.value("on_broken").and_then(OnBroken::named).unwrap_or_default()
 }
 
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
@@ -192,7 +193,7 @@ fn tell(
 ) -> Result<(), Failure> {
     let findings = subject.with_lines(session, findings);
     if let Some(path) = &arguments.report {
-        outfile::put_report(path, &report::json_list(&findings))?;
+        outfile::put_report(path, &shape::findings(&findings))?;
     }
     summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())

@@ -1,9 +1,10 @@
 //! `rejoin copy`: conversations from one store to another, entry by entry, hashes included.
 
-use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{ConversationId, EngineError};
+use std::ops::ControlFlow;
 
-use super::list;
+use indicatif::{ProgressBar, ProgressStyle};
+use rejoin::{ConversationId, EngineError, list::list, store::Filter};
+
 use crate::{
     args::CopyArguments,
     desk::{self, Desk, Flags},
@@ -29,10 +30,11 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
             };
             let store = desk.read_store()?.ok_or_else(missing)?;
             let mut ids = Vec::new();
-            list::pages(&*store, usize::MAX, |page| {
-                ids.extend(page.conversations.iter().map(|summary| summary.id));
-                Ok(())
-            })?;
+            list(&*store, &Filter::default(), usize::MAX, |summary| {
+                ids.push(summary.id);
+                ControlFlow::Continue(())
+            })
+            .map_err(|why| desk::unusable(store.location(), why))?;
             // The oldest first, so that the copy lists them in the same order.
             ids.reverse();
             (store, ids)
@@ -84,8 +86,7 @@ fn failure(error: EngineError) -> Failure {
 
 fn tell(id: ConversationId, added: u64, total: u64, json: bool) -> Result<(), Failure> {
     if json {
-        let object =
-            Object::new().text("id", &id.to_string()).number("added", added).number("entries", total);
+        let object = Object::new().text("id", id).number("added", added).number("entries", total);
         output::json_data(&object.finish())
     } else if added == 0 {
         output::data(&format!("{id}  nothing new, {total} entries"))

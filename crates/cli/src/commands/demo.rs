@@ -15,7 +15,7 @@ use rejoin::{
         context::ToolDeclaration,
         provider::{Doing, Provider as _, offline::Offline},
         tools::{Calculate, ListDir, Output, ReadFile, Tool, Tools},
-        turn::{Input, Settings, Stop, Worker},
+        turn::{Stop, TurnInput, TurnSettings, Worker},
     },
     record::json::Doc,
 };
@@ -182,11 +182,11 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
     tools.add(Arc::new(Slow(Calculate, Duration::from_millis(700))));
     tools.add(Arc::new(Slow(ReadFile::new(&desk.folder), Duration::from_secs(20))));
     tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
-    let mut worker = Worker::new(conversation, Arc::new(provider), tools, Settings::default());
+    let mut worker = Worker::new(conversation, Arc::new(provider), tools, TurnSettings::default());
     let stop = Stop::new();
     let mut drawing = talking::Drawing::new(true, Saving::AtOnce);
     let mut sink = |event| drawing.event(&event);
-    talking::block_on(worker.turn(Input::from(QUESTION), &mut sink, &stop))?
+    talking::block_on(worker.turn(TurnInput::from(QUESTION), &mut sink, &stop))?
         .map_err(|error| Failure::Turn(Box::new(error)))?;
     Ok(0)
 }

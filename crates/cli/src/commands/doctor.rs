@@ -1,14 +1,12 @@
 //! `rejoin doctor`: every session of every agent on this machine, checked. Nothing is changed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::collections::BTreeSet;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{Finding, Rule, Session, check, checkers, record::json::write};
+use rejoin::{
+    Rule,
+    doctor::{Diagnosis, Examined, FileState, Health},
+};
 
 use crate::{
     args::DoctorArguments,
@@ -16,80 +14,11 @@ use crate::{
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    places::{self, AGENTS, Agent, Candidate},
+    places::{self, AGENTS, AgentPlace, Candidate},
 };
 
 /// How many broken sessions are listed, unless all are asked for.
 const LISTED: usize = 20;
-
-/// What was found in one file.
-struct Examined {
-    path: PathBuf,
-    agent: &'static str,
-    state: State,
-}
-
-enum State {
-    /// Conversations, each with what is wrong with it.
-    Sessions(Vec<Checked>),
-    /// A session of an agent that nothing can be read from.
-    Unreadable(String),
-    /// A file that is no session at all.
-    Other,
-}
-
-struct Checked {
-    id: String,
-    title: String,
-    format: &'static str,
-    messages: usize,
-    health: Health,
-    problems: BTreeMap<Rule, usize>,
-    /// The provider's words, where it would refuse the next request.
-    answer: Option<String>,
-}
-
-/// What becomes of a session when its own agent resumes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Health {
-    /// There is nothing to mend.
-    Sound,
-    /// It is broken, and its agent mends it before it sends it.
-    MendedByItsAgent,
-    /// The provider refuses the next request.
-    Refused,
-    /// The agent does not open it.
-    CannotBeOpened,
-}
-
-impl Health {
-    const ALL: [Self; 4] = [Self::Sound, Self::MendedByItsAgent, Self::Refused, Self::CannotBeOpened];
-
-    /// Its name in JSON.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sound => "sound",
-            Self::MendedByItsAgent => "mended_by_its_agent",
-            Self::Refused => "refused",
-            Self::CannotBeOpened => "cannot_be_opened",
-        }
-    }
-
-    /// What it means, for a person.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Sound => "sound",
-            Self::MendedByItsAgent => "mended by its own agent before sending",
-            Self::Refused => "refused by the provider",
-            Self::CannotBeOpened => "cannot be opened by its agent",
-        }
-    }
-
-    /// Whether the agent can go on with it.
-    fn is_resumable(self) -> bool {
-        self <= Self::MendedByItsAgent
-    }
-}
 
 /// Looks at everything and tells.
 pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -100,160 +29,56 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     for path in &missing {
         output::talk(&format!("{} is not there", harmless(&path.to_string_lossy())));
     }
-    let examined = examine_all(&candidates);
-    let code = verdict(&examined, !missing.is_empty() && candidates.is_empty());
-    if arguments.json {
-        output::json_data(&as_json(&examined))?;
-    } else {
-        for_people(&examined, arguments.all)?;
-    }
-    Ok(code)
-}
-
-fn verdict(examined: &[Examined], nothing: bool) -> u8 {
-    let found = examined.iter().any(|file| match &file.state {
-        State::Sessions(sessions) => sessions.iter().any(|session| session.health != Health::Sound),
-        State::Unreadable(_) => true,
-        State::Other => false,
-    });
-    match (found, nothing) {
-        (_, true) => UNREADABLE,
-        (true, _) => FAILED,
-        _ => 0,
-    }
-}
-
-/// Checks every file, on all cores.
-fn examine_all(candidates: &[Candidate]) -> Vec<Examined> {
     let bar = ProgressBar::new(candidates.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions") {
         bar.set_style(style);
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(candidates.len().max(1));
-    let next = AtomicUsize::new(0);
-    let mut examined: Vec<(usize, Examined)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine = Vec::new();
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(candidate) = candidates.get(number) else { return mine };
-                        mine.push((number, examine(candidate)));
-                        bar.inc(1);
-                    }
-                })
-            })
-            .collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("BUG: a check panicked")).collect()
-    });
+    let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));
     bar.finish_and_clear();
-    examined.sort_by_key(|(number, _)| *number);
-    examined.into_iter().map(|(_, examined)| examined).collect()
+    if arguments.json {
+        output::json_data(&diagnosis.to_json())?;
+    } else {
+        for_people(&diagnosis, arguments.all)?;
+    }
+    Ok(match (diagnosis.is_sound(), !missing.is_empty() && candidates.is_empty()) {
+        (_, true) => UNREADABLE,
+        (false, _) => FAILED,
+        _ => 0,
+    })
 }
 
-fn examine(candidate: &Candidate) -> Examined {
-    let (agent, state) = match candidate.read(None) {
+/// Reads and examines a file. One that nobody named and no agent wrote need not be a session.
+fn examine(candidate: &Candidate) -> Option<FileState> {
+    let read = candidate.read(None);
+    let agent = match &read {
         Ok(sessions) => {
             let format = sessions.first().map_or("", |session| session.format);
-            let agent = AGENTS.iter().find(|agent| agent.format == format).map_or(format, |agent| agent.name);
-            (agent, State::Sessions(sessions.iter().map(check).collect()))
+            AGENTS.iter().find(|agent| agent.format == format).map_or(format, |agent| agent.name)
         }
-        Err(failure) => match candidate.agent {
-            Some(agent) => (agent.name, State::Unreadable(failure.to_string())),
-            None if candidate.named => ("", State::Unreadable(failure.to_string())),
-            None => ("", State::Other),
+        Err(_) => match candidate.agent {
+            Some(agent) => agent.name,
+            None if candidate.named => "",
+            None => return None,
         },
     };
-    Examined { path: candidate.path.clone(), agent, state }
+    FileState::of(candidate.path.clone(), agent, read)
 }
 
-fn check(session: &Session) -> Checked {
-    let checked = check::history(session, None);
-    let mut problems: BTreeMap<Rule, usize> = BTreeMap::new();
-    for finding in checked.findings.iter().filter(|finding| Finding::is_problem(finding)) {
-        *problems.entry(finding.rule).or_default() += 1;
-    }
-    let resumed = check::resumed(session);
-    let refusal = resumed.as_ref().and_then(|judged| judged.refusals.first());
-    let health = if problems.contains_key(&Rule::CannotBeOpened) {
-        Health::CannotBeOpened
-    } else if refusal.is_some() || (resumed.is_none() && !problems.is_empty()) {
-        Health::Refused
-    } else if problems.is_empty() {
-        Health::Sound
-    } else {
-        Health::MendedByItsAgent
-    };
-    let provider = resumed.as_ref().and_then(|judged| checkers::named(judged.dialect.name()));
-    let answer = refusal.filter(|_| health == Health::Refused).map(|refusal| {
-        let provider = provider.map_or("The provider", |checker| checker.provider);
-        format!("{provider} would answer 400: {}", refusal.violation.message)
-    });
-    Checked {
-        id: session.id.to_string(),
-        title: harmless(&session.headline()),
-        format: session.format,
-        messages: session.messages.len(),
-        health,
-        problems,
-        answer,
+/// What a state means, for a person.
+fn words(health: Health) -> &'static str {
+    match health {
+        Health::Sound => "sound",
+        Health::MendedByItsAgent => "mended by its own agent before sending",
+        Health::Refused => "refused by the provider",
+        Health::CannotBeOpened => "cannot be opened by its agent",
     }
 }
 
-/// Counts of one agent's sessions, by what becomes of them.
-#[derive(Default)]
-struct Counts {
-    sessions: usize,
-    by_health: BTreeMap<Health, usize>,
-    /// Files that nothing can be read from.
-    unreadable: usize,
-}
-
-impl Counts {
-    fn of(&self, health: Health) -> usize {
-        self.by_health.get(&health).copied().unwrap_or_default()
-    }
-
-    fn add(&mut self, other: &Counts) {
-        self.sessions += other.sessions;
-        self.unreadable += other.unreadable;
-        other
-            .by_health
-            .iter()
-            .for_each(|(health, count)| *self.by_health.entry(*health).or_default() += count);
-    }
-}
-
-fn counts(examined: &[Examined]) -> BTreeMap<&str, Counts> {
-    let mut all: BTreeMap<&str, Counts> = BTreeMap::new();
-    for file in examined {
-        let counts = match &file.state {
-            State::Other => continue,
-            State::Unreadable(_) => Counts { sessions: 1, unreadable: 1, ..Counts::default() },
-            State::Sessions(sessions) => {
-                let mut counts = Counts { sessions: sessions.len(), ..Counts::default() };
-                sessions.iter().for_each(|s| *counts.by_health.entry(s.health).or_default() += 1);
-                counts
-            }
-        };
-        all.entry(file.agent).or_default().add(&counts);
-    }
-    all
-}
-
-fn total(counts: &BTreeMap<&str, Counts>) -> Counts {
-    let mut total = Counts::default();
-    counts.values().for_each(|counts| total.add(counts));
-    total
-}
-
-fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
-    let counts = counts(examined);
-    let total = total(&counts);
+fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
+    let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;
-        for folder in AGENTS.iter().flat_map(Agent::folders) {
+        for folder in AGENTS.iter().flat_map(AgentPlace::folders) {
             output::data(&format!("  {}", harmless(&folder.to_string_lossy())))?;
         }
         output::data("Give files or folders to look at: `rejoin doctor PATH…`.")?;
@@ -274,7 +99,7 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
             counts.sessions, counts.unreadable
         ))?;
     }
-    list(examined, if all { usize::MAX } else { LISTED })?;
+    list(&diagnosis.files, if all { usize::MAX } else { LISTED })?;
     output::data("")?;
     let dead = total.of(Health::Refused) + total.of(Health::CannotBeOpened) + total.unreadable;
     let (sessions, mended) = (total.sessions, total.of(Health::MendedByItsAgent));
@@ -306,7 +131,7 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
     ))?;
     output::data("  rejoin check PATH                                says what is wrong and where")?;
     // The command is for a file that it can be used on.
-    let formats: BTreeSet<&str> = examined.iter().filter_map(first_dead).collect();
+    let formats: BTreeSet<&str> = diagnosis.files.iter().filter_map(first_dead).collect();
     for format in formats {
         let command = format!("rejoin convert PATH --to {format} --install");
         output::data(&format!("  {command:<49}puts a mended copy where its agent finds it"))?;
@@ -315,40 +140,26 @@ fn for_people(examined: &[Examined], all: bool) -> Result<(), Failure> {
 }
 
 /// The format of the first session of a file that its agent cannot go on with.
-fn first_dead(file: &Examined) -> Option<&'static str> {
-    let State::Sessions(sessions) = &file.state else { return None };
-    let dead = sessions.iter().find(|session| !session.health.is_resumable())?;
+fn first_dead(file: &FileState) -> Option<&'static str> {
+    let dead = file.sessions.as_ref().ok()?.iter().find(|session| !session.health.is_resumable())?;
     AGENTS.iter().any(|agent| agent.format == dead.format).then_some(dead.format)
 }
 
 /// Lists what its agent cannot go on with.
-fn list(examined: &[Examined], most: usize) -> Result<(), Failure> {
+fn list(files: &[FileState], most: usize) -> Result<(), Failure> {
     let mut listed = 0;
-    for file in examined {
+    let mut add = |file: &FileState, lines: String| {
+        listed += 1;
         let path = harmless(&file.path.to_string_lossy());
-        match &file.state {
-            State::Sessions(sessions) => {
-                for session in sessions.iter().filter(|session| !session.health.is_resumable()) {
-                    listed += 1;
-                    if listed <= most {
-                        let problems = session.problems.iter().map(|(rule, count)| reason(*rule, *count));
-                        let why: Vec<String> =
-                            [session.health.words().to_owned()].into_iter().chain(problems).collect();
-                        let title = paint(&session.title, output::DIM);
-                        output::data(&format!("\n{path}\n  {title}\n  {}", why.join(", ")))?;
-                        if let Some(answer) = &session.answer {
-                            output::data(&format!("  {}", harmless(answer)))?;
-                        }
-                    }
-                }
+        if listed <= most { output::data(&format!("\n{path}\n{lines}")) } else { Ok(()) }
+    };
+    for file in files {
+        match &file.sessions {
+            Ok(sessions) => {
+                let mut dead = sessions.iter().filter(|session| !session.health.is_resumable());
+                dead.try_for_each(|session| add(file, described(session)))?;
             }
-            State::Unreadable(why) => {
-                listed += 1;
-                if listed <= most {
-                    output::data(&format!("\n{path}\n  {}", harmless(why)))?;
-                }
-            }
-            State::Other => {}
+            Err(why) => add(file, format!("  {}", harmless(why)))?,
         }
     }
     if listed > most {
@@ -357,88 +168,17 @@ fn list(examined: &[Examined], most: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+fn described(session: &Examined) -> String {
+    let problems = session.problems.iter().map(|(rule, count)| reason(*rule, *count));
+    let why: Vec<String> = [words(session.health).to_owned()].into_iter().chain(problems).collect();
+    let title = paint(&harmless(&session.title), output::DIM);
+    let answer =
+        session.answer.as_ref().map(|answer| format!("\n  {}", harmless(answer))).unwrap_or_default();
+    format!("  {title}\n  {}{answer}", why.join(", "))
+}
+
 /// `3 × unanswered-call`
 fn reason(rule: Rule, count: usize) -> String {
     let name = paint(rule.name(), output::ERROR);
     if count == 1 { name } else { format!("{count} × {name}") }
-}
-
-fn as_json(examined: &[Examined]) -> String {
-    let counts = counts(examined);
-    let mut out = String::from("{");
-    number_fields(&mut out, &sums(&total(&counts)));
-    write::key(&mut out, "agents");
-    out.push('[');
-    for (agent, counts) in &counts {
-        out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-        write::key(&mut out, "agent");
-        write::string(&mut out, agent);
-        number_fields(&mut out, &sums(counts));
-        out.push('}');
-    }
-    out.push(']');
-    write::key(&mut out, "found");
-    out.push('[');
-    for file in examined {
-        match &file.state {
-            State::Sessions(sessions) => {
-                for session in sessions {
-                    out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-                    session_json(&mut out, &file.path, file.agent, session);
-                }
-            }
-            State::Unreadable(why) => {
-                out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-                text_fields(
-                    &mut out,
-                    &[("path", &file.path.to_string_lossy()), ("agent", file.agent), ("error", why)],
-                );
-                write::key(&mut out, "resumable");
-                out.push_str("false}");
-            }
-            State::Other => {}
-        }
-    }
-    out.push_str("]}");
-    out
-}
-
-fn sums(counts: &Counts) -> Vec<(&'static str, usize)> {
-    let by_health = Health::ALL.map(|health| (health.name(), counts.of(health)));
-    let broken = counts.sessions - counts.unreadable - counts.of(Health::Sound);
-    let mut sums = vec![("sessions", counts.sessions), ("broken", broken), ("unreadable", counts.unreadable)];
-    sums.extend(by_health);
-    sums
-}
-
-fn session_json(out: &mut String, path: &Path, agent: &str, session: &Checked) {
-    let path = path.to_string_lossy();
-    text_fields(out, &[("path", &path), ("agent", agent), ("id", &session.id), ("title", &session.title)]);
-    number_fields(out, &[("messages", session.messages)]);
-    write::key(out, "resumable");
-    out.push_str(if session.health.is_resumable() { "true" } else { "false" });
-    text_fields(out, &[("state", session.health.name())]);
-    if let Some(answer) = &session.answer {
-        text_fields(out, &[("answer", answer)]);
-    }
-    write::key(out, "problems");
-    out.push('{');
-    for (rule, count) in &session.problems {
-        number_fields(out, &[(rule.name(), *count)]);
-    }
-    out.push_str("}}");
-}
-
-fn text_fields(out: &mut String, fields: &[(&str, &str)]) {
-    for (name, value) in fields {
-        write::key(out, name);
-        write::string(out, value);
-    }
-}
-
-fn number_fields(out: &mut String, fields: &[(&str, usize)]) {
-    for (name, value) in fields {
-        write::key(out, name);
-        out.push_str(&value.to_string());
-    }
 }

@@ -7,7 +7,7 @@ use rejoin::{
     engine::{Clock as _, SystemClock},
     record::{
         ConversationId,
-        json::{Doc, write},
+        json::{Doc, Object},
     },
 };
 
@@ -17,7 +17,7 @@ use crate::{
     failure::Failure,
     home,
     output::{self, harmless},
-    places::{AGENTS, Agent, NewSession},
+    places::{AGENTS, AgentPlace, NewSession},
 };
 
 /// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 1000;
 pub struct Installation {
     /// What was made, and what was found on the way.
     pub converted: Converted,
-    agent: &'static Agent,
+    agent: &'static AgentPlace,
     new: NewSession,
 }
 
@@ -75,26 +75,19 @@ impl Installation {
         if !json {
             return output::data(&harmless(&command));
         }
-        let mut out = String::from("{");
-        let directory = new.directory.to_string_lossy();
-        for (name, value) in [
-            ("agent", agent.name),
-            ("format", agent.format),
-            ("id", &new.id),
-            ("path", &shown),
-            ("directory", &directory),
-            ("command", &command),
-        ] {
-            write::key(&mut out, name);
-            write::string(&mut out, value);
-        }
-        out.push('}');
-        output::json_data(&out)
+        let object = Object::new()
+            .text("agent", agent.name)
+            .text("format", agent.format)
+            .text("id", new.id)
+            .text("path", shown)
+            .text("directory", new.directory.display())
+            .text("command", command);
+        output::json_data(&object.finish())
     }
 }
 
 /// The agent whose format is written.
-fn agent(to: Destination) -> Result<&'static Agent, Failure> {
+fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     let name = match to {
         Destination::Format(format) => format.name,
         Destination::Dialect(dialect) => dialect.name(),

@@ -13,13 +13,13 @@ use rejoin::{
 };
 
 use crate::{
-    answering::{self, Outcome, Part},
+    answering::{self, Outcome},
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
     home::Home,
-    json::{Object, list, literal},
+    json::{Object, list, quoted},
     output::{self, harmless},
-    places::{AGENTS, Agent},
+    places::{AGENTS, AgentPlace},
     settings::Settings,
 };
 
@@ -80,16 +80,11 @@ impl Answers {
     }
 
     fn as_json(&self) -> String {
-        let part = |part: &Part| Object::new().text("value", &part.value).text("from", &part.from).finish();
-        let id = self.conversation.map(|id| id.to_string());
-        let object = Object::new().text_or_null("conversation", id.as_deref());
+        let object = Object::new().text_or_null("conversation", self.conversation);
         match &self.outcome {
-            Ok((outcome, trouble)) => object
-                .raw("provider", &part(&outcome.provider))
-                .raw("model", &part(&outcome.model))
-                .raw("address", &outcome.address.as_ref().map_or_else(|| String::from("null"), part))
-                .text_or_null("error", trouble.as_deref())
-                .finish(),
+            Ok((outcome, trouble)) => {
+                outcome.with_parts(object).text_or_null("error", trouble.as_deref()).finish()
+            }
             Err(trouble) => object.text("error", trouble).finish(),
         }
     }
@@ -212,7 +207,7 @@ fn for_people(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answ
         None => String::from("          can be written"),
         Some(why) => format!("          cannot be written: {why}"),
     });
-    let folders = |agent: &'static Agent| agent.folders().into_iter().map(|folder| (agent.name, folder));
+    let folders = |agent: &'static AgentPlace| agent.folders().into_iter().map(|folder| (agent.name, folder));
     for (agent, folder) in AGENTS.iter().flat_map(folders) {
         let there = if folder.is_dir() { "" } else { " (not there)" };
         lines.push(format!("{agent}: {}{there}", folder.display()));
@@ -232,9 +227,9 @@ fn bytes(count: u64) -> String {
 
 fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> String {
     let (read, written) = readers_and_writers();
-    let names = |names: Vec<&str>| list(names.into_iter().map(literal));
+    let names = |names: Vec<&str>| list(names.into_iter().map(quoted));
     let store = Object::new()
-        .text("location", &about.location.to_string())
+        .text("location", &about.location)
         .flag("there", !matches!(about.state, State::Missing))
         .flag("writable", about.unwritable.is_none())
         .text_or_null("unwritable", about.unwritable.as_deref());
@@ -242,11 +237,11 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers
         State::Missing => store,
         State::Unusable(why) => store.text("error", why),
         State::Open { conversations, size, schema } => store
-            .number("conversations", *conversations as u64)
+            .count("conversations", *conversations)
             .number("record_bytes", size.record)
             .number("index_bytes", size.index)
             .raw("schema", &schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
-            .text("entries", &VERSION.to_string()),
+            .text("entries", VERSION),
     };
     let settings = Object::new()
         .text("path", &home.config.to_string_lossy())
@@ -259,7 +254,7 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers
         .raw("reads", &names(read))
         .raw("writes", &names(written))
         .raw("settings", &settings.finish())
-        .raw("answers", &list(answers.iter().map(Answers::as_json)))
+        .list("answers", answers.iter().map(Answers::as_json))
         .raw("store", &store.finish())
         .finish()
 }

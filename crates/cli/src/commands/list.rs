@@ -2,20 +2,22 @@
 
 use std::{
     io::{self, IsTerminal as _},
+    ops::ControlFlow,
     path::PathBuf,
 };
 
 use rejoin::{
-    ConversationId, engine,
+    ConversationId,
+    list::ListCounts,
     record::{Timestamp, limits::TITLE_CHARS},
-    store::{Filter, Page, Query, Store, StoreError, Summary},
+    shape,
+    store::{Filter, StoreError, Summary},
 };
 
 use crate::{
     args::ListArguments,
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
-    json::Object,
     output::{self, harmless, local_time, paint, plural},
 };
 
@@ -23,9 +25,6 @@ use crate::{
 const ON_TERMINAL: usize = 20;
 /// What a script gets if it does not say: enough for most, and as quick in a store of a hundred thousand.
 const ELSEWHERE: usize = 100;
-/// How many are asked for at a time. A folder of files is looked through each time.
-const AT_A_TIME: usize = 5000;
-
 /// Lists conversations.
 pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
@@ -34,37 +33,34 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
     let active = desk.pointer().get().unwrap_or_default();
     let filter = filter(arguments);
-    let mut unreadable = Vec::new();
-    let mut listing =
-        Listing { text: String::new(), shown: 0, total: 0, active, filtered: !filter.is_open() };
+    let (mut unreadable, mut failed) = (Vec::new(), None);
+    let mut drawn = Drawn { text: String::new(), active, filtered: !filter.is_open() };
+    let mut counts = ListCounts::default();
     if let Some(store) = &store {
-        // What a filter shows may lie anywhere in the list.
-        let looked_at = if filter.is_open() { limit } else { usize::MAX };
-        pages(&**store, looked_at, |page| {
-            let fitting: Vec<_> = page.conversations.iter().filter(|summary| filter.shows(summary)).collect();
-            listing.total = if filter.is_open() { page.total } else { listing.total + fitting.len() as u64 };
-            let left = limit.saturating_sub(usize::try_from(listing.shown).unwrap_or(usize::MAX));
-            for summary in fitting.into_iter().take(left) {
-                listing.shown += 1;
-                if summary.damaged {
-                    // Damage is told where the conversation is read; a file that may not be read is told at once.
-                    unreadable.extend(
-                        store.tail(summary.id).err().filter(|why| matches!(why, StoreError::Io { .. })),
-                    );
-                }
-                if arguments.json {
-                    output::json_data(&json(summary, active))?;
-                } else {
-                    listing.add(summary);
-                }
+        let each = |summary: &Summary| {
+            if summary.damaged {
+                // Damage is told where the conversation is read; a file that may not be read is told at once.
+                let tail = store.tail(summary.id).err();
+                unreadable.extend(tail.filter(|why| matches!(why, StoreError::Io { .. })));
             }
-            Ok(())
-        })?;
+            if arguments.json {
+                let line = shape::conversation(summary, active == Some(summary.id));
+                failed = output::json_data(&line).err();
+            } else {
+                drawn.add(summary);
+            }
+            if failed.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        counts = rejoin::list::list(&**store, &filter, limit, each)
+            .map_err(|why| desk::unusable(store.location(), why))?;
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
     }
     if !arguments.json {
-        desk.show(&listing.finish())?;
-    } else if listing.hidden() > 0 {
-        output::talk(&listing.more());
+        desk.show(&drawn.finish(counts))?;
+    } else if counts.hidden() > 0 {
+        output::talk(&more(counts));
     }
     let code = if unreadable.is_empty() { 0 } else { FAILED };
     for why in unreadable {
@@ -86,36 +82,14 @@ fn filter(arguments: &ListArguments) -> Filter {
     Filter { folders, agent: arguments.agent.clone(), state: arguments.state }
 }
 
-/// Goes through the list, a stretch at a time.
-pub fn pages(
-    store: &dyn Store,
-    limit: usize,
-    mut each: impl FnMut(&Page) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut query = Query { limit: Some(limit.min(AT_A_TIME)), after: None };
-    let mut left = limit;
-    loop {
-        let page = engine::list(store, &query).map_err(|why| desk::unusable(store.location(), why))?;
-        each(&page)?;
-        left = left.saturating_sub(page.conversations.len());
-        match page.next {
-            Some(next) if left > 0 && !page.conversations.is_empty() => {
-                query = Query { limit: Some(left.min(AT_A_TIME)), after: Some(next) };
-            }
-            _ => return Ok(()),
-        }
-    }
-}
-
-struct Listing {
+/// The list, as far as it is drawn.
+struct Drawn {
     text: String,
-    shown: u64,
-    total: u64,
     active: Option<ConversationId>,
     filtered: bool,
 }
 
-impl Listing {
+impl Drawn {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
@@ -136,51 +110,30 @@ impl Listing {
         }
     }
 
-    fn finish(self) -> String {
-        if self.total == 0 && self.filtered {
+    fn finish(self, counts: ListCounts) -> String {
+        if counts.total == 0 && self.filtered {
             return String::from("No conversation matches. List all: rejoin list\n");
         }
-        if self.total == 0 {
+        if counts.total == 0 {
             return String::from("No saved conversations.\nCreate one: rejoin new\n");
         }
         let mut text =
-            format!("Saved Conversations:\n{}\nTotal: {} conversation(s)\n", self.text, self.total);
-        if self.hidden() > 0 {
-            text.push_str(&format!("{}\n", self.more()));
+            format!("Saved Conversations:\n{}\nTotal: {} conversation(s)\n", self.text, counts.total);
+        if counts.hidden() > 0 {
+            text.push_str(&format!("{}\n", more(counts)));
         }
         text
     }
+}
 
-    fn hidden(&self) -> u64 {
-        self.total.saturating_sub(self.shown)
-    }
-
-    fn more(&self) -> String {
-        format!("The newest {} of {} are shown; `--limit N` or `--all` shows more.", self.shown, self.total)
-    }
+fn more(ListCounts { shown, total }: ListCounts) -> String {
+    format!("The newest {shown} of {total} are shown; `--limit N` or `--all` shows more.")
 }
 
 /// When something was last said, as a person's clock shows it. Of a file that says nothing and has no time it is not known.
 fn updated(summary: &Summary) -> String {
     let known = summary.updated != Timestamp::UNIX_EPOCH;
     if known { local_time(summary.updated) } else { String::from("unknown") }
-}
-
-fn json(summary: &Summary, active: Option<ConversationId>) -> String {
-    Object::new()
-        .text("id", &summary.id.to_string())
-        .text_or_null("title", summary.title.as_deref())
-        .text("state", summary.shown_state().name())
-        .text_or_null("provider", summary.provider.as_deref())
-        .text_or_null("model", summary.model.as_deref())
-        .text_or_null("directory", summary.directory.as_deref())
-        .text_or_null("format", summary.format.as_deref())
-        .text_or_null("forked_from", summary.forked_from.as_deref())
-        .number("messages", summary.messages)
-        .text("created_at", &summary.created.to_string())
-        .text("updated_at", &summary.updated.to_string())
-        .flag("active", active == Some(summary.id))
-        .finish()
 }
 
 /// A title that fits on a line.

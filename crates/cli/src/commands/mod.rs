@@ -23,17 +23,17 @@ mod summary;
 mod talking;
 mod verify;
 
-pub use history::numbers;
+pub use history::numbered;
 pub use talking::block_on;
 
 use crate::{
-    args::{Arguments, ChatArguments, Command},
+    args::{ChatArguments, Command, CommandLine},
     desk::Flags,
     failure::Failure,
 };
 
 /// Runs a command and gives its exit code.
-pub fn run(arguments: Arguments) -> Result<u8, Failure> {
+pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
     let flags = Flags::of(&arguments);
     match arguments.command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
         Command::Chat(arguments) => chat::run(&arguments, &flags),

@@ -30,7 +30,7 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     if arguments.json {
         let object = Object::new()
-            .text("id", &id.to_string())
+            .text("id", id)
             .text_or_null("title", new.title.as_deref())
             .text_or_null("provider", new.provider.as_deref())
             .text_or_null("model", new.model.as_deref());

@@ -1,99 +1,8 @@
-//! How findings look: as JSON for programs, as sentences for people.
+//! How findings look to people.
 
-use std::collections::HashMap;
+use rejoin::{Dialect, Finding, Position, Rule, Severity, Verdict, check::Refusal};
 
-use rejoin::{
-    Dialect, Finding, Input, Position, Rule, Session, Severity, Verdict, check::Refusal, record::json::write,
-};
-
-use crate::{
-    json::Object,
-    output::{self, harmless, paint},
-};
-
-/// Gives findings of a session their lines in the input.
-pub fn with_lines(input: &Input, session: &Session, mut findings: Vec<Finding>) -> Vec<Finding> {
-    fill_lines(input, session, findings.iter_mut().map(|finding| &mut finding.at));
-    findings
-}
-
-/// Gives places of a session their lines in the input.
-pub fn fill_lines<'p>(input: &Input, session: &Session, places: impl Iterator<Item = &'p mut Position>) {
-    // Most readers know the lines; a large session is not gone through for nothing.
-    let mut missing = places.filter(|at| at.line.is_none() && at.message.is_some()).peekable();
-    if missing.peek().is_none() {
-        return;
-    }
-    let places = session.source_places();
-    let mut lines = Lines { input, known: vec![(0, 1)], cache: HashMap::new() };
-    for at in missing {
-        let place = at.message.and_then(|message| places.get(&message));
-        at.line = place.map(|place| place.line.unwrap_or_else(|| lines.of(place.offset)));
-    }
-}
-
-/// Line numbers by offset, counting each stretch of the input once.
-struct Lines<'i> {
-    input: &'i Input,
-    known: Vec<(usize, usize)>,
-    cache: HashMap<usize, usize>,
-}
-
-impl Lines<'_> {
-    fn of(&mut self, offset: usize) -> usize {
-        if let Some(line) = self.cache.get(&offset) {
-            return *line;
-        }
-        let place = self.known.partition_point(|(known, _)| *known <= offset);
-        let (from, line) = self.known[place - 1];
-        let bytes = &self.input.text.as_bytes()[from..offset.min(self.input.text.len())];
-        let line = line + bytes.iter().filter(|&&byte| byte == b'\n').count();
-        self.known.insert(place, (offset, line));
-        self.cache.insert(offset, line);
-        line
-    }
-}
-
-/// A finding as JSON.
-pub fn json(finding: &Finding) -> String {
-    let mut out = String::from("{");
-    write::key(&mut out, "rule");
-    write::string(&mut out, finding.rule.name());
-    write::key(&mut out, "severity");
-    write::string(&mut out, finding.severity.name());
-    write::key(&mut out, "at");
-    out.push_str(&place_json(finding.at));
-    write::key(&mut out, "message");
-    write::string(&mut out, &finding.to_string());
-    write::key(&mut out, "action");
-    write::string(&mut out, finding.action.name());
-    out.push('}');
-    out
-}
-
-/// A place as JSON.
-fn place_json(at: Position) -> String {
-    let mut out = String::from("{");
-    for (name, place) in [("message", at.message), ("block", at.block), ("line", at.line)] {
-        write::key(&mut out, name);
-        out.push_str(&place.map_or_else(|| String::from("null"), |place| place.to_string()));
-    }
-    out.push('}');
-    out
-}
-
-/// What a provider would say to a part of a request, as JSON in the shape of a finding.
-pub fn refusal_json(refusal: &Refusal, severity: Severity) -> String {
-    let violation = &refusal.violation;
-    Object::new()
-        .text("rule", violation.rule)
-        .text("severity", severity.name())
-        .raw("at", &place_json(refusal.at))
-        .text("path", &violation.path)
-        .text("message", &violation.message)
-        .text("action", rejoin::Action::Kept.name())
-        .finish()
-}
+use crate::output::{self, harmless, paint};
 
 /// What a provider would say to a part of a request, in one line.
 pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
@@ -114,12 +23,6 @@ pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
         _ => None,
     });
     flags.collect()
-}
-
-/// A list of findings as JSON.
-pub fn json_list(findings: &[Finding]) -> String {
-    let list: Vec<String> = findings.iter().map(json).collect();
-    format!("[{}]", list.join(","))
 }
 
 /// Where a finding is, for a person.

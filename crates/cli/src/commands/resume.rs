@@ -1,20 +1,21 @@
 //! `rejoin resume`: go on with a conversation, from whatever state it is in.
 
 use rejoin::{
-    engine::{EngineError, Mode, turn::OnBroken},
+    OnBroken,
+    engine::{EngineError, Mode},
     store::{Store, StoreError},
 };
 
 use super::{
     exchange::{self, OpenCall},
     report,
-    talking::{self, Said, Talking},
+    talking::{self, GivenMessage, Talking},
 };
 use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::{self, Object},
+    json::Object,
     meaning, output,
 };
 
@@ -44,7 +45,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     })();
     let id = found.map_err(|failure| in_words(given, failure))?;
     let store = talking::open_store(&desk)?;
-    let decided = arguments.on_broken.map(OnBroken::from);
+    let decided = arguments.on_broken;
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let opened = if prompts && said.is_none() && !rerun {
@@ -75,12 +76,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         if arguments.talk.json {
             let object = Object::new()
                 .text("type", "resumed")
-                .text("id", &id.to_string())
+                .text("id", id)
                 .text("state", state.state.name())
-                .number("unanswered_calls", state.unanswered as u64)
-                .number("messages", state.messages as u64)
-                .number("damaged", state.damaged as u64)
-                .raw("calls", &json::list(calls.iter().map(call_json)))
+                .count("unanswered_calls", state.unanswered)
+                .count("messages", state.messages)
+                .count("damaged", state.damaged)
+                .list("calls", calls.iter().map(call_json))
                 .text("provider", talking.provider_name())
                 .text("model", talking.model_name());
             output::json_data(&object.finish())?;
@@ -102,8 +103,8 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     match said {
-        Some(Said::Text(text)) => talking.say_once(text),
-        Some(Said::Prompt) | None if reruns => talking.go_on_once(),
+        Some(GivenMessage::Text(text)) => talking.say_once(text),
+        Some(GivenMessage::Prompt) | None if reruns => talking.go_on_once(),
         _ if prompts => {
             if !calls.is_empty() {
                 decide_at_the_prompt(&mut talking, &calls, decided)?;

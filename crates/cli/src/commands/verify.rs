@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::store::{Place, Problem, Verified};
+use rejoin::{
+    shape,
+    store::{Place, Problem, Verified},
+};
 
 use crate::{
     args::VerifyArguments,
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
-    json::{self, Object},
     output::{self, harmless, paint, plural},
 };
 
@@ -35,14 +37,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let sound = problems.iter().all(|problem| problem.torn);
     if arguments.json {
-        let found = json::list(problems.iter().map(as_json));
-        let object = Object::new()
-            .text("store", &desk.location.to_string())
-            .number("conversations", verified.conversations)
-            .number("entries", verified.entries)
-            .raw("problems", &found)
-            .flag("sound", sound);
-        output::json_data(&object.finish())?;
+        output::json_data(&shape::verified(&desk.location, verified, &problems))?;
     } else {
         for_people(&desk, verified, &problems, store.is_some())?;
     }
@@ -109,20 +104,4 @@ fn place(problem: &Problem) -> String {
         (Some(id), place) => format!("in {id}, {place}"),
         (None, place) => format!("in {place}"),
     }
-}
-
-fn as_json(problem: &Problem) -> String {
-    let (line, row) = match problem.place {
-        Place::Line(line) => (Some(line), None),
-        Place::Row(row) => (None, Some(row)),
-        Place::Store => (None, None),
-    };
-    let number = |value: Option<u64>| value.map(|value| value.to_string());
-    Object::new()
-        .text_or_null("conversation", problem.conversation.map(|id| id.to_string()).as_deref())
-        .raw_if("line", number(line).as_deref())
-        .raw_if("row", number(row).as_deref())
-        .text("what", &problem.what)
-        .flag("torn", problem.torn)
-        .finish()
 }

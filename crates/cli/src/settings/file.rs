@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Table, Value};
 
-use super::{KEYS, Key, Takes, near};
+use super::{KEYS, Setting, Takes, near};
 use crate::{failure::Failure, home};
 
 /// The settings in the file; none if there is no file.
@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
 }
 
 /// A value as it is kept in the file, or why it cannot be set.
-pub fn checked(key: &Key, value: &str) -> Result<String, Failure> {
+pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
     key.check(value).map_err(|why| Failure::Usage {
         what: format!("`{}` cannot be set: {why}", key.name),
         hint: Some(format!("{}: {}", key.name, key.about)),
@@ -44,7 +44,7 @@ pub fn checked(key: &Key, value: &str) -> Result<String, Failure> {
 }
 
 /// Sets one of them in the file, which is made if it is not there.
-pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
+pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let kept = checked(key, value)?;
     let text = text(path)?.unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
@@ -84,7 +84,7 @@ pub fn set(path: &Path, key: &Key, value: &str) -> Result<(), Failure> {
 }
 
 /// Takes one of them out of the file, if it is there.
-pub fn unset(path: &Path, key: &Key) -> Result<(), Failure> {
+pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
     let Some(text) = text(path)? else { return Ok(()) };
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(0, |span| span.start);
@@ -178,11 +178,11 @@ mod tests {
     fn comments_and_order_survive() {
         let before = "# mine\nmodel = \"a\" # the old one\n\n[audit] # for the auditor\nfull_arguments = false\n\n[other]\nx = [1, 2]\n";
         let (_folder, path) = file(before);
-        set(&path, Key::named("model").unwrap(), "b").unwrap();
-        set(&path, Key::named("audit.full_arguments").unwrap(), "yes").unwrap();
+        set(&path, Setting::named("model").unwrap(), "b").unwrap();
+        set(&path, Setting::named("audit.full_arguments").unwrap(), "yes").unwrap();
         let after = std::fs::read_to_string(&path).unwrap();
         assert_eq!(after, before.replace("\"a\"", "\"b\"").replace("= false", "= true"));
-        set(&path, Key::named("prune_threshold").unwrap(), "0.75").unwrap();
+        set(&path, Setting::named("prune_threshold").unwrap(), "0.75").unwrap();
         let found = read(&path).unwrap();
         assert!(found.contains(&("prune_threshold", String::from("0.75"))), "{found:?}");
         assert!(found.contains(&("audit.full_arguments", String::from("true"))), "{found:?}");
@@ -208,7 +208,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/config.toml");
         assert!(read(&path).unwrap().is_empty());
-        set(&path, Key::named("audit.full_arguments").unwrap(), "true").unwrap();
+        set(&path, Setting::named("audit.full_arguments").unwrap(), "true").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[audit]\nfull_arguments = true\n");
     }
 }

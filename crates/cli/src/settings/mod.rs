@@ -16,7 +16,7 @@ use rejoin::{
 use crate::failure::Failure;
 
 /// A setting.
-pub struct Key {
+pub struct Setting {
     /// Its name; a dot stands between a table and a key in it.
     pub name: &'static str,
     /// What it takes.
@@ -46,12 +46,12 @@ enum Takes {
     OneOf(&'static [&'static str]),
 }
 
-const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, about: &'static str) -> Key {
-    Key { name, takes, usual, about }
+const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, about: &'static str) -> Setting {
+    Setting { name, takes, usual, about }
 }
 
 /// Every setting.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[Setting] = &[
     key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
     key("provider", Takes::Provider, None, "provider of new conversations"),
     key("model", Takes::Text, None, "model of new conversations"),
@@ -124,7 +124,7 @@ pub const KEYS: &[Key] = &[
     key("pager", Takes::Text, None, "pager for long output; `none` turns it off"),
 ];
 
-impl Key {
+impl Setting {
     /// The setting of that name.
     pub fn named(name: &str) -> Result<&'static Self, Failure> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
@@ -224,7 +224,7 @@ fn edits(one: &str, other: &str) -> usize {
 
 /// Where a value is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// The environment.
     Environment,
     /// The file.
@@ -233,7 +233,7 @@ pub enum Origin {
     Usual,
 }
 
-impl Origin {
+impl SettingOrigin {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -248,7 +248,7 @@ impl Origin {
 #[derive(Debug, Default)]
 pub struct Settings {
     /// Every value from every source; of one setting, the source that wins comes first.
-    values: Vec<(&'static str, String, Origin)>,
+    values: Vec<(&'static str, String, SettingOrigin)>,
 }
 
 impl Settings {
@@ -272,20 +272,20 @@ impl Settings {
                     what: format!("the variable {variable} does not fit: {why}"),
                     hint: Some(format!("change it, or take it away: `unset {variable}`")),
                 })?;
-                values.push((key.name, value, Origin::Environment));
+                values.push((key.name, value, SettingOrigin::Environment));
             }
             if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
-                values.push((key.name, value.clone(), Origin::File));
+                values.push((key.name, value.clone(), SettingOrigin::File));
             }
             if let Some(usual) = key.usual {
-                values.push((key.name, usual.to_owned(), Origin::Usual));
+                values.push((key.name, usual.to_owned(), SettingOrigin::Usual));
             }
         }
         Ok(Self { values })
     }
 
     /// The value of a setting, and where it is from.
-    pub fn get(&self, name: &str) -> Option<(&str, Origin)> {
+    pub fn get(&self, name: &str) -> Option<(&str, SettingOrigin)> {
         let found = self.values.iter().find(|(key, ..)| *key == name);
         found.map(|(_, value, from)| (value.as_str(), *from))
     }
@@ -296,7 +296,7 @@ impl Settings {
     }
 
     /// The value that one source gives a setting, even if another one wins.
-    pub fn value_from(&self, name: &str, origin: Origin) -> Option<&str> {
+    pub fn value_from(&self, name: &str, origin: SettingOrigin) -> Option<&str> {
         let found = self.values.iter().find(|(key, _, from)| *key == name && *from == origin);
         found.map(|(_, value, _)| value.as_str())
     }
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn values_are_checked() {
-        let check = |name: &str, value: &str| Key::named(name).unwrap().check(value);
+        let check = |name: &str, value: &str| Setting::named(name).unwrap().check(value);
         assert_eq!(check("audit.full_arguments", "YES").unwrap(), "true");
         for (name, value) in [
             ("audit.full_arguments", "maybe"),

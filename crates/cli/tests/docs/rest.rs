@@ -80,8 +80,8 @@ fn events() -> BTreeMap<String, BTreeSet<String>> {
 /// S3-01: the events of the designed API are those that `chat --json` prints.
 #[test]
 fn the_events_are_those_of_the_code() {
-    let source = read("crates/cli/src/commands/talking/draw.rs");
-    let (_, drawing) = source.split_once("fn as_json(").unwrap();
+    let source = read("crates/rejoin/src/shape/turns.rs");
+    let (_, drawing) = source.split_once("fn event(").unwrap();
     let mut code: BTreeSet<String> =
         drawing.split("object(\"").skip(1).map(|piece| piece.split('"').next().unwrap().to_owned()).collect();
     // What a failed turn ends with is drawn elsewhere.

@@ -13,7 +13,7 @@ use rejoin_engine::{
     context::ToolDeclaration,
     provider::{Doing, Endpoint, Listener, Provider, ProviderError, Request},
     tools::{Output, Tool, Tools},
-    turn::{Input, Settings, Stop, Worker},
+    turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
     Dialect, Input as Source, convert,
@@ -149,7 +149,8 @@ impl Talk {
         provider.asked.store(conversation.entries().len(), Ordering::Relaxed);
         let mut tools = Tools::default();
         tools.add(Arc::new(Look));
-        let settings = Settings { system: Some(String::from("You work on files.")), ..Settings::default() };
+        let settings =
+            TurnSettings { system: Some(String::from("You work on files.")), ..TurnSettings::default() };
         let worker = Worker::new(conversation, provider.clone(), tools, settings);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         Self { worker, provider, runtime }
@@ -169,7 +170,7 @@ impl Talk {
     /// One turn. Says when it began.
     pub fn turn(&mut self, number: usize) -> Instant {
         self.provider.prepare();
-        let said = Input::from(text(number, 1_000));
+        let said = TurnInput::from(text(number, 1_000));
         let began = Instant::now();
         let turned = self.runtime.block_on(self.worker.turn(said, &mut |_| {}, &Stop::new()));
         assert_eq!(turned.unwrap().messages.len(), TURN);

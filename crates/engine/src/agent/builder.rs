@@ -10,7 +10,7 @@ use crate::{
     conversation::Conversation,
     provider::Provider,
     tools::Tools,
-    turn::{Limits, OnBroken, Settings, Stop, Worker},
+    turn::{Limits, OnBroken, Stop, TurnSettings, Worker},
     writer::New,
 };
 
@@ -115,7 +115,7 @@ impl AgentBuilder<Conversation> {
     /// The agent.
     #[must_use]
     pub fn build(self) -> Agent {
-        let settings = Settings {
+        let settings = TurnSettings {
             system: self.system,
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,

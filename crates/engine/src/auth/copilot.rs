@@ -5,7 +5,7 @@
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
-use rejoin_record::json::{Doc, Value, write};
+use rejoin_record::json::{Doc, Object, Value};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{sync::Mutex, time::Instant};
@@ -15,7 +15,7 @@ use crate::{
     provider::{
         ProviderError,
         connect::secret_value,
-        http::{Client, HttpOptions, attempt::Attempt, public, refusal::Failure},
+        http::{Client, HttpOptions, attempt::Attempt, public, refusal::FailedAttempt},
     },
 };
 
@@ -144,13 +144,7 @@ fn pause(seconds: u64) -> Duration {
 }
 
 fn object(fields: &[(&str, &str)]) -> String {
-    let mut out = String::from("{");
-    for (name, value) in fields {
-        write::key(&mut out, name);
-        write::string(&mut out, value);
-    }
-    out.push('}');
-    out
+    fields.iter().fold(Object::new(), |object, (name, value)| object.text(name, value)).finish()
 }
 
 fn unexpected(text: &str, secrets: &[&SecretString]) -> ProviderError {
@@ -163,9 +157,9 @@ async fn post(
     url: &str,
     body: String,
     secrets: &[&SecretString],
-) -> Result<String, Failure> {
+) -> Result<String, FailedAttempt> {
     let shown = public(url);
-    let request = client.get().map_err(Failure::last)?.post(url);
+    let request = client.get().map_err(FailedAttempt::last)?.post(url);
     let request =
         request.header(ACCEPT, "application/json").header(CONTENT_TYPE, "application/json").body(body);
     Attempt { client, shown: &shown, secrets }.fetch(request, ANSWER_BYTES).await
@@ -213,7 +207,7 @@ impl Session {
     }
 
     /// What to show with the next request.
-    pub async fn ticket(&self) -> Result<Ticket, Failure> {
+    pub async fn ticket(&self) -> Result<Ticket, FailedAttempt> {
         let mut held = self.held.lock().await;
         let now = SystemClock.now();
         let good = |held: &Held| held.until.is_none_or(|until| now < until);
@@ -226,7 +220,7 @@ impl Session {
         let broken = || {
             let hint =
                 String::from("the login has characters in it that no key has: `rejoin auth login copilot`");
-            Failure::last(ProviderError::NoKey { provider: String::from("copilot"), hint })
+            FailedAttempt::last(ProviderError::NoKey { provider: String::from("copilot"), hint })
         };
         Ok(Ticket {
             header: header.ok_or_else(broken)?,
@@ -240,14 +234,14 @@ impl Session {
         self.held.lock().await.take().is_some()
     }
 
-    async fn exchange(&self) -> Result<Held, Failure> {
+    async fn exchange(&self) -> Result<Held, FailedAttempt> {
         let shown = public(&self.url);
         let secrets = [&self.github];
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
         let token = secret_value(&format!("token {}", self.github.expose_secret()));
         let own = || Held { secret: self.github.clone(), until: None, base: None };
         let Some(token) = token else { return Ok(own()) };
-        let request = self.client.get().map_err(Failure::last)?.get(&self.url);
+        let request = self.client.get().map_err(FailedAttempt::last)?.get(&self.url);
         let request = request
             .header(AUTHORIZATION, token)
             .header(ACCEPT, "application/json")
@@ -272,7 +266,7 @@ impl Session {
         let doc = Doc::parse(text.trim()).ok();
         let root = doc.as_ref().and_then(Doc::root);
         let Some(token) = root.and_then(|root| root.given("token")?.as_str()) else {
-            return Err(Failure::last(unexpected("an answer without a token", &[])));
+            return Err(FailedAttempt::last(unexpected("an answer without a token", &[])));
         };
         let seconds = |name: &str| root.and_then(|root| i64::try_from(root.given(name)?.as_u64()?).ok());
         let now = SystemClock.now();
@@ -293,7 +287,7 @@ impl Session {
 }
 
 /// A login that is no longer good is Copilot's trouble, for a person.
-fn named_copilot(mut failure: Failure) -> Failure {
+fn named_copilot(mut failure: FailedAttempt) -> FailedAttempt {
     if let ProviderError::Unauthorized(fault) = &mut failure.error {
         fault.provider = String::from("copilot");
     }

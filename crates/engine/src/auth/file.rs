@@ -9,11 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin_record::json::{Doc, Kind, Value, write};
+use rejoin_record::json::{Doc, Kind, Object, Value};
 use rejoin_store::files::{self, PrivateFolder};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Key, Origin};
+use super::{Key, KeyOrigin};
 
 /// The largest file of keys. There are a few dozen services, and keys are short.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -69,7 +69,7 @@ impl KeyFile {
         Ok(found.and_then(|(_, entry)| {
             let doc = Doc::parse(&entry).ok()?;
             let key = doc.root()?.given("key")?.as_str()?;
-            Key::api(&key, Origin::Stored(self.path.clone()))
+            Key::api(&key, KeyOrigin::Stored(self.path.clone()))
         }))
     }
 
@@ -87,11 +87,8 @@ impl KeyFile {
     /// # Errors
     /// If the file cannot be written, or holds something else.
     pub fn set(&self, provider: &str, key: &SecretString) -> Result<(), AuthError> {
-        let mut entry = String::from("{");
-        write::key(&mut entry, "key");
-        write::string(&mut entry, key.expose_secret().trim());
-        entry.push('}');
-        self.change(provider, Some(entry)).map(|_| ())
+        let entry = Object::new().text("key", key.expose_secret().trim());
+        self.change(provider, Some(entry.finish())).map(|_| ())
     }
 
     /// Forgets a key. Whether there was one.
@@ -115,13 +112,8 @@ impl KeyFile {
             return Ok(false);
         }
         entries.extend(entry.map(|entry| (provider.to_owned(), entry)));
-        let mut out = String::from("{");
-        for (name, entry) in &entries {
-            write::key(&mut out, name);
-            out.push_str(entry);
-        }
-        out.push_str("}\n");
-        self.replace(&out).map_err(|source| self.trouble("written", source))?;
+        let all = entries.iter().fold(Object::new(), |all, (name, entry)| all.raw(name, entry));
+        self.replace(&format!("{}\n", all.finish())).map_err(|source| self.trouble("written", source))?;
         Ok(had)
     }
 

@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret as _;
 
-use super::{Key, KeySource, Origin, SecretString, others};
+use super::{Key, KeyOrigin, KeySource, SecretString, others};
 use crate::provider::registry::{Login, Service};
 
 /// The name under which keys are kept.
@@ -50,7 +50,7 @@ impl KeySource for Keyring {
     fn keys(&self, _: &Service, name: &str) -> Vec<Key> {
         let found = entry(name).ok().and_then(|entry| entry.get_password().ok());
         found
-            .and_then(|text| Key::api(&text, Origin::Keyring(String::from("the system"))))
+            .and_then(|text| Key::api(&text, KeyOrigin::Keyring(String::from("the system"))))
             .into_iter()
             .collect()
     }
@@ -78,7 +78,7 @@ impl KeySource for ClaudeCode {
         }
         let entry = keyring::Entry::new(CLAUDE_CODE, &self.user).ok();
         let text = entry.and_then(|entry| entry.get_password().ok());
-        let origin = Origin::Keyring(format!("the system's keyring, {CLAUDE_CODE}"));
+        let origin = KeyOrigin::Keyring(format!("the system's keyring, {CLAUDE_CODE}"));
         text.and_then(|text| others::claude_login(&text, origin)).into_iter().collect()
     }
 }

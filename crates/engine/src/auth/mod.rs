@@ -23,7 +23,7 @@ use crate::provider::registry::{self, KeyUse, Login, Service};
 
 /// Where a key was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum KeyOrigin {
     /// It was given for this run.
     Given,
     /// A variable of the environment.
@@ -38,7 +38,7 @@ pub enum Origin {
     Keyring(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for KeyOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Given => f.write_str("given for this run"),
@@ -72,7 +72,7 @@ pub struct Key {
     /// What it is.
     pub kind: KeyKind,
     /// Where it was found.
-    pub origin: Origin,
+    pub origin: KeyOrigin,
     /// Until when it is good, if that is known.
     pub expires: Option<Timestamp>,
 }
@@ -87,7 +87,7 @@ impl fmt::Debug for Key {
 impl Key {
     /// A key of the service's API. Blanks around it come from files and clipboards, and belong to no key.
     #[must_use]
-    pub fn api(secret: &str, origin: Origin) -> Option<Self> {
+    pub fn api(secret: &str, origin: KeyOrigin) -> Option<Self> {
         let secret = secret.trim();
         let key = || Self { secret: SecretString::from(secret), kind: KeyKind::Api, origin, expires: None };
         (!secret.is_empty()).then(key)
@@ -224,16 +224,16 @@ impl KeySource for Keys {
     fn keys(&self, service: &Service, name: &str) -> Vec<Key> {
         let mut out = Vec::new();
         if let Some(given) = &self.given {
-            out.extend(Key::api(given.expose_secret(), Origin::Given));
+            out.extend(Key::api(given.expose_secret(), KeyOrigin::Given));
         }
         if let Some(variables) = &self.variables {
             for variable in service.variables(name) {
                 let found = variables(&variable);
-                out.extend(found.and_then(|text| Key::api(&text, Origin::Variable(variable))));
+                out.extend(found.and_then(|text| Key::api(&text, KeyOrigin::Variable(variable))));
             }
         }
         if let Some(found) = self.settings.as_ref().and_then(|settings| settings(name)) {
-            out.extend(Key::api(&found, Origin::Setting(format!("of {name}"))));
+            out.extend(Key::api(&found, KeyOrigin::Setting(format!("of {name}"))));
         }
         if let Some(file) = &self.stored {
             match file.get(name) {
@@ -272,7 +272,7 @@ pub struct Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
     /// Where it was found: the name of a variable, or a file.
-    pub origin: Origin,
+    pub origin: KeyOrigin,
     /// What it is.
     pub kind: KeyKind,
     /// Its last four characters.

@@ -8,7 +8,7 @@ use rejoin_formats::wire::base64;
 use rejoin_record::json::{Doc, Value};
 use secrecy::SecretString;
 
-use super::{Key, KeyKind, Origin, file::read};
+use super::{Key, KeyKind, KeyOrigin, file::read};
 
 /// What Codex keeps in its folder: a key of the API, or the token of a ChatGPT login.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn codex(folder: &Path) -> Option<Key> {
     let doc = Doc::parse(text.trim()).ok()?;
     let root = doc.root()?;
     if let Some(key) = root.given("OPENAI_API_KEY").and_then(Value::as_str)
-        && let Some(key) = Key::api(&key, Origin::OtherTool(path.clone()))
+        && let Some(key) = Key::api(&key, KeyOrigin::OtherTool(path.clone()))
     {
         return Some(key);
     }
@@ -29,7 +29,7 @@ pub fn codex(folder: &Path) -> Option<Key> {
     Some(Key {
         secret: secret(&token)?,
         kind: KeyKind::ChatGpt { account },
-        origin: Origin::OtherTool(path),
+        origin: KeyOrigin::OtherTool(path),
         expires: claims.and_then(|claims| claims.expires),
     })
 }
@@ -39,11 +39,11 @@ pub fn codex(folder: &Path) -> Option<Key> {
 pub fn claude(folder: &Path) -> Option<Key> {
     let path = folder.join(".credentials.json");
     let text = read(&path).ok()?;
-    claude_login(&text, Origin::OtherTool(path))
+    claude_login(&text, KeyOrigin::OtherTool(path))
 }
 
 /// A Claude login as Claude Code writes it, to its file or to the system's keyring.
-pub(super) fn claude_login(text: &str, origin: Origin) -> Option<Key> {
+pub(super) fn claude_login(text: &str, origin: KeyOrigin) -> Option<Key> {
     let doc = Doc::parse(text.trim()).ok()?;
     let login = doc.root()?.given("claudeAiOauth")?;
     let token = login.given("accessToken")?.as_str()?;

@@ -146,7 +146,7 @@ fn a_file_of_something_else_is_left_alone() {
             Keys::none().stored(file.clone()).codex(folder.path()).variables(|_| Some(String::from(KEY)));
         assert_eq!(
             keys.find(service("openai"), "openai").unwrap().origin,
-            Origin::Variable("OPENAI_API_KEY".into())
+            KeyOrigin::Variable("OPENAI_API_KEY".into())
         );
     }
     fs::write(&path, r#"{"later":{"kind":"new","x":[1]},"openai":{"key":"a","more":1}}"#).unwrap();

@@ -21,14 +21,14 @@ pub use running::RunningConversation;
 use crate::{
     agent,
     clock::{Clock, SystemClock},
+    compat::{RolloutError, RolloutRecorder},
     conversation::Conversation,
     error::EngineError,
     provider::{Provider, ProviderError},
     reading::{Mode, Recorded, read},
     resolve::resolve_id,
-    rollout::{RolloutError, RolloutRecorder},
     tools::Tools,
-    turn::{Settings, Worker},
+    turn::{TurnSettings, Worker},
     wanted::Wanted,
     writer::New,
 };
@@ -131,7 +131,7 @@ pub struct ConversationManager {
     clock: Arc<dyn Clock>,
     connect: Box<Connect>,
     tools: Tools,
-    settings: Settings,
+    settings: TurnSettings,
     recorder: Option<RolloutRecorder>,
     running: Mutex<HashMap<ConversationId, Weak<RunningConversation>>>,
 }
@@ -154,7 +154,7 @@ impl ConversationManager {
             clock: Arc::new(SystemClock),
             connect: Box::new(connect),
             tools: Tools::default(),
-            settings: Settings::default(),
+            settings: TurnSettings::default(),
             recorder: None,
             running: Mutex::default(),
         }
@@ -174,7 +174,7 @@ impl ConversationManager {
 
     /// The same, working in that way.
     #[must_use]
-    pub fn with_settings(self, settings: Settings) -> Self {
+    pub fn with_settings(self, settings: TurnSettings) -> Self {
         Self { settings, ..self }
     }
 

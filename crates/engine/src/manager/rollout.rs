@@ -8,13 +8,13 @@ use rejoin_record::{
     json::{Doc, Value},
 };
 use rejoin_store::Store;
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 
 use super::ManagerError;
 use crate::{
     clock::Clock,
+    compat::{RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
     provider::Endpoint,
-    rollout::{RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
     wanted::Wanted,
     writer::Writer,
 };
@@ -62,7 +62,7 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let view = repair(&History::of(messages.iter().cloned()), Policy::Keep).view;
+    let view = repair(&History::of(messages.iter().cloned()), OnBroken::Keep).view;
     let context = Context::default();
     let target = Target { closes: false, ..Target::of(&context) };
     let encoded = turns::DIALECT.wire().encode(&view, &target).map_err(|error| error.to_string())?;

@@ -20,11 +20,11 @@ use tokio::sync::Notify;
 use super::rollout::Beside;
 use crate::{
     clock::Clock,
+    compat::StateCommand,
     conversation::{Appended, Conversation, Saved},
     error::EngineError,
     provider::Doing,
-    tool_messages::StateCommand,
-    turn::{Ending, Event, Input, Stop, TurnError, TurnOutcome, Worker},
+    turn::{Ending, Event, Stop, TurnError, TurnInput, TurnOutcome, Worker},
 };
 
 /// A conversation that is being talked in. Its methods may be called from anywhere.
@@ -54,7 +54,7 @@ impl std::fmt::Debug for RunningConversation {
 type Reply = Arc<Mutex<Option<Result<TurnOutcome, TurnError>>>>;
 
 struct Submission {
-    input: Input,
+    input: TurnInput,
     /// Who waits for the turn itself; then its events are nobody's.
     reply: Option<Reply>,
 }
@@ -111,7 +111,7 @@ impl RunningConversation {
 
     /// Says something, or goes on with what was interrupted. The turn runs while somebody waits for its events; turns run one
     /// after the other.
-    pub fn submit(&self, input: impl Into<Input>) {
+    pub fn submit(&self, input: impl Into<TurnInput>) {
         lock(&self.submitted).push_back(Submission { input: input.into(), reply: None });
         self.woken.notify_one();
     }
@@ -146,7 +146,7 @@ impl RunningConversation {
     /// # Errors
     /// If the provider does not answer, or the conversation is broken and may not be repaired. What was said and what ran
     /// until then is recorded.
-    pub async fn process_message(&self, input: impl Into<Input>) -> Result<TurnOutcome, TurnError> {
+    pub async fn process_message(&self, input: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         let reply = Reply::default();
         let submission = Submission { input: input.into(), reply: Some(Arc::clone(&reply)) };
         lock(&self.submitted).push_back(submission);

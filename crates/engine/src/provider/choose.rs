@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Provider, ProviderError,
-    connect::{Choice, connect, wire},
+    connect::{Connection, connect, wire},
     decide::{Preference, Sources, decide},
     http::HttpOptions,
     offline::{self, Offline},
     registry,
 };
 use crate::{
-    auth::{KeySource, Origin},
+    auth::{KeyOrigin, KeySource},
     clock::{Clock as _, SystemClock},
     wanted::Wanted,
 };
@@ -26,7 +26,7 @@ const LOCAL: &str = "ollama";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The choice.
-    pub choice: Choice,
+    pub choice: Connection,
     /// Why.
     pub reason: Reason,
 }
@@ -41,7 +41,7 @@ pub enum Reason {
         /// The provider.
         provider: String,
         /// Where the key was found.
-        origin: Origin,
+        origin: KeyOrigin,
     },
     /// It answers on this machine.
     Local {
@@ -71,7 +71,7 @@ impl fmt::Display for Reason {
 /// Chooses. What `asked` says stands; an empty provider means that nobody said which. `ollama` says where Ollama may be, if not
 /// at its usual place.
 pub async fn choose(
-    asked: &Choice,
+    asked: &Connection,
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
@@ -81,21 +81,21 @@ pub async fn choose(
     }
     if asked.base_url.is_some() {
         // Whoever gives an address and no name means something that speaks as most do.
-        let choice = Choice { provider: String::from("custom"), ..asked.clone() };
+        let choice = Connection { provider: String::from("custom"), ..asked.clone() };
         return Chosen { choice, reason: Reason::Configured };
     }
-    let with = |provider: &str| Choice { provider: provider.to_owned(), ..asked.clone() };
+    let with = |provider: &str| Connection { provider: provider.to_owned(), ..asked.clone() };
     if let Some((provider, origin)) = keyed(keys) {
         return Chosen {
             choice: with(provider),
             reason: Reason::Key { provider: provider.to_owned(), origin },
         };
     }
-    let here = Choice { base_url: ollama.map(String::from), ..with(LOCAL) };
+    let here = Connection { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
-            let choice = Choice { model: Some(model.clone()), ..here };
+            let choice = Connection { model: Some(model.clone()), ..here };
             Chosen { choice, reason: Reason::Local { url, model } }
         }
         None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
@@ -128,7 +128,7 @@ pub fn connector<K: KeySource + Send + Sync>(
 
 /// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
 /// asks for it: it was not made for rejoin.
-fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
+fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;
     for service in registry::all() {
@@ -137,11 +137,11 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
                 continue;
             }
             match key.origin {
-                Origin::Variable(_) => return Some((service.name, key.origin)),
-                Origin::Stored(_) | Origin::Setting(_) | Origin::Keyring(_) => {
+                KeyOrigin::Variable(_) => return Some((service.name, key.origin)),
+                KeyOrigin::Stored(_) | KeyOrigin::Setting(_) | KeyOrigin::Keyring(_) => {
                     stored = stored.or(Some((service.name, key.origin)));
                 }
-                Origin::Given | Origin::OtherTool(_) => {}
+                KeyOrigin::Given | KeyOrigin::OtherTool(_) => {}
             }
         }
     }
@@ -149,7 +149,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, Origin)> {
 }
 
 /// Where a server on this machine answers, and the first of its models.
-async fn local(choice: &Choice, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+async fn local(choice: &Connection, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(choice, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;

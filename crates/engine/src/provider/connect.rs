@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::json::write;
+use rejoin_record::json::{Object, quoted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
@@ -51,7 +51,7 @@ impl Effort {
 
 /// Which provider, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct Connection {
     /// The provider: the name of a row, or any name together with an address.
     pub provider: String,
     /// Which of its APIs.
@@ -82,7 +82,7 @@ const INSTRUCTIONS: &str = "You are a helpful assistant.";
 /// # Errors
 /// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why the choice means nothing.
 pub fn connect(
-    choice: &Choice,
+    choice: &Connection,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
@@ -90,7 +90,7 @@ pub fn connect(
 }
 
 pub(crate) fn wire(
-    choice: &Choice,
+    choice: &Connection,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<HttpProvider, ProviderError> {
@@ -178,7 +178,7 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
 }
 
 /// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
-fn usable(keys: Vec<Key>, choice: &Choice, has_address: bool) -> Result<Option<Key>, Key> {
+fn usable(keys: Vec<Key>, choice: &Connection, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = choice.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
     let mut expired = None;
@@ -209,7 +209,7 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
 /// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
 fn api_of(
     service: &'static Service,
-    choice: &Choice,
+    choice: &Connection,
     has_address: bool,
 ) -> Result<&'static Api, ProviderError> {
     let usual = if has_address && service.apis.len() > 1 { Some("chat") } else { None };
@@ -322,18 +322,13 @@ pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
 fn fields(
     service: &Service,
     api: &Api,
-    choice: &Choice,
+    choice: &Connection,
     model: &str,
     login: Option<&KeyKind>,
 ) -> Vec<(&'static str, String)> {
     let known = catalogue::known(model);
     let thinking = known.map(|family| family.thinking);
     let effort = choice.effort.filter(|_| thinking != Some(Thinking::None));
-    let quoted = |text: &str| {
-        let mut out = String::new();
-        write::string(&mut out, text);
-        out
-    };
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: String| out.push((name, value));
     match api.asks {
@@ -368,7 +363,10 @@ fn fields(
                 put("max_output_tokens", max.to_string());
             }
             if let Some(effort) = effort {
-                put("reasoning", format!(r#"{{"effort":{},"summary":"auto"}}"#, quoted(effort.word())));
+                put(
+                    "reasoning",
+                    Object::new().text("effort", effort.word()).text("summary", "auto").finish(),
+                );
             }
         }
         Asks::Messages => {
@@ -382,32 +380,31 @@ fn fields(
                 (Some(effort), Some(Thinking::Budget)) => {
                     let budget = effort.budget().min(max.saturating_sub(1_024));
                     if budget >= 1_024 {
-                        put("thinking", format!(r#"{{"type":"enabled","budget_tokens":{budget}}}"#));
+                        put(
+                            "thinking",
+                            Object::new().text("type", "enabled").number("budget_tokens", budget).finish(),
+                        );
                     }
                 }
                 (Some(effort), _) => {
                     put("thinking", String::from(r#"{"type":"adaptive"}"#));
-                    put("output_config", format!(r#"{{"effort":{}}}"#, quoted(effort.word())));
+                    put("output_config", Object::new().text("effort", effort.word()).finish());
                 }
             }
         }
         Asks::GenerateContent => {
-            let mut config = Vec::new();
-            if let Some(max) = choice.max_tokens {
-                config.push(format!(r#""maxOutputTokens":{max}"#));
-            }
+            let max = choice.max_tokens.map(|max| max.to_string());
+            let mut config = Object::new().raw_if("maxOutputTokens", max.as_deref());
             if let Some(effort) = effort {
+                let how = Object::new().flag("includeThoughts", true);
                 let how = match thinking {
-                    Some(Thinking::Budget) => format!(r#""thinkingBudget":{}"#, effort.budget()),
-                    _ => format!(
-                        r#""thinkingLevel":{}"#,
-                        quoted(if effort == Effort::Low { "low" } else { "high" })
-                    ),
+                    Some(Thinking::Budget) => how.number("thinkingBudget", effort.budget()),
+                    _ => how.text("thinkingLevel", if effort == Effort::Low { "low" } else { "high" }),
                 };
-                config.push(format!(r#""thinkingConfig":{{"includeThoughts":true,{how}}}"#));
+                config = config.object("thinkingConfig", how);
             }
-            if !config.is_empty() {
-                put("generationConfig", format!("{{{}}}", config.join(",")));
+            if max.is_some() || effort.is_some() {
+                put("generationConfig", config.finish());
             }
         }
         Asks::Ollama => {
@@ -416,7 +413,7 @@ fn fields(
                 put("think", String::from("true"));
             }
             if let Some(max) = choice.max_tokens {
-                put("options", format!(r#"{{"num_predict":{max}}}"#));
+                put("options", Object::new().number("num_predict", max).finish());
             }
         }
     }

@@ -3,12 +3,12 @@
 //! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
 //! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
 
-use super::{UntrustedAddress, connect::Choice, http::public, offline, registry};
+use super::{UntrustedAddress, connect::Connection, http::public, offline, registry};
 use crate::wanted::Wanted;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ChoiceSource {
     /// A flag of this command, or an argument of this call.
     Flag,
     /// An earlier turn of the conversation.
@@ -27,7 +27,7 @@ pub struct Sourced<T> {
     /// The value.
     pub value: T,
     /// The source.
-    pub source: Source,
+    pub source: ChoiceSource,
 }
 
 /// What one source says about who answers. A field that the source does not mention is `None`.
@@ -100,7 +100,7 @@ pub struct Sources {
 
 /// Who answers, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct AnswerDecision {
     /// The provider in the registry's spelling; `None` if no source names one.
     pub provider: Option<Sourced<String>>,
     /// The API; `None` leaves it to the provider and the address.
@@ -114,18 +114,18 @@ pub struct Decision {
     pub withholds_key: bool,
 }
 
-impl Decision {
+impl AnswerDecision {
     /// The choice that this decision comes to. Its provider is empty if no source names one.
     #[must_use]
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> Connection {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
-        Choice {
+        Connection {
             provider: value(&self.provider).unwrap_or_default(),
             api: value(&self.api),
             model: value(&self.model),
             base_url: value(&self.base_url),
             withholds_key: self.withholds_key,
-            ..Choice::default()
+            ..Connection::default()
         }
     }
 }
@@ -144,7 +144,7 @@ impl Decision {
 ///
 /// # Errors
 /// If only the conversation names an address, and it is not trusted for the provider.
-pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
+pub fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
     let flags = &sources.flags.tidied();
     let recorded = &sources.conversation.tidied();
     let environment = &sources.environment.tidied();
@@ -153,17 +153,17 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
     // The built-in responder has no address: one that is named on the command line is meant for somebody else.
     let elsewhere = flags.base_url.is_some() && recorded.provider.as_deref() == Some(offline::NAME);
     let provider = first([
-        (&flags.provider, Source::Flag),
-        (only(!elsewhere, &recorded.provider), Source::Conversation),
-        (&environment.provider, Source::Environment),
-        (&settings.provider, Source::Settings),
+        (&flags.provider, ChoiceSource::Flag),
+        (only(!elsewhere, &recorded.provider), ChoiceSource::Conversation),
+        (&environment.provider, ChoiceSource::Environment),
+        (&settings.provider, ChoiceSource::Settings),
     ]);
     let name = provider.as_ref().map_or("", |provider| provider.value.as_str());
 
     let base_url = first([
-        (&flags.base_url, Source::Flag),
-        (&environment.base_url, Source::Environment),
-        (only(settings.fits(name), &settings.base_url), Source::Settings),
+        (&flags.base_url, ChoiceSource::Flag),
+        (&environment.base_url, ChoiceSource::Environment),
+        (only(settings.fits(name), &settings.base_url), ChoiceSource::Settings),
     ]);
     let base_url = match (base_url, &recorded.base_url) {
         (None, Some(url)) if recorded.provider.as_deref() == Some(name) => {
@@ -171,18 +171,19 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
                 return Err(UntrustedAddress { provider: name.to_owned(), base_url: url.clone() });
             }
             // What was compared is what is used: a record has neither a password nor a query.
-            Some(Sourced { value: public(url), source: Source::Conversation })
+            Some(Sourced { value: public(url), source: ChoiceSource::Conversation })
         }
         (base_url, _) => base_url,
     };
-    let from_conversation = provider.as_ref().is_some_and(|chosen| chosen.source == Source::Conversation);
+    let from_conversation =
+        provider.as_ref().is_some_and(|chosen| chosen.source == ChoiceSource::Conversation);
     let withholds_key = from_conversation
         && base_url.as_ref().is_some_and(|url| {
             let named_for = match url.source {
                 // Where the one does not say whose address it is, it is that of the provider that the user set.
-                Source::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
-                Source::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
-                Source::Flag | Source::Conversation | Source::Default => return false,
+                ChoiceSource::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
+                ChoiceSource::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
+                ChoiceSource::Flag | ChoiceSource::Conversation | ChoiceSource::Default => return false,
             };
             named_for.map(String::as_str) != Some(name) && !is_trusted(name, &url.value, &sources.trusted)
         });
@@ -190,15 +191,15 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
     let provider = provider.or_else(|| {
         base_url
             .as_ref()
-            .map(|_| Sourced { value: registry::custom().name.to_owned(), source: Source::Default })
+            .map(|_| Sourced { value: registry::custom().name.to_owned(), source: ChoiceSource::Default })
     });
     let name = provider.as_ref().map_or("", |provider| provider.value.as_str());
 
     let model = first([
-        (&flags.model, Source::Flag),
-        (only(recorded.fits(name), &recorded.model), Source::Conversation),
-        (only(environment.fits(name), &environment.model), Source::Environment),
-        (only(settings.fits(name), &settings.model), Source::Settings),
+        (&flags.model, ChoiceSource::Flag),
+        (only(recorded.fits(name), &recorded.model), ChoiceSource::Conversation),
+        (only(environment.fits(name), &environment.model), ChoiceSource::Environment),
+        (only(settings.fits(name), &settings.model), ChoiceSource::Settings),
     ]);
     let same_place = recorded.provider.as_deref() == Some(name)
         && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
@@ -208,16 +209,16 @@ pub fn decide(sources: &Sources) -> Result<Decision, UntrustedAddress> {
         source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())
     };
     let api = first([
-        (&flags.api, Source::Flag),
-        (only(same_place, &recorded.api), Source::Conversation),
-        (only(offers(environment), &environment.api), Source::Environment),
-        (only(offers(settings), &settings.api), Source::Settings),
+        (&flags.api, ChoiceSource::Flag),
+        (only(same_place, &recorded.api), ChoiceSource::Conversation),
+        (only(offers(environment), &environment.api), ChoiceSource::Environment),
+        (only(offers(settings), &settings.api), ChoiceSource::Settings),
     ]);
-    Ok(Decision { provider, api, model, base_url, withholds_key })
+    Ok(AnswerDecision { provider, api, model, base_url, withholds_key })
 }
 
 /// The first of these values that is given.
-fn first<const N: usize>(candidates: [(&Option<String>, Source); N]) -> Option<Sourced<String>> {
+fn first<const N: usize>(candidates: [(&Option<String>, ChoiceSource); N]) -> Option<Sourced<String>> {
     candidates.into_iter().find_map(|(value, source)| value.clone().map(|value| Sourced { value, source }))
 }
 

@@ -8,7 +8,7 @@ use rejoin_formats::wire::{TooLarge, stream};
 
 /// What a provider said with an error status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ProviderFault {
     /// The provider.
     pub provider: String,
     /// The HTTP status; none if it failed in the middle of an answer.
@@ -19,7 +19,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for ProviderFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.provider)?;
         match self.status {
@@ -52,7 +52,7 @@ pub enum ProviderError {
     UntrustedAddress(#[from] UntrustedAddress),
     /// No key, or none that the provider takes.
     #[error("{0}")]
-    Unauthorized(Fault),
+    Unauthorized(ProviderFault),
     /// There is no key to send.
     #[error("there is no key for {provider}")]
     NoKey {
@@ -69,12 +69,12 @@ pub enum ProviderError {
     },
     /// The provider does not know the model, or the address.
     #[error("{0}")]
-    NotFound(Fault),
+    NotFound(ProviderFault),
     /// Too many requests, or no money left.
     #[error("{fault}")]
     RateLimited {
         /// What it said.
-        fault: Fault,
+        fault: ProviderFault,
         /// When to come back, if it said so.
         retry_after: Option<Duration>,
     },
@@ -82,16 +82,16 @@ pub enum ProviderError {
     #[error("{fault}")]
     Unavailable {
         /// What it said.
-        fault: Fault,
+        fault: ProviderFault,
         /// When to come back, if it said so.
         retry_after: Option<Duration>,
     },
     /// The conversation is longer than the model's window.
     #[error("{0}")]
-    ContextLength(Fault),
+    ContextLength(ProviderFault),
     /// It does not take the request: the sequence of messages, or something else in it.
     #[error("{0}")]
-    Refused(Fault),
+    Refused(ProviderFault),
     /// The request is larger than the provider takes; it was not sent.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -131,7 +131,7 @@ impl ProviderError {
     /// A failure in the middle of an answer.
     #[must_use]
     pub fn from_fault(fault: stream::Fault) -> Self {
-        let fault = Fault {
+        let fault = ProviderFault {
             provider: String::from("the provider"),
             status: None,
             kind: fault.kind,

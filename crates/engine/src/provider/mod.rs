@@ -22,7 +22,7 @@ pub mod scripted;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-pub use error::{Fault, ProviderError, UntrustedAddress};
+pub use error::{ProviderError, ProviderFault, UntrustedAddress};
 pub use rejoin_formats::wire::stream::Received;
 use rejoin_formats::{
     Context, Dialect, Draft,
@@ -31,7 +31,7 @@ use rejoin_formats::{
     wire::stream::{Delta, Stop, Usage},
 };
 use rejoin_record::{Message, block::Origin};
-use rejoin_view::{History, Policy, SoundView, repair};
+use rejoin_view::{History, OnBroken, SoundView, repair};
 
 use crate::turn;
 
@@ -109,7 +109,7 @@ pub struct Model {
 
 /// What is told while a request is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum SendProgress {
     /// A piece of the answer.
     Delta(Delta),
     /// It did not work, and is tried again.
@@ -124,7 +124,7 @@ pub enum Progress {
 }
 
 /// Takes what is told while a request is under way.
-pub type Listener<'a> = &'a mut (dyn FnMut(Progress) + Send);
+pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
 
 /// Who answers.
 pub trait Provider: Send + Sync {
@@ -171,7 +171,7 @@ pub trait Provider: Send + Sync {
     ) -> Doing<'a, Result<CompletionResponse, ProviderError>> {
         Box::pin(async move {
             let history: History = messages.iter().cloned().collect();
-            let view = repair(&history, Policy::Drop).view;
+            let view = repair(&history, OnBroken::Drop).view;
             let endpoint = self.endpoint();
             let context = context_of(self.fields(), endpoint.dialect, None, tools.to_vec());
             let drafted = match endpoint.dialect {

@@ -14,7 +14,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{Block, BlockKind, Message, Role, ToolCall};
 
-use super::{Doing, Endpoint, Listener, Model, Progress, Provider, ProviderError, Request};
+use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress};
 
 /// The provider's name, and that of its model.
 pub const NAME: &str = "scripted";
@@ -26,14 +26,14 @@ pub type MockProvider = ScriptedProvider;
 #[derive(Debug, Clone)]
 pub enum Step {
     /// It answers.
-    Answer(Answer),
+    Answer(ScriptedAnswer),
     /// It does not, and says why.
     Fail(ProviderError),
 }
 
 /// An answer: what is said, in which pieces, and how it ends.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     /// What the model says; none if it says nothing.
     pub message: Option<Message>,
     /// How many characters come at a time.
@@ -78,7 +78,7 @@ impl Step {
     pub fn answers(message: Message) -> Self {
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
         let end = Finish::End(End::Complete(Stop::Done));
-        Self::Answer(Answer { message: Some(message), piece: usize::MAX, end, usage: Some(usage) })
+        Self::Answer(ScriptedAnswer { message: Some(message), piece: usize::MAX, end, usage: Some(usage) })
     }
 
     /// There is no answer.
@@ -285,7 +285,7 @@ impl Provider for ScriptedProvider {
                 while !rest.is_empty() {
                     let end = rest.char_indices().nth(size).map_or(rest.len(), |(place, _)| place);
                     let (piece, behind) = rest.split_at(end);
-                    listener(Progress::Delta(delta(piece.to_owned())));
+                    listener(SendProgress::Delta(delta(piece.to_owned())));
                     rest = behind;
                     // As from a network: others get their turn in between.
                     tokio::task::yield_now().await;

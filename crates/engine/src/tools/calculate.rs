@@ -53,17 +53,31 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }
 
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SumError {
+    /// It divides by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// The result is infinite, or undefined.
+    #[error("the result is no number")]
+    NoNumber,
+    /// It is no expression.
+    #[error("{0}")]
+    Malformed(String),
+}
+
 /// The value of an expression.
 ///
 /// # Errors
-/// What is wrong with it, in words.
-pub fn evaluate(expression: &str) -> Result<f64, String> {
+/// If it has none.
+pub fn evaluate(expression: &str) -> Result<f64, SumError> {
     let mut parser = Parser { rest: expression.trim(), depth: 0 };
     let value = parser.sum()?;
     if !parser.rest.is_empty() {
-        return Err(format!("`{}` was not expected", parser.rest));
+        return Err(SumError::Malformed(format!("`{}` was not expected", parser.rest)));
     }
-    if value.is_finite() { Ok(value) } else { Err(String::from("the result is no number")) }
+    if value.is_finite() { Ok(value) } else { Err(SumError::NoNumber) }
 }
 
 struct Parser<'e> {
@@ -78,7 +92,7 @@ impl Parser<'_> {
         Some(found)
     }
 
-    fn sum(&mut self) -> Result<f64, String> {
+    fn sum(&mut self) -> Result<f64, SumError> {
         let mut value = self.product()?;
         while let Some(sign) = self.next(&['+', '-', '\u{2212}']) {
             let other = self.product()?;
@@ -87,13 +101,13 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn product(&mut self) -> Result<f64, String> {
+    fn product(&mut self) -> Result<f64, SumError> {
         let mut value = self.power()?;
         while let Some(sign) = self.next(&['*', '/', '%', '\u{d7}', '\u{f7}']) {
             let other = self.power()?;
             value = match sign {
                 '*' | '\u{d7}' => value * other,
-                _ if other == 0.0 => return Err(String::from("division by zero")),
+                _ if other == 0.0 => return Err(SumError::DivisionByZero),
                 '%' => value % other,
                 _ => value / other,
             };
@@ -101,7 +115,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn power(&mut self) -> Result<f64, String> {
+    fn power(&mut self) -> Result<f64, SumError> {
         let base = self.value()?;
         if self.next(&['^']).is_none() {
             return Ok(base);
@@ -112,12 +126,12 @@ impl Parser<'_> {
         Ok(base.powf(exponent))
     }
 
-    fn value(&mut self) -> Result<f64, String> {
+    fn value(&mut self) -> Result<f64, SumError> {
         self.deeper()?;
         let value = match self.next(&['-', '+', '(', '\u{2212}']) {
             Some('(') => {
                 let value = self.sum()?;
-                self.next(&[')']).ok_or("a `)` is missing")?;
+                self.next(&[')']).ok_or_else(|| SumError::Malformed(String::from("a `)` is missing")))?;
                 value
             }
             Some('+') => self.value()?,
@@ -128,21 +142,27 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn literal(&mut self) -> Result<f64, String> {
+    fn literal(&mut self) -> Result<f64, SumError> {
         let digit = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '_';
         let length = self.rest.find(|letter| !digit(letter)).unwrap_or(self.rest.len());
         let (text, rest) = self.rest.split_at(length);
-        let value = text.replace('_', "").parse().map_err(|_| match self.rest.chars().next() {
-            Some(letter) => format!("a number was expected, not `{letter}`"),
-            None => String::from("a number was expected at the end"),
+        let value = text.replace('_', "").parse().map_err(|_| {
+            SumError::Malformed(match self.rest.chars().next() {
+                Some(letter) => format!("a number was expected, not `{letter}`"),
+                None => String::from("a number was expected at the end"),
+            })
         })?;
         self.rest = rest.trim_start();
         Ok(value)
     }
 
-    fn deeper(&mut self) -> Result<(), String> {
+    fn deeper(&mut self) -> Result<(), SumError> {
         self.depth += 1;
-        if self.depth > DEPTH { Err(String::from("it is nested too deeply")) } else { Ok(()) }
+        if self.depth > DEPTH {
+            Err(SumError::Malformed(String::from("it is nested too deeply")))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod function;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub use calculate::{Calculate, evaluate};
+pub use calculate::{Calculate, SumError, evaluate};
 pub use files::{ListDir, ReadFile};
 pub use function::{FunctionTool, ToolArguments};
 use rejoin_formats::context::ToolDeclaration;

@@ -1,4 +1,4 @@
-//! Running tools: each call is recorded as running before it does, and each result as soon as it is there.
+//! TurnInProgress tools: each call is recorded as running before it does, and each result as soon as it is there.
 
 use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Instant};
 

@@ -1,49 +1,19 @@
 //! Closed before sent: what is decided about calls without results, and how it is recorded.
 
-use std::str::FromStr;
-
 use rejoin_formats::{Context, context::ToolDeclaration};
 use rejoin_record::{
     Content, Kind, Message, Native, Raw, Text,
     content::{self, Closed, ClosedCall, Decision, TurnState},
-    json::write,
+    json::{self, Object},
 };
+
+use rejoin_view::OnBroken;
 
 use super::{Event, TurnInProgress, Worker};
 use crate::{
     conversation::{Appended, Saved},
     provider::context_of,
 };
-
-/// What becomes of broken states when a conversation goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnBroken {
-    /// Nothing that was said or that ran is forgotten.
-    #[default]
-    Keep,
-    /// What is incomplete is left out.
-    Drop,
-    /// Calls without a result are run again.
-    Rerun,
-    /// Nothing is sent that is not sound as it stands.
-    Refuse,
-}
-
-impl OnBroken {
-    /// Every setting, with its name.
-    pub const ALL: &[(&'static str, Self)] =
-        &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
-}
-
-impl FromStr for OnBroken {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, on_broken)| *on_broken)
-            .ok_or_else(|| format!("`{name}` is not keep, drop, rerun or refuse"))
-    }
-}
 
 /// What the engine says when a model had the last word and has to go on.
 const GO_ON: &str = "Continue.";
@@ -72,8 +42,8 @@ impl Worker {
             self.decide(running, calls);
         }
         if self.composer.ends_with_assistant() {
-            let raw = format!("{{\"role\":\"user\",\"content\":\"{GO_ON}\"}}");
-            let native = Some(Native::one(SYNTHETIC, Raw::new(raw), false));
+            let raw = Object::new().text("role", "user").text("content", GO_ON);
+            let native = Some(Native::one(SYNTHETIC, Raw::new(raw.finish()), false));
             self.say(running, Message { native, ..Message::user(GO_ON) });
         }
         self.turn_entry(running, TurnState::Started, None);
@@ -150,23 +120,16 @@ impl Worker {
         }
         let endpoint = self.provider.endpoint();
         let offered = self.tools.declarations();
-        let mut target = String::from("{");
-        let mut field = |name: &str, value: Option<&str>| {
-            if let Some(value) = value {
-                write::key(&mut target, name);
-                write::string(&mut target, value);
-            }
-        };
-        field("provider", Some(&endpoint.provider));
-        field("dialect", endpoint.dialect.map(rejoin_formats::Dialect::name));
-        field("model", Some(&endpoint.model));
-        field("url", endpoint.url.as_deref());
-        field("base_url", endpoint.base_url.as_deref());
-        target.push('}');
+        let target = Object::new()
+            .text("provider", &endpoint.provider)
+            .text_if("dialect", endpoint.dialect)
+            .text("model", &endpoint.model)
+            .text_if("url", endpoint.url.as_deref())
+            .text_if("base_url", endpoint.base_url.as_deref());
         let context = content::Context {
             system: self.settings.system.as_deref().map(Text::new),
             tools: (!offered.is_empty()).then(|| Raw::new(tools_json(&offered))),
-            target: Some(Raw::new(target)),
+            target: Some(Raw::new(target.finish())),
         };
         let recorded =
             self.conversation.entries().iter().rev().find_map(|entry| match entry.envelope().kind {
@@ -186,19 +149,9 @@ impl Worker {
 
 /// Tools as they are recorded.
 fn tools_json(tools: &[ToolDeclaration]) -> String {
-    let mut out = String::from("[");
-    for (place, tool) in tools.iter().enumerate() {
-        out.push_str(if place > 0 { ",{" } else { "{" });
-        write::key(&mut out, "name");
-        write::string(&mut out, &tool.name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        write::key(&mut out, "input_schema");
-        out.push_str(tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str));
-        out.push('}');
-    }
-    out.push(']');
-    out
+    json::list(tools.iter().map(|tool| {
+        let schema = tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str);
+        let named = Object::new().text("name", &tool.name).text_if("description", tool.description.as_ref());
+        named.raw("input_schema", schema).finish()
+    }))
 }

@@ -10,7 +10,7 @@ use rejoin_record::{
     Block, BlockKind, Content, ConversationId, EntryId, Kind, Message, Tree,
     content::{ClosedCall, Decision},
 };
-use rejoin_view::{Fate, Finding, KnownCall, Policy, Repaired, Repairer, SoundRole, path::Walk};
+use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole, path::Walk};
 
 use super::Stop;
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Keeps what is needed to write the next request of a conversation.
 pub(super) struct Composer {
-    policy: Policy,
+    policy: OnBroken,
     /// How much of one result a model sees.
     tool_output: usize,
     walk: Walk,
@@ -51,7 +51,7 @@ pub(super) struct Composed {
 }
 
 impl Composer {
-    pub(super) fn new(policy: Policy, tool_output: usize) -> Self {
+    pub(super) fn new(policy: OnBroken, tool_output: usize) -> Self {
         Self {
             policy,
             tool_output,

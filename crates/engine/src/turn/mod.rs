@@ -15,7 +15,7 @@ mod time;
 
 use std::sync::Arc;
 
-pub use closing::{OnBroken, is_synthetic};
+pub use closing::is_synthetic;
 pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
@@ -23,7 +23,8 @@ use rejoin_record::{
     Content, Entry, EntryId, Hash, Message,
     content::{CallAt, Turn, TurnState},
 };
-use rejoin_view::{Finding, Policy};
+use rejoin_view::Finding;
+pub use rejoin_view::OnBroken;
 pub use stop::Stop;
 
 use crate::{
@@ -36,20 +37,20 @@ use crate::{
 
 /// What begins a turn.
 #[derive(Debug, Clone)]
-pub enum Input {
+pub enum TurnInput {
     /// Somebody says something.
     Say(Message),
     /// Nothing new: what was interrupted goes on.
     GoOn,
 }
 
-impl From<&str> for Input {
+impl From<&str> for TurnInput {
     fn from(text: &str) -> Self {
         Self::Say(Message::user(text))
     }
 }
 
-impl From<String> for Input {
+impl From<String> for TurnInput {
     fn from(text: String) -> Self {
         Self::Say(Message::user(text))
     }
@@ -98,6 +99,16 @@ impl TurnError {
         }
     }
 
+    /// What was found in the conversation, and is the reason or may explain it.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Unsound(findings) => findings,
+            Self::Provider { explanation, .. } => explanation,
+            Self::Nothing => &[],
+        }
+    }
+
     /// What a person can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -113,7 +124,7 @@ impl TurnError {
 
 /// How an agent works.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct TurnSettings {
     /// Instructions to the model.
     pub system: Option<String>,
     /// What becomes of broken states.
@@ -130,7 +141,7 @@ pub struct Worker {
     conversation: Conversation,
     provider: Arc<dyn Provider>,
     tools: Tools,
-    settings: Settings,
+    settings: TurnSettings,
     composer: compose::Composer,
     /// What surrounds the messages, as it was recorded last.
     context: Option<Arc<Context>>,
@@ -193,9 +204,9 @@ impl Worker {
         conversation: Conversation,
         provider: Arc<dyn Provider>,
         tools: Tools,
-        settings: Settings,
+        settings: TurnSettings,
     ) -> Self {
-        let policy = settings.on_broken.policy();
+        let policy = settings.on_broken;
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
         Self {
             conversation,
@@ -240,7 +251,7 @@ impl Worker {
         if !added.is_empty() {
             // What surrounds the messages may have been changed, and what was read before may have been erased.
             self.context = None;
-            let policy = self.settings.on_broken.policy();
+            let policy = self.settings.on_broken;
             self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
         }
         Ok(added)
@@ -266,8 +277,8 @@ impl Worker {
 
     /// What becomes of broken states from now on.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
-        if on_broken.policy() != self.settings.on_broken.policy() {
-            self.composer = compose::Composer::new(on_broken.policy(), self.settings.limits.tool_output);
+        if on_broken.drops() != self.settings.on_broken.drops() {
+            self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
         }
         self.settings.on_broken = on_broken;
     }
@@ -302,7 +313,7 @@ impl Worker {
     /// answer.
     pub async fn turn(
         &mut self,
-        input: Input,
+        input: TurnInput,
         sink: Sink<'_>,
         stop: &Stop,
     ) -> Result<TurnOutcome, TurnError> {
@@ -321,7 +332,7 @@ impl Worker {
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         self.refuse_if_unsound()?;
-        if matches!(input, Input::GoOn) && self.composer.is_empty() {
+        if matches!(input, TurnInput::GoOn) && self.composer.is_empty() {
             return Err(TurnError::Nothing);
         }
         self.begin(&mut running);
@@ -340,7 +351,7 @@ impl Worker {
     async fn work_until(
         &mut self,
         running: &mut TurnInProgress<'_>,
-        input: Input,
+        input: TurnInput,
         asked: &Stop,
     ) -> Result<Ending, TurnError> {
         let stop = running.stop.clone();
@@ -390,12 +401,16 @@ impl Worker {
     }
 
     /// Records what is said, then request after request, until the model asks for nothing more.
-    async fn work(&mut self, running: &mut TurnInProgress<'_>, input: Input) -> Result<Ending, TurnError> {
+    async fn work(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        input: TurnInput,
+    ) -> Result<Ending, TurnError> {
         // What is still open may be run again before somebody says something new.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
         }
-        if let Input::Say(message) = input {
+        if let TurnInput::Say(message) = input {
             running.before = Some(self.conversation.head_with_hash());
             self.say(running, message);
         }
@@ -482,13 +497,5 @@ impl Worker {
         let of_storage = self.conversation.findings().iter().cloned();
         let findings: Vec<Finding> = of_storage.chain(self.composer.all_findings()).collect();
         if findings.iter().any(Finding::is_problem) { Err(TurnError::Unsound(findings)) } else { Ok(()) }
-    }
-}
-
-impl OnBroken {
-    /// What it means for a view.
-    #[must_use]
-    pub fn policy(self) -> Policy {
-        if self == Self::Drop { Policy::Drop } else { Policy::Keep }
     }
 }

@@ -17,7 +17,7 @@ use rejoin_record::{
 use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker};
 use crate::{
     draft::{AnswerDraft, cut_message},
-    provider::{Progress, ProviderError},
+    provider::{ProviderError, SendProgress},
 };
 
 /// What came of asking.
@@ -79,7 +79,7 @@ impl Worker {
         let mut heard = Heard { draft, elsewhere: provider.gives_back_what_arrived(), ..Heard::default() };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
-            let mut listener = |progress: Progress| {
+            let mut listener = |progress: SendProgress| {
                 let event = heard.progress(progress);
                 if let Some(event) = event {
                     sink(event);
@@ -264,9 +264,9 @@ struct Heard {
 }
 
 impl Heard {
-    fn progress(&mut self, progress: Progress) -> Option<Event> {
+    fn progress(&mut self, progress: SendProgress) -> Option<Event> {
         Some(match progress {
-            Progress::Delta(Delta::Text(text)) => {
+            SendProgress::Delta(Delta::Text(text)) => {
                 if !self.elsewhere {
                     self.text.push_str(&text);
                 }
@@ -275,7 +275,7 @@ impl Heard {
                 }
                 Event::Text(text)
             }
-            Progress::Delta(Delta::Reasoning(text)) => {
+            SendProgress::Delta(Delta::Reasoning(text)) => {
                 if !self.elsewhere {
                     self.reasoning.push_str(&text);
                 }
@@ -284,8 +284,8 @@ impl Heard {
                 }
                 Event::Reasoning(text)
             }
-            Progress::Delta(Delta::Call(_)) => return None,
-            Progress::Retrying { attempt, wait, why } => Event::Retrying { attempt, wait, why },
+            SendProgress::Delta(Delta::Call(_)) => return None,
+            SendProgress::Retrying { attempt, wait, why } => Event::Retrying { attempt, wait, why },
         })
     }
 

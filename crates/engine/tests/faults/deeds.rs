@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, path::Path, sync::Arc, time::Instant};
 use rejoin_engine::{
     Conversation, EngineError, New, SystemClock, Writer,
     provider::scripted::{ScriptedProvider, Step},
-    turn::{Input, Settings, Stop, Worker},
+    turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{Input as File, Session, sessions};
 use rejoin_record::{ConversationId, EntryId, Kind, Message};
@@ -168,9 +168,9 @@ impl Doer {
             Step::says(&text(&mut self.dice, 300)).in_pieces_of(60),
         ];
         let provider = Arc::new(ScriptedProvider::new(steps));
-        let mut worker = Worker::new(conversation, provider, echo().1, Settings::default());
+        let mut worker = Worker::new(conversation, provider, echo().1, TurnSettings::default());
         let said = text(&mut self.dice, 100);
-        let turned = run(worker.turn(Input::from(said), &mut |_| {}, &Stop::default()));
+        let turned = run(worker.turn(TurnInput::from(said), &mut |_| {}, &Stop::default()));
         if let Err(why) = turned {
             say(format_args!("told a turn failed: {why}"));
         }

@@ -23,9 +23,9 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, EngineError, Mode, New, RolloutRecorder, Saved, SystemClock, Writer, digest, open_store,
-    read,
-    rollout::{CompactedTurn, RolloutLine, RolloutTurn},
+    Conversation, EngineError, Mode, New, Saved, SystemClock, Writer,
+    compat::{CompactedTurn, RolloutLine, RolloutRecorder, RolloutTurn},
+    digest, open_store, read,
 };
 use rejoin_formats::{Dialect, convert};
 use rejoin_record::{Content, ConversationId, Entry, Kind as EntryKind, Message, Raw};

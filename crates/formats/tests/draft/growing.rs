@@ -9,12 +9,12 @@ use rejoin_formats::{
     draft::{Body, issued},
 };
 use rejoin_record::{Message, Origin, ToolCall, ToolResult, block::BlockKind};
-use rejoin_view::{Fate, History, KnownCall, Policy, Repairer, repair};
+use rejoin_view::{Fate, History, KnownCall, OnBroken, Repairer, repair};
 use testkit::{bodies, scan};
 
 use super::support::*;
 
-const POLICIES: [Policy; 2] = [Policy::Keep, Policy::Drop];
+const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 
 fn origin(dialect: Dialect) -> Origin {
     let text = |text: &str| Some(text.into());
@@ -177,7 +177,7 @@ fn a_turn_costs_its_new_entries() {
         let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
         let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
         let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
-        let mut running = Repairer::new(Policy::Keep);
+        let mut running = Repairer::new(OnBroken::Keep);
         let mut last: Option<Body> = None;
         let mut costs = Vec::new();
         for number in 0..300 {
@@ -218,7 +218,7 @@ fn no_piece_is_as_large_as_a_conversation() {
         let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
         let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
         let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
-        let mut running = Repairer::new(Policy::Keep);
+        let mut running = Repairer::new(OnBroken::Keep);
         for message in (0..300).flat_map(turn).flatten() {
             running.push(Arc::new(message), &[]);
         }
@@ -236,7 +236,7 @@ fn long_work_is_stable() {
         let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
         let context = rejoin_formats::Context { dialect: Some(to), ..context };
         let mut draft = Draft::new(to, context, Some("m".into()), origin(to)).with_cache_marks();
-        let mut running = Repairer::new(Policy::Keep);
+        let mut running = Repairer::new(OnBroken::Keep);
         let mut before = Vec::new();
         for number in 0..200 {
             for messages in turn(number) {
@@ -259,13 +259,13 @@ fn a_draft_starts_over_by_itself() {
     let dialect = Dialect::Anthropic;
     let context = rejoin_formats::Context { dialect: Some(dialect), ..Default::default() };
     let mut draft = Draft::new(dialect, context.clone(), None, origin(dialect));
-    let mut first = Repairer::new(Policy::Keep);
+    let mut first = Repairer::new(OnBroken::Keep);
     for message in turn(1).into_iter().flatten() {
         first.push(Arc::new(message), &[]);
         first.seal();
     }
     let before = draft.request(&first.view().view).unwrap().body.to_string();
-    let mut second = Repairer::new(Policy::Keep);
+    let mut second = Repairer::new(OnBroken::Keep);
     for message in turn(2).into_iter().flatten() {
         second.push(Arc::new(message), &[]);
         second.seal();
@@ -283,7 +283,7 @@ fn findings_are_of_what_is_new() {
     let body = r#"{"model":"m","logit_bias":{"1":2},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null}]}"#;
     let base = session(body, "openai-chat").unwrap();
     let mut draft = Draft::new(Dialect::Anthropic, base.context.clone(), None, origin(Dialect::Anthropic));
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     let mut rules = |running: &Repairer| -> Vec<&'static str> {
         let drafted = draft.request(&running.view().view).unwrap();
         drafted.findings.iter().map(|finding| finding.rule.name()).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rejoin_formats::{Context, Dialect, Draft, Target, convert::Marks};
 use rejoin_record::{Message, Origin, ToolCall};
-use rejoin_view::{Policy, Repairer, repair};
+use rejoin_view::{OnBroken, Repairer, repair};
 use serde_json::{Value, json};
 
 use super::support::*;
@@ -46,7 +46,7 @@ proptest! {
             session.context.instructions = Some(INSTRUCTIONS.into());
             session.context.offered = vec![tool("read")];
         }
-        let view = repair(&session.history(), Policy::Keep).view;
+        let view = repair(&session.history(), OnBroken::Keep).view;
         let encode = |marks| {
             let target = Target { marks, ..Target::of(&session.context) };
             Dialect::Anthropic.wire().encode(&view, &target).unwrap()
@@ -72,7 +72,7 @@ fn marks_stand_at_the_end_of_what_stays() {
         offered: vec![tool("read")],
         ..Context::default()
     };
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     let mut draft = draft(&context).with_cache_marks();
     let request = |running: &mut Repairer, draft: &mut Draft| {
         running.seal();
@@ -109,7 +109,7 @@ fn without_a_system_prompt_the_tools_are_marked() {
         offered: vec![tool("read"), tool("list")],
         ..Context::default()
     };
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     running.push(Arc::new(Message::user("one")), &[]);
     let body = draft(&context).with_cache_marks().request(&running.view().view).unwrap().body.to_string();
     let body = testkit::scan::parse(&body);
@@ -131,7 +131,7 @@ fn marks_of_the_source_go() {
         block("d")
     );
     let session = session(&body, "anthropic").unwrap();
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     session.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
     let view = running.view().view;
     let count = |draft: Draft| {

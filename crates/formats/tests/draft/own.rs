@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rejoin_formats::{Context, Dialect, Session, Target, convert};
 use rejoin_record::{Content, Kind, Message, Raw, content};
-use rejoin_view::{OnBroken, Policy, Rule, repair};
+use rejoin_view::{OnBroken, Rule, repair};
 use serde_json::Value;
 
 use super::support::*;
@@ -51,7 +51,7 @@ proptest! {
         let Some(plain) = session(&body.json, body.shape.name()) else { return Ok(()) };
         let Ok(to) = body.shape.name().parse::<Dialect>() else { return Ok(()) };
         let own = with_own(plain.clone(), 3);
-        let view = repair(&plain.history(), Policy::Keep).view;
+        let view = repair(&plain.history(), OnBroken::Keep).view;
         let body = |session: &Session| {
             let out = to.wire().encode(&view, &Target::of(&session.context)).unwrap().body;
             testkit::scan::parse(&out)

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use proptest::prelude::*;
 use rejoin_formats::{Context, Dialect, Draft, draft::issued};
 use rejoin_record::{BlockKind, Content, Kind, Message, Origin, Role, Text, ToolResult};
-use rejoin_view::{Policy, Repairer};
+use rejoin_view::{OnBroken, Repairer};
 use serde_json::{Value, json};
 use testkit::scan;
 
@@ -185,7 +185,7 @@ fn sent(repairer: &mut Repairer, draft: &mut Draft) -> (Value, Option<Text>) {
 /// results, and whether that provider is asked through a draft of its own from the beginning.
 type Turn = (usize, usize, usize, bool, bool);
 
-fn run(turns: &[Turn], policy: Policy) -> Result<usize, TestCaseError> {
+fn run(turns: &[Turn], policy: OnBroken) -> Result<usize, TestCaseError> {
     let all = providers();
     let mut drafts: HashMap<usize, Draft> = HashMap::new();
     let mut repairer = Repairer::new(policy);
@@ -243,7 +243,7 @@ proptest! {
         turns in proptest::collection::vec((0..10usize, 0..3usize, 0..3usize, any::<bool>(), any::<bool>()), 1..7),
         drop in any::<bool>(),
     ) {
-        run(&turns, if drop { Policy::Drop } else { Policy::Keep })?;
+        run(&turns, if drop { OnBroken::Drop } else { OnBroken::Keep })?;
     }
 }
 
@@ -254,11 +254,11 @@ fn everything_is_replayed_where_it_was_issued() {
     for who in 0..9 {
         let turn = (who, 2, 1, false, false);
         // Requests 1, 2, 3 of a turn carry what was issued in it before; those of the second turn all of the first, too.
-        let replayed = run(&[turn, turn], Policy::Keep).unwrap();
+        let replayed = run(&[turn, turn], OnBroken::Keep).unwrap();
         assert_eq!(replayed, (0..6).sum::<usize>(), "{:?}", providers()[who].dialect);
         // Somebody else in between: what was issued before goes back, what came later stands on what it stood on.
         let other = if who == 2 { 0 } else { 2 };
-        let replayed = run(&[turn, (other, 0, 0, false, false), turn], Policy::Keep).unwrap();
+        let replayed = run(&[turn, (other, 0, 0, false, false), turn], OnBroken::Keep).unwrap();
         assert_eq!(replayed, (0..6).sum::<usize>(), "{:?}", providers()[who].dialect);
     }
 }
@@ -269,7 +269,7 @@ fn everything_is_replayed_where_it_was_issued() {
 fn what_is_incomplete_or_from_elsewhere_is_left_out() {
     let provider = provider(Dialect::Anthropic, "one", "claude");
     let request = |change: &dyn Fn(&mut Origin)| {
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         let mut draft = provider.draft();
         repairer.push(Arc::new(Message::user("ask")), &[]);
         let (_, prefix) = sent(&mut repairer, &mut draft);
@@ -307,7 +307,7 @@ fn what_is_incomplete_or_from_elsewhere_is_left_out() {
 #[test]
 fn other_instructions_or_tools_are_another_prefix() {
     for provider in providers().into_iter().take(6) {
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         repairer.push(Arc::new(Message::user("ask")), &[]);
         let (_, prefix) = sent(&mut repairer, &mut provider.draft());
         let mut answer = provider.answer(1, 0);
@@ -335,7 +335,7 @@ fn other_instructions_or_tools_are_another_prefix() {
 fn thinking_stays_on_as_long_as_it_is_replayed() {
     let (here, elsewhere) = (&providers()[0], &providers()[2]);
     for (asked, kind) in [(here, "enabled"), (elsewhere, "disabled")] {
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         repairer.push(Arc::new(Message::user("ask")), &[]);
         let (_, prefix) = sent(&mut repairer, &mut asked.draft());
         let mut answer = asked.answer(1, 2);
@@ -352,7 +352,7 @@ fn thinking_stays_on_as_long_as_it_is_replayed() {
 #[test]
 fn who_signed_is_recorded() {
     let gemini = &providers()[3];
-    let mut repairer = Repairer::new(Policy::Keep);
+    let mut repairer = Repairer::new(OnBroken::Keep);
     repairer.push(Arc::new(Message::user("ask")), &[]);
     let (_, prefix) = sent(&mut repairer, &mut gemini.draft());
     let mut answer = gemini.answer(1, 1);
@@ -366,7 +366,7 @@ fn who_signed_is_recorded() {
     assert_eq!(answer.role, Role::Assistant);
     // In a request of another model's, and of another prefix, the sentinel takes the signature's place.
     for (other, shown) in [(3, true), (4, false)] {
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         back.messages.iter().for_each(|message| repairer.push(Arc::clone(message), &[]));
         results(&answer).into_iter().for_each(|result| repairer.push(Arc::new(result), &[]));
         let (body, _) = sent(&mut repairer, &mut providers()[other].draft());
@@ -387,7 +387,7 @@ fn reasoning_that_was_read_from_a_body_stays_while_nothing_changes() {
     for (model, shown) in [("claude", true), ("another", false)] {
         let origin = Origin { model: Some(model.into()), ..providers()[0].origin.clone() };
         let mut draft = Draft::new(Dialect::Anthropic, session.context.clone(), Some(model.into()), origin);
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         session.messages.iter().for_each(|message| repairer.push(Arc::clone(message), &[]));
         let (body, _) = sent(&mut repairer, &mut draft);
         assert_eq!(body.to_string().contains("c2VjcmV00001"), shown);
@@ -419,7 +419,7 @@ fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
     ];
     for (who, response, taken, stays) in cases {
         let provider = &providers()[who];
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         repairer.push(Arc::new(Message::user("ask")), &[]);
         if taken {
             let earlier = vec![rejoin_record::ToolCall::new("toolu_1", "read", "{}")];
@@ -451,7 +451,7 @@ fn answers_stand_on_messages_as_they_were_written() {
     for (who, body) in bodies {
         let provider = &providers()[who];
         let read = session(body, provider.dialect.name()).unwrap();
-        let mut repairer = Repairer::new(Policy::Keep);
+        let mut repairer = Repairer::new(OnBroken::Keep);
         read.messages.iter().for_each(|message| repairer.push(Arc::clone(message), &[]));
         let mut draft = provider.draft();
         let (_, prefix) = sent(&mut repairer, &mut draft);

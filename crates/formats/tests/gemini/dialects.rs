@@ -212,7 +212,7 @@ fn files_in_results_are_shown_by_the_user() {
 #[test]
 fn a_session_file_needs_no_closing_message() {
     let session = read(&json!([user("a"), says("b")]).to_string(), "gemini");
-    let view = repair(&session.history(), Policy::Keep).view;
+    let view = repair(&session.history(), OnBroken::Keep).view;
     let target = Target { closes: false, ..Target::of(&session.context) };
     let out = Dialect::Gemini.wire().encode(&view, &target).unwrap();
     assert!(out.findings.is_empty() && !out.body.contains("Continue."), "{}", out.body);

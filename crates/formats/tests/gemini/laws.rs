@@ -112,7 +112,7 @@ proptest! {
             if out.findings.is_empty() {
                 prop_assert_eq!(contents(&out.body), contents(&json));
             }
-            let repaired = repair(&session.history(), Policy::Keep).findings;
+            let repaired = repair(&session.history(), OnBroken::Keep).findings;
             // Half of a surrogate pair is no JSON; the others are not this API's.
             let odd = ["\\ud83d", "futureThing", "\"extra\"", "\"system_instruction\":\"", "\"1st\""];
             if !repaired.is_empty() || !session.findings.is_empty() || odd.iter().any(|odd| json.contains(odd)) {
@@ -131,7 +131,7 @@ proptest! {
     fn what_was_sent_stays(body in generator::body(), tail in generator::body()) {
         let sessions = (try_read(&body.json, "gemini"), try_read(&tail.json, "gemini"));
         let (Some(base), Some(tail)) = sessions else { return Ok(()) };
-        for policy in [Policy::Keep, Policy::Drop] {
+        for policy in [OnBroken::Keep, OnBroken::Drop] {
             let mut running = Repairer::new(policy);
             base.messages.iter().for_each(|message| running.push(Arc::clone(message), &[]));
             running.seal();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rejoin_formats::{Converted, Dialect, Input, Session, Target, convert, sessions};
 use rejoin_record::{BlockKind, Message, Role, Timestamp};
-use rejoin_view::{Finding, OnBroken, Policy, Repairer, Rule, repair};
+use rejoin_view::{Finding, OnBroken, Repairer, Rule, repair};
 use serde_json::{Value, json};
 use testkit::{bodies, scan};
 

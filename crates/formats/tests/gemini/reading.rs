@@ -127,7 +127,7 @@ fn responses_are_decoded_and_sent_back() {
     );
     let history: rejoin_view::History =
         [Message::user("go"), message, Message::tool(call.id, "done")].into_iter().collect();
-    let view = repair(&history, Policy::Keep).view;
+    let view = repair(&history, OnBroken::Keep).view;
     let context = rejoin_formats::Context { dialect: Some(Dialect::Gemini), ..Default::default() };
     let out = wire.encode(&view, &Target::of(&context)).unwrap();
     assert_eq!(

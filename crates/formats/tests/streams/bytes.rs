@@ -7,7 +7,7 @@ use rejoin_formats::{
     wire::stream::{Delta, End, Received},
 };
 use rejoin_record::{BlockKind, Message};
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 
 use crate::{STREAMS, calls, chat, decoded, received, shown, text, thoughts};
 
@@ -83,7 +83,7 @@ fn is_sound(from: Dialect, message: Message) -> bool {
         [&begin[..], &results[..]].concat(),
     ];
     histories.into_iter().all(|history| {
-        [Policy::Keep, Policy::Drop].into_iter().all(|policy| {
+        [OnBroken::Keep, OnBroken::Drop].into_iter().all(|policy| {
             let view = repair(&history.iter().cloned().collect::<History>(), policy).view;
             Dialect::all().all(|to| {
                 let encoded = to.wire().encode(&view, &Target::of(&context)).unwrap();

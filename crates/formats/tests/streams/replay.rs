@@ -2,7 +2,7 @@
 
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::Message;
-use rejoin_view::{Finding, History, Policy, repair};
+use rejoin_view::{Finding, History, OnBroken, repair};
 
 use crate::{STREAMS, native, received};
 
@@ -10,7 +10,7 @@ use crate::{STREAMS, native, received};
 fn next_request(dialect: Dialect, message: &Message, model: &str) -> (String, Vec<Finding>) {
     let mut history = vec![Message::user("look"), message.clone()];
     history.extend(message.tool_calls().map(|call| Message::tool(call.id.clone(), "fn main() {}")));
-    let view = repair(&history.into_iter().collect::<History>(), Policy::Keep).view;
+    let view = repair(&history.into_iter().collect::<History>(), OnBroken::Keep).view;
     let mut context = Context { dialect: Some(dialect), whole_body: true, ..Context::default() };
     if dialect == Dialect::Anthropic {
         context.put("max_tokens", "4000");

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses some of it, and a test may")]
 
 use rejoin_formats::{Converted, Dialect, Input, Target, convert, sessions};
-use rejoin_view::{Finding, History, KnownCall, OnBroken, Policy, repair};
+use rejoin_view::{Finding, History, KnownCall, OnBroken, repair};
 use serde_json::{Value, json};
 
 /// Ids that every dialect takes as they are.
@@ -82,7 +82,7 @@ pub fn from_anthropic(source: &Value, to: Dialect) -> Out {
 pub fn with_known(list: &Value, known: Vec<KnownCall>, to: Dialect) -> Value {
     let input = Input::new("body", list.to_string().as_bytes()).unwrap();
     let session = sessions::read(&input, sessions::named("openai-chat")).unwrap().remove(0);
-    let view = repair(&History::with(session.messages.clone(), known, Vec::new()), Policy::Keep).view;
+    let view = repair(&History::with(session.messages.clone(), known, Vec::new()), OnBroken::Keep).view;
     let body = to.wire().encode(&view, &Target::of(&session.context)).unwrap().body;
     serde_json::from_str(&body).unwrap()
 }

@@ -5,14 +5,17 @@
 //! iterative (nesting costs memory, never stack) and forgiving where real files are wrong: lone surrogates, raw
 //! control characters, `NaN`. What was forgiven is remembered, so nobody takes such text for clean JSON.
 //!
-//! Writing lives in [`mod@write`], turning a literal into text in [`literal`]. Nothing here knows a provider.
+//! Writing lives in [`mod@write`], whole objects in [`Object`], turning a literal into text in [`literal`]. Nothing here knows a
+//! provider.
 
 pub mod literal;
+mod object;
 mod parse;
 pub mod write;
 
 use std::borrow::Cow;
 
+pub use object::{Object, list, quoted};
 pub use parse::{Fault, Scratch, SyntaxError};
 
 use crate::text::{Span, Text};

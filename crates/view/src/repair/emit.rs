@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
 
-use super::Policy;
+use super::OnBroken;
 use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
@@ -51,7 +51,7 @@ pub(super) struct Emitted {
 }
 
 pub(super) struct Emitter<'h> {
-    policy: Policy,
+    policy: OnBroken,
     pairing: &'h Pairing,
     messages: &'h [Arc<Message>],
     base: usize,
@@ -79,7 +79,7 @@ struct Segment {
 
 impl<'h> Emitter<'h> {
     pub(super) fn new(
-        policy: Policy,
+        policy: OnBroken,
         pairing: &'h Pairing,
         messages: &'h [Arc<Message>],
         base: usize,
@@ -239,7 +239,7 @@ impl<'h> Emitter<'h> {
             && slots.iter().any(shown)
             && slots.len() > 1;
         if partial {
-            let action = if policy == Policy::Keep { Action::Kept } else { Action::LeftOut };
+            let action = if !policy.drops() { Action::Kept } else { Action::LeftOut };
             let missing = format!("{unanswered} of {} calls have no result", slots.len());
             let calls = self.source(index as u32).tool_calls().zip(slots);
             let ids: Vec<&str> =
@@ -249,7 +249,7 @@ impl<'h> Emitter<'h> {
                 f.about(ids).because(missing)
             });
         }
-        let all_out = policy == Policy::Drop && unanswered > 0;
+        let all_out = policy.drops() && unanswered > 0;
         calls
             .map(|call| {
                 let slot = &pairing.calls[call];
@@ -270,7 +270,7 @@ impl<'h> Emitter<'h> {
             let slot = &self.pairing.results[next as usize];
             let wanted = match slot.tie {
                 Tie::Answer => true,
-                _ => self.policy == Policy::Keep,
+                _ => !self.policy.drops(),
             };
             if wanted {
                 let result = Place { message: slot.message, block: slot.block };
@@ -489,7 +489,7 @@ impl<'h> Emitter<'h> {
             finding.tool.clone_from(&result.name);
             finding
         };
-        let keep = self.policy == Policy::Keep;
+        let keep = !self.policy.drops();
         let call_left_out = slot.call != NONE
             && slot.tie != Tie::Early
             && (slot.call as usize).checked_sub(self.first_call).is_none_or(|call| self.left_out[call]);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Policy, tests::history};
+use super::{OnBroken, tests::history};
 use crate::history::History;
 
 /// What is hard on something, to be repeated. `N` is the number of each repetition; an id must not end in 0 here.
@@ -56,7 +56,7 @@ fn repair_is_linear() {
         let mut before: Option<[(usize, Duration); 2]> = None;
         for size in [1_000, 10_000, 100_000] {
             let history = shape(size);
-            let now = [Policy::Keep, Policy::Drop].map(|policy| cost(&history, policy));
+            let now = [OnBroken::Keep, OnBroken::Drop].map(|policy| cost(&history, policy));
             for ((few, short), (many, long)) in before.iter().flatten().zip(now) {
                 assert!(*few > 0 && many <= 10 * few + 100, "{name}: {few} steps, and {many} at {size}");
                 assert!(long <= 35 * *short, "{name}: {short:?}, and {long:?} at {size}");
@@ -67,7 +67,7 @@ fn repair_is_linear() {
 }
 
 /// The steps of a repair, and its time.
-fn cost(history: &History, policy: Policy) -> (usize, Duration) {
+fn cost(history: &History, policy: OnBroken) -> (usize, Duration) {
     let start = processor_time();
     let work = super::repair_all(history, policy).0;
     (work.pairing.steps + work.state.steps, processor_time() - start)

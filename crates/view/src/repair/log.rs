@@ -1,14 +1,14 @@
 //! What repairing logs, with `tracing`. Every path that repairs comes through here.
 //!
-//! Under [`Policy::Drop`] the lines have the words that people know from the agents this grew out of; scripts look for them.
-//! Under [`Policy::Keep`] nothing is dropped, so the lines say what was done instead.
+//! Under [`OnBroken::Drop`] the lines have the words that people know from the agents this grew out of; scripts look for them.
+//! Under [`OnBroken::Keep`] nothing is dropped, so the lines say what was done instead.
 
 use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{Block, Message, ToolResult};
 use tracing::Level;
 
-use super::Policy;
+use super::OnBroken;
 use crate::{
     finding::{Action, Finding},
     rules::Rule,
@@ -18,8 +18,8 @@ use crate::{
 /// How many characters of an orphan are shown.
 const PREVIEW_CHARS: usize = 50;
 
-/// Warns of each result that belongs to no call. The findings are about these messages, of which the first has the number
-/// `base`.
+/// Logs each result that belongs to no call: one that is dropped is a warning, one that is kept is not. The findings are about
+/// these messages, of which the first has the number `base`.
 pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usize) {
     if !tracing::enabled!(Level::WARN) {
         return;
@@ -28,16 +28,22 @@ pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usi
         let Some(result) = orphan(finding, messages, base) else { continue };
         let dropped = finding.action == Action::LeftOut;
         match (&finding.subject, dropped) {
-            (Some(id), _) => {
+            (Some(id), true) => {
                 let preview = preview(result);
-                let done = if dropped { "dropped" } else { "kept as labelled text" };
                 tracing::warn!(
-                    "Orphan tool message detected and {done}: tool_call_id={id}, content_preview={preview:?}"
+                    "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
+                );
+            }
+            (Some(id), false) => {
+                let preview = preview(result);
+                tracing::info!(
+                    "Orphan tool message detected and kept as labelled text: tool_call_id={id}, \
+                     content_preview={preview:?}"
                 );
             }
             (None, true) => tracing::warn!("Tool message missing tool_call_id, dropping message"),
             (None, false) => {
-                tracing::warn!("Tool message missing tool_call_id, keeping message as labelled text");
+                tracing::info!("Tool message missing tool_call_id, keeping message as labelled text");
             }
         }
     }
@@ -60,7 +66,7 @@ fn preview(result: &ToolResult) -> String {
 
 /// Says how many messages came in and how many go out.
 pub(super) fn counts(
-    policy: Policy,
+    policy: OnBroken,
     findings: &[Finding],
     messages: &[Arc<Message>],
     base: usize,
@@ -72,7 +78,7 @@ pub(super) fn counts(
     let (input, output) = (messages.len(), view().to_messages().len());
     let orphans = findings.iter().filter(|finding| orphan(finding, messages, base).is_some()).count();
     if orphans > 0 {
-        let done = if policy == Policy::Drop { "dropped" } else { "labelled" };
+        let done = if policy.drops() { "dropped" } else { "labelled" };
         tracing::debug!("Sanitized message sequence: {done} {orphans} orphans, kept {output} valid");
     }
     let dropped = input.saturating_sub(output);
@@ -80,7 +86,7 @@ pub(super) fn counts(
 }
 
 /// Says what became of a session that was read back.
-pub(super) fn recovery(session: &str, policy: Policy, findings: &[Finding], view: &SoundView) {
+pub(super) fn recovery(session: &str, policy: OnBroken, findings: &[Finding], view: &SoundView) {
     if tracing::enabled!(Level::INFO) {
         for line in recovery_lines(session, policy, findings, view.to_messages().len()) {
             tracing::info!("{line}");
@@ -90,15 +96,14 @@ pub(super) fn recovery(session: &str, policy: Policy, findings: &[Finding], view
 
 /// The summary of a recovery: how many things had to be repaired, if any, and how many messages the session has now.
 #[must_use]
-pub fn recovery_lines(session: &str, policy: Policy, findings: &[Finding], messages: usize) -> Vec<String> {
-    let repaired = match policy {
-        Policy::Drop => removals(findings).len(),
-        Policy::Keep => {
-            let broken = findings.iter().filter(|finding| finding.is_problem());
-            broken.filter_map(|finding| finding.at.message).collect::<HashSet<_>>().len()
-        }
+pub fn recovery_lines(session: &str, policy: OnBroken, findings: &[Finding], messages: usize) -> Vec<String> {
+    let repaired = if policy.drops() {
+        removals(findings).len()
+    } else {
+        let broken = findings.iter().filter(|finding| finding.is_problem());
+        broken.filter_map(|finding| finding.at.message).collect::<HashSet<_>>().len()
     };
-    let done = if policy == Policy::Drop { "Removed" } else { "Repaired" };
+    let done = if policy.drops() { "Removed" } else { "Repaired" };
     let mut lines = Vec::new();
     if repaired > 0 {
         lines.push(format!("Session {session}: {done} {repaired} incomplete messages"));
@@ -107,7 +112,7 @@ pub fn recovery_lines(session: &str, policy: Policy, findings: &[Finding], messa
     lines
 }
 
-/// What was removed under [`Policy::Drop`], one line each. The calls of one message are one line.
+/// What was removed under [`OnBroken::Drop`], one line each. The calls of one message are one line.
 #[must_use]
 pub fn removals(findings: &[Finding]) -> Vec<String> {
     let with = |rule: Rule| -> HashSet<usize> {

@@ -20,26 +20,39 @@ use crate::{
     sound::{Chunk, FirstChange, SoundView},
 };
 
-/// What becomes of broken states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum Policy {
-    /// Nothing that was said or that ran is forgotten.
-    #[default]
-    Keep,
-    /// What is incomplete is left out.
-    Drop,
-}
-
-/// The setting `on_broken`, as far as a view is concerned.
+/// The setting `on_broken`: what becomes of broken states, such as a call without a result.
+///
+/// The repair pass only tells [`OnBroken::Drop`] from the others. Refusing and running again are up to the caller, which then
+/// views what is left as [`OnBroken::Keep`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnBroken {
-    /// Repair, forgetting nothing.
+    /// Repair, forgetting nothing that was said or that ran.
     #[default]
     Keep,
     /// Repair, leaving out what is incomplete.
     Drop,
+    /// Run calls without a result again, then repair. Only an agent that resumes a conversation can.
+    Rerun,
     /// Send nothing that is not sound as it stands.
     Refuse,
+}
+
+impl OnBroken {
+    /// Every value with its name, in the order of the documentation.
+    pub const ALL: &[(&'static str, Self)] =
+        &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
+
+    /// The value of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// Whether a view leaves out what is incomplete.
+    #[must_use]
+    pub fn drops(self) -> bool {
+        self == Self::Drop
+    }
 }
 
 /// What the repair pass gives.
@@ -60,7 +73,7 @@ pub struct Refused {
 
 /// Makes a sound view of any history.
 #[must_use]
-pub fn repair(history: &History, policy: Policy) -> Repaired {
+pub fn repair(history: &History, policy: OnBroken) -> Repaired {
     let (work, open) = repair_all(history, policy);
     let repaired = work.finish(open);
     log::counts(policy, &repaired.findings, &history.messages, 0, || repaired.view.clone());
@@ -71,7 +84,7 @@ pub fn repair(history: &History, policy: Policy) -> Repaired {
 }
 
 /// The work of [`repair`], and the stretch after the last request.
-fn repair_all(history: &History, policy: Policy) -> (Work, Option<Chunk>) {
+fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Chunk>) {
     let mut work = Work::new(policy);
     work.pairing.reserve(history.messages.len());
     let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
@@ -101,8 +114,7 @@ fn repair_all(history: &History, policy: Policy) -> (Work, Option<Chunk>) {
 /// # Errors
 /// With [`OnBroken::Refuse`], the findings, if one of them is a warning or an error.
 pub fn repair_or_refuse(history: &History, on_broken: OnBroken) -> Result<Repaired, Refused> {
-    let policy = if on_broken == OnBroken::Drop { Policy::Drop } else { Policy::Keep };
-    let repaired = repair(history, policy);
+    let repaired = repair(history, on_broken);
     if on_broken == OnBroken::Refuse && repaired.findings.iter().any(Finding::is_problem) {
         return Err(Refused { findings: repaired.findings });
     }
@@ -129,7 +141,7 @@ fn fetch(messages: &[Arc<Message>]) {
 /// What was repaired so far, and what is needed to go on.
 #[derive(Debug)]
 struct Work {
-    policy: Policy,
+    policy: OnBroken,
     pairing: Pairing,
     state: emit::State,
     sealed: List<Arc<Chunk>>,
@@ -139,7 +151,7 @@ struct Work {
 }
 
 impl Work {
-    fn new(policy: Policy) -> Self {
+    fn new(policy: OnBroken) -> Self {
         Self {
             policy,
             pairing: Pairing::default(),
@@ -203,7 +215,7 @@ pub struct Repairer {
 impl Repairer {
     /// A conversation without messages.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: OnBroken) -> Self {
         Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0 }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rejoin_record::{Block, Message, Role, Text, ToolCall, ToolResult};
 
-use super::{OnBroken, Policy, Repaired, Repairer, repair, repair_or_refuse};
+use super::{OnBroken, Repaired, Repairer, repair, repair_or_refuse};
 use crate::{
     finding::{Action, Severity},
     history::{Fate, History, KnownCall},
@@ -250,7 +250,7 @@ fn what_each_state_becomes() {
     let rows = BECOMES.lines().filter_map(|line| line.split_once('='));
     for (sketch, shown_as) in rows {
         let (keep, drop) = shown_as.split_once('=').unwrap();
-        for (policy, expected) in [(Policy::Keep, keep), (Policy::Drop, drop)] {
+        for (policy, expected) in [(OnBroken::Keep, keep), (OnBroken::Drop, drop)] {
             let repaired = repair(&history(sketch), policy);
             assert_eq!(shown(&repaired.view), expected.trim(), "{policy:?} of {sketch}");
         }
@@ -298,7 +298,7 @@ const FOUND: &str = "
 fn what_is_found() {
     for (what, expected) in FOUND.lines().filter_map(|line| line.split_once('=')) {
         let (policy, sketch) = what.trim().split_once(' ').unwrap();
-        let policy = if policy == "keep" { Policy::Keep } else { Policy::Drop };
+        let policy = if policy == "keep" { OnBroken::Keep } else { OnBroken::Drop };
         assert_eq!(rules(&repair(&history(sketch), policy)), expected.trim(), "{what}");
     }
 }
@@ -307,7 +307,7 @@ fn what_is_found() {
 #[test]
 fn some_findings_are_notes() {
     for sketch in ["u a[1?]", "a[1,2] r2 r1", "a[1i] u", "u a[1w,2x] r1 | u"] {
-        for policy in [Policy::Keep, Policy::Drop] {
+        for policy in [OnBroken::Keep, OnBroken::Drop] {
             let findings = repair(&history(sketch), policy).findings;
             assert!(findings.iter().all(|finding| finding.severity == Severity::Note), "{sketch}");
         }
@@ -317,7 +317,7 @@ fn some_findings_are_notes() {
 #[test]
 fn sound_histories_are_left_alone() {
     for sketch in ["", "u", "s u a", "a u", "u a[1] r1 a", "u a[1,2] r1 r2 u", "u ta[1] r1 a[2] r2", "d u"] {
-        let repaired = repair(&history(sketch), Policy::Keep);
+        let repaired = repair(&history(sketch), OnBroken::Keep);
         assert!(repaired.findings.is_empty(), "{sketch}: {}", rules(&repaired));
         assert_eq!(repaired.view.first_change(), None);
         assert!(repaired.view.items().all(|item| item.is_complete()));
@@ -330,7 +330,7 @@ fn sound_histories_are_left_alone() {
 /// The messages of a view: results are joined in order, derived ids are on both sides, arguments are wrapped.
 #[test]
 fn what_the_messages_say() {
-    let messages = |sketch: &str| repair(&history(sketch), Policy::Keep).view.to_messages();
+    let messages = |sketch: &str| repair(&history(sketch), OnBroken::Keep).view.to_messages();
     assert_eq!(messages("a[1] r1 r1")[1].content().as_deref(), Some("r1@1\nr1@2"));
     assert_eq!(messages("a[1] r1 a[1] r1")[3].tool_call_id().unwrap().as_str(), "1_2");
     for (sketch, arguments) in [("a[1*] r1", r#"{"_raw_arguments":"{\"a\":"}"#), ("a[10] r1", "{}")] {
@@ -343,7 +343,7 @@ fn what_the_messages_say() {
 /// What a request that leaves now would decide can be read back.
 #[test]
 fn undecided_calls() {
-    let mut repairer = Repairer::new(Policy::Drop);
+    let mut repairer = Repairer::new(OnBroken::Drop);
     assert!(repairer.is_empty());
     for (place, message) in history("u a[1,2] r1 u").messages().iter().enumerate() {
         assert_eq!(repairer.len(), place);
@@ -359,7 +359,7 @@ fn calls_of_instructions_are_the_models() {
         let blocks = vec![Block::text("x"), Block::call(ToolCall::new("1", "t", "{}"))];
         let list = [Message::new(role, blocks), Message::tool("1", "ok")];
         let history: History = list.into_iter().collect();
-        assert_eq!(shown(&repair(&history, Policy::Keep).view), expected);
+        assert_eq!(shown(&repair(&history, OnBroken::Keep).view), expected);
     }
 }
 
@@ -375,7 +375,7 @@ fn refuse_sends_nothing_that_is_not_sound() {
 
 #[test]
 fn a_running_conversation_shares_what_was_sent() {
-    let mut running = Repairer::new(Policy::Keep);
+    let mut running = Repairer::new(OnBroken::Keep);
     for turn in 0..20 {
         let before = running.view();
         running.push(Arc::new(Message::user("next")), &[]);
@@ -399,22 +399,22 @@ fn a_running_conversation_shares_what_was_sent() {
 fn the_first_change_is_known() {
     let at = |sketch: &str, policy| repair(&history(sketch), policy).view.first_change();
     assert_eq!(
-        at("u a[1] u", Policy::Keep),
+        at("u a[1] u", OnBroken::Keep),
         Some(FirstChange { item: 2, part: 0 }),
         "the result is what is new"
     );
     assert_eq!(
-        at("u ta[1] u", Policy::Drop),
+        at("u ta[1] u", OnBroken::Drop),
         Some(FirstChange { item: 1, part: 1 }),
         "the call is what is gone"
     );
-    assert_eq!(at("u r9 u", Policy::Keep), Some(FirstChange { item: 1, part: 0 }));
-    assert_eq!(at("u a[1] r1 | u a[2] u", Policy::Keep), Some(FirstChange { item: 4, part: 0 }));
+    assert_eq!(at("u r9 u", OnBroken::Keep), Some(FirstChange { item: 1, part: 0 }));
+    assert_eq!(at("u a[1] r1 | u a[2] u", OnBroken::Keep), Some(FirstChange { item: 4, part: 0 }));
 }
 
 #[test]
 fn findings_speak() {
-    let repaired = repair(&history("u a[1] u r9"), Policy::Keep);
+    let repaired = repair(&history("u a[1] u r9"), OnBroken::Keep);
     let said: Vec<String> = repaired.findings.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["a tool call has no result (1, tool tool)", "a tool result has no call (9)"]);
     for rule in Rule::ALL {

@@ -2,7 +2,7 @@
 
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::Message;
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 use serde_json::Value;
 
 use super::{super::Service, ask, first, server};
@@ -43,7 +43,7 @@ fn what_a_model_said_is_sent_back_as_it_was() {
         let mut messages = vec![Message::user("tools:3 steps:2 think")];
         for turn in 0..12 {
             let history: History = messages.iter().cloned().collect();
-            let view = repair(&history, Policy::Keep).view;
+            let view = repair(&history, OnBroken::Keep).view;
             let encoded = dialect.wire().encode(&view, &Target::of(&context)).unwrap();
             let body: Value = serde_json::from_str(&encoded.body).unwrap();
             let got = ask(&server, service, api, &body);

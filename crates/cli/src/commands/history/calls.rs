@@ -5,6 +5,7 @@
 
 use rejoin::{
     engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
+    shape,
     store::files::PrivateFolder,
 };
 
@@ -13,7 +14,6 @@ use crate::{
     desk::{self, Desk, Flags},
     failure::Failure,
     home::CALLS_KEY,
-    json::Object,
     output::{self, harmless, local_time, paint},
 };
 
@@ -25,7 +25,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let full = arguments.full || desk.settings.is_on("audit.full_arguments");
     let calls = calls(&recorded, &key(&desk)?);
     if arguments.json {
-        calls.iter().try_for_each(|call| output::json_data(&as_json(call, full)))?;
+        calls.iter().try_for_each(|call| output::json_data(&shape::call(call, full)))?;
         return Ok(0);
     }
     if calls.is_empty() {
@@ -109,26 +109,4 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
 /// Enough of a hash to compare by eye.
 fn short(hash: &str, full: bool) -> &str {
     if full { hash } else { hash.get(..16).unwrap_or(hash) }
-}
-
-fn as_json(call: &CallRecord, full: bool) -> String {
-    let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
-    let took = call.latency_ms().map(|took| took.to_string());
-    let object = Object::new()
-        .text("request_id", &call.request.to_string())
-        .text("call_id", &call.call_id)
-        .text("tool", &call.tool)
-        .text("status", call.status.name())
-        .text_or_null("started_at", time(call.started).as_deref())
-        .text_or_null("ended_at", time(call.ended).as_deref())
-        .raw("latency_ms", took.as_deref().unwrap_or("null"))
-        .text("args_sha256", &call.args_sha256);
-    if !full {
-        return object.finish();
-    }
-    object
-        .text("arguments", &call.arguments)
-        .text_or_null("error", call.error.as_deref())
-        .text_or_null("outcome", call.outcome.as_deref())
-        .finish()
 }

@@ -6,18 +6,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     ConversationId,
     engine::{self, EngineError, Mode, Removal, Sharer},
+    history::{self, Shown, ShownContent},
     record::EntryId,
+    shape,
     store::{Store, Summary},
 };
 
-use super::numbers::{self, What};
 use crate::{
     active,
     args::{DeleteArguments, EraseArguments, ForkArguments, RenameArguments},
     commands::{asking::sure, verify},
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::{self, Object},
+    json::Object,
     output::{self, harmless, plural},
 };
 
@@ -46,7 +47,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
         None => None,
         Some(number) => {
             let recorded = desk::read(&*store, id, Mode::Recover)?;
-            Some(entry(&numbers::shown(&recorded.entries), number)?)
+            Some(entry(&history::shown(&recorded.entries), number)?)
         }
     };
     let new = desk::writer(&*store, "rejoin history fork").fork(id, at)?;
@@ -56,7 +57,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
     if arguments.json {
-        let object = Object::new().text("id", &new.to_string()).text("from", &id.to_string());
+        let object = Object::new().text("id", new).text("from", id);
         output::json_data(&object.finish())?;
     } else {
         output::raw_data(&new.to_string())?;
@@ -75,11 +76,11 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     } else {
         desk::read(&*store, id, Mode::Recover)?
     };
-    let shown = numbers::shown(&recorded.entries);
+    let shown = history::shown(&recorded.entries);
     let mut entries = Vec::new();
     for number in &arguments.messages {
         let entry = entry(&shown, *number)?;
-        let gone = matches!(shown[*number].what, What::Erased);
+        let gone = matches!(shown[*number].what, ShownContent::Erased);
         if !gone && !entries.contains(&entry) {
             entries.push(entry);
         }
@@ -186,7 +187,7 @@ impl Deed {
     /// Shows what would go and what would stay.
     fn show_dry_run(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
         if json {
-            output::json_data(&self.as_json(removal, true))?;
+            output::json_data(&shape::removal(self.verb, self.id, removal, true))?;
             return Ok(0);
         }
         let Removal { messages, entries, bytes, .. } = removal;
@@ -230,34 +231,9 @@ impl Deed {
             output::talk(&format!("{note} {id} cannot be read, and may hold the same content"));
         }
         if json {
-            output::json_data(&self.as_json(removal, false))?;
+            output::json_data(&shape::removal(self.verb, self.id, removal, false))?;
         }
         Ok(0)
-    }
-
-    fn as_json(&self, removal: &Removal, dry_run: bool) -> String {
-        let sharer = |sharer: &Sharer| {
-            Object::new()
-                .text("id", &sharer.id.to_string())
-                .text_or_null("title", sharer.title.as_deref())
-                .number("entries", sharer.entries)
-                .flag("fork", sharer.is_fork)
-                .finish()
-        };
-        Object::new()
-            .text("action", self.verb)
-            .flag("dry_run", dry_run)
-            .text("id", &self.id.to_string())
-            .number("messages", removal.messages)
-            .number("entries", removal.entries)
-            .number("bytes", removal.bytes)
-            .raw(
-                "files",
-                &json::list(removal.files.iter().map(|file| json::literal(&file.to_string_lossy()))),
-            )
-            .raw("held_by", &json::list(removal.sharers.iter().map(sharer)))
-            .raw("unread", &json::list(removal.unread.iter().map(|id| json::literal(&id.to_string()))))
-            .finish()
     }
 }
 
@@ -271,7 +247,7 @@ fn held_by(sharer: &Sharer) -> String {
 }
 
 /// The entry of a number.
-fn entry(shown: &[numbers::Shown<'_>], number: usize) -> Result<EntryId, Failure> {
+fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
     let found = shown.get(number).map(|shown| shown.entry.id());
     found.ok_or_else(|| EngineError::NoSuchMessage(number.to_string()).into())
 }

@@ -1,14 +1,13 @@
 //! `rejoin history export`: a conversation as a file. As `jsonl`, every entry byte for byte.
 
-use rejoin::{Choice, engine::Mode};
+use rejoin::{Choice, engine::Mode, history};
 
-use super::numbers;
 use crate::{
     args::ExportArguments,
     commands::{convert, report},
     desk::{self, Desk, Flags},
     failure::Failure,
-    outfile::{self, Source},
+    outfile::{self, Untouched},
     output::{self, plural},
 };
 
@@ -16,7 +15,7 @@ use crate::{
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let desk = Desk::new(flags)?;
-    outfile::check(&arguments.output, &Source { file: None, store: Some(desk.location.clone()) })?;
+    outfile::check(&arguments.output, &Untouched { file: None, store: Some(desk.location.clone()) })?;
     let (store, id) = desk.find(arguments.which.given())?;
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;
     let text = match to {
@@ -27,7 +26,7 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
             convert::verbatim(&recorded.entries)
         }
         destination => {
-            let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+            let lines = history::renumber(&recorded.entries, &mut recorded.session);
             let on_broken = convert::policy(&desk.settings);
             let made = convert::make(&recorded.session, destination, Choice::default(), on_broken);
             let made = made.map_err(|error| convert::failure(&id.to_string(), &error))?;

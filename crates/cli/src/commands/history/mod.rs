@@ -3,25 +3,26 @@
 mod calls;
 mod change;
 mod export;
-pub mod numbers;
 mod search;
 mod shape;
 mod show;
 mod view;
 
-use crate::{args::History, desk::Flags, failure::Failure};
+pub use shape::numbered;
+
+use crate::{args::HistoryCommand, desk::Flags, failure::Failure};
 
 /// Runs one of them.
-pub fn run(command: History, flags: &Flags) -> Result<u8, Failure> {
+pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
     match command {
-        History::List(arguments) => super::list::run(&arguments, flags),
-        History::Show(arguments) => show::run(&arguments, flags),
-        History::Search(arguments) => search::run(&arguments, flags),
-        History::Export(arguments) => export::run(&arguments, flags),
-        History::Calls(arguments) => calls::run(&arguments, flags),
-        History::Rename(arguments) => change::rename(&arguments, flags),
-        History::Fork(arguments) => change::fork(&arguments, flags),
-        History::Erase(arguments) => change::erase(&arguments, flags),
-        History::Delete(arguments) => change::delete(&arguments, flags),
+        HistoryCommand::List(arguments) => super::list::run(&arguments, flags),
+        HistoryCommand::Show(arguments) => show::run(&arguments, flags),
+        HistoryCommand::Search(arguments) => search::run(&arguments, flags),
+        HistoryCommand::Export(arguments) => export::run(&arguments, flags),
+        HistoryCommand::Calls(arguments) => calls::run(&arguments, flags),
+        HistoryCommand::Rename(arguments) => change::rename(&arguments, flags),
+        HistoryCommand::Fork(arguments) => change::fork(&arguments, flags),
+        HistoryCommand::Erase(arguments) => change::erase(&arguments, flags),
+        HistoryCommand::Delete(arguments) => change::delete(&arguments, flags),
     }
 }

@@ -1,22 +1,16 @@
 //! `rejoin history search`: who said it, and where.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::ControlFlow,
-};
-
 use rejoin::{
-    record::{EntryId, limits},
-    store::{Excerpt, Hit, Item, Search, Store},
+    history,
+    record::limits,
+    shape,
+    store::{Excerpt, Search},
 };
-
-use super::numbers;
 
 use crate::{
     args::SearchArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
     output::{self, harmless, local_time, paint},
 };
 
@@ -44,9 +38,10 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
             store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
         }
     };
-    let numbers = store.as_ref().map(|(store, _)| numbers_of(&**store, &hits)).unwrap_or_default();
+    let numbers = store.as_ref().map(|(store, _)| history::numbers_of(&**store, &hits)).unwrap_or_default();
     if arguments.json {
-        hits.iter().try_for_each(|hit| output::json_data(&as_json(hit, numbers.get(&hit.entry).copied())))?;
+        hits.iter()
+            .try_for_each(|hit| output::json_data(&shape::hit(hit, numbers.get(&hit.entry).copied())))?;
         return Ok(0);
     }
     if hits.is_empty() {
@@ -66,31 +61,6 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The numbers of hits, as `history show` numbers messages. What lies on another branch, and a title, has none.
-fn numbers_of(store: &dyn Store, hits: &[Hit]) -> HashMap<EntryId, usize> {
-    let mut found = HashMap::new();
-    for conversation in hits.iter().map(|hit| hit.conversation).collect::<HashSet<_>>() {
-        let mut entries = Vec::new();
-        let read = store.read(conversation, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            ControlFlow::Continue(())
-        });
-        if let Err(why) = read {
-            // It was found a moment ago. Whoever asks for it next is told more.
-            tracing::debug!("{conversation} has no message numbers: {why}");
-            continue;
-        }
-        let wanted: HashSet<EntryId> =
-            hits.iter().filter(|hit| hit.conversation == conversation).map(|hit| hit.entry).collect();
-        let shown = numbers::shown(&entries);
-        let numbered = shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number));
-        found.extend(numbered.filter(|(entry, _)| wanted.contains(entry)));
-    }
-    found
-}
-
 /// An excerpt on one line; hits in colour, between stars where there is none.
 fn marked(excerpt: &Excerpt) -> String {
     let colour = output::has_colour();
@@ -103,26 +73,4 @@ fn marked(excerpt: &Excerpt) -> String {
         }
     });
     pieces.collect()
-}
-
-fn as_json(hit: &Hit, number: Option<usize>) -> String {
-    let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
-    let hits = hit.excerpt.pieces.iter().filter(|(_, hit)| *hit);
-    Object::new()
-        .text("conversation", &hit.conversation.to_string())
-        .text_or_null("title", hit.title.as_deref())
-        .text("entry", &hit.entry.to_string())
-        .number("seq", hit.seq)
-        .raw("message", &number.map_or_else(|| String::from("null"), |number| number.to_string()))
-        .text("time", &hit.time.to_string())
-        .text("role", &hit.role)
-        .text("excerpt", &plain)
-        .raw("hits", &crate::json::list(hits.map(|(piece, _)| crate::json::literal(piece))))
-        .raw("score", &score(hit.score))
-        .finish()
-}
-
-/// A number that JSON has.
-fn score(score: f64) -> String {
-    if score.is_finite() { score.to_string() } else { String::from("null") }
 }

@@ -2,19 +2,18 @@
 
 use rejoin::{
     engine::{self, Mode},
+    history::{self, Shown},
+    shape,
     store::Summary,
 };
 
-use super::{
-    numbers::{self, Shown},
-    view,
-};
+use super::{shape::numbered, view};
 use crate::{
     args::ShowArguments,
     commands::report,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::{self, Object},
+    json,
     output::{self, harmless},
 };
 
@@ -27,11 +26,11 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let (store, id) = desk.find(arguments.which.given())?;
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let mut recorded = desk::read(&*store, id, mode)?;
-    let lines = numbers::as_shown(&recorded.entries, &mut recorded.session);
+    let lines = history::renumber(&recorded.entries, &mut recorded.session);
     let summary = engine::summary(&*store, id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
     let model = summary.model.clone().or_else(|| recorded.session.context.model());
-    let shown = numbers::shown(&recorded.entries);
+    let shown = history::shown(&recorded.entries);
     let count = shown.len();
     tracing::info!("Displaying conversation: id={id}, message_count={count}");
     for finding in &recorded.session.findings {
@@ -43,15 +42,17 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         view::run(&desk, &viewed, arguments)?;
     } else if arguments.json {
         for (number, message) in window(&shown, arguments.limit) {
-            output::json_data(&message.json(number))?;
+            output::json_data(&message.to_json(number))?;
         }
     } else if arguments.raw {
-        let messages = window(&shown, arguments.limit).flat_map(|(_, message)| message.openai());
-        output::json_data(&json::indented(&head.json(&json::list(messages))))?;
+        let messages = window(&shown, arguments.limit).flat_map(|(_, message)| message.to_openai());
+        let Head { id, title, model, .. } = &head;
+        let whole = shape::whole_conversation(id, title, model.as_deref(), count, messages);
+        output::json_data(&json::indented(&whole))?;
     } else {
         let mut text = head.for_people("messages");
         for (number, message) in window(&shown, arguments.limit) {
-            text.push_str(&message.for_people(number));
+            text.push_str(&numbered(message, number));
         }
         desk.show(&text)?;
     }
@@ -94,16 +95,5 @@ impl Head {
         text.push_str(&"=".repeat(RULE));
         text.push('\n');
         text
-    }
-
-    /// As a JSON object around messages.
-    fn json(&self, messages: &str) -> String {
-        Object::new()
-            .text("id", &self.id)
-            .text_or_null("title", Some(self.title.as_str()).filter(|title| !title.is_empty()))
-            .text_or_null("model", self.model.as_deref())
-            .number("message_count", self.count as u64)
-            .raw("messages", messages)
-            .finish()
     }
 }

@@ -5,14 +5,17 @@ mod models;
 
 pub use auth::run as auth;
 pub use models::run as models;
-use rejoin::engine::provider::{choose::OFFLINE, decide::canonical, registry};
+use rejoin::{
+    answering::is_known,
+    engine::provider::{choose::OFFLINE, decide::canonical, registry},
+};
 
 use crate::{
     args::{SetAuthArguments, SetProviderArguments},
     failure::Failure,
     home::Home,
     output,
-    settings::{self, Key},
+    settings::{self, Setting},
 };
 
 /// Sets who answers in new conversations.
@@ -32,12 +35,12 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     ];
     // All of them or none.
     for (key, value) in &values {
-        value.as_ref().map(|value| settings::checked(Key::named(key)?, value)).transpose()?;
+        value.as_ref().map(|value| settings::checked(Setting::named(key)?, value)).transpose()?;
     }
     for (key, value) in values {
         match value {
-            Some(value) => settings::set(&home.config, Key::named(key)?, &value)?,
-            None => settings::unset(&home.config, Key::named(key)?)?,
+            Some(value) => settings::set(&home.config, Setting::named(key)?, &value)?,
+            None => settings::unset(&home.config, Setting::named(key)?)?,
         }
     }
     let model =
@@ -47,11 +50,6 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
         output::paint("✓", output::GOOD)
     ));
     Ok(0)
-}
-
-/// Whether a provider can be asked by its name alone.
-pub fn is_known(name: &str) -> bool {
-    name == OFFLINE || registry::find(name).is_some()
 }
 
 /// The error for a provider that is not known and has no address; `from` says what named it.
@@ -79,7 +77,7 @@ pub fn set_auth(arguments: &SetAuthArguments) -> Result<u8, Failure> {
         "oauth-claude" | "oauth-anthropic" | "claude-oauth" => String::from("claude"),
         other => other.to_owned(),
     };
-    settings::set(&home.config, Key::named("auth")?, &method)?;
+    settings::set(&home.config, Setting::named("auth")?, &method)?;
     output::talk(&format!("{} `rejoin auth status` shows what there is.", output::paint("✓", output::GOOD)));
     Ok(0)
 }

@@ -8,7 +8,7 @@ use crate::{
     commands::block_on,
     desk::{Desk, Flags},
     failure::Failure,
-    json::{Object, list as list_of, literal},
+    json::{Object, list as list_of, quoted},
     output::{self, harmless},
 };
 
@@ -94,7 +94,7 @@ impl Facts {
             .text_or_null("name", self.name.as_deref())
             .raw_if("window", number(self.window).as_deref())
             .raw_if("max_output", number(self.max_output).as_deref())
-            .raw("from_table", &list_of(from_table.map(|(name, _)| literal(name))))
+            .raw("from_table", &list_of(from_table.map(|(name, _)| quoted(name))))
             .finish()
     }
 

@@ -2,13 +2,15 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use rejoin::engine::turn::{Ending, Event, TurnError, TurnOutcome};
+use rejoin::{
+    engine::turn::{Ending, Event, TurnError, TurnOutcome},
+    shape,
+};
 
 use super::Saving;
 use crate::{
     commands::{exchange, report},
     failure::Failure,
-    json::{self, Object},
     output::{self, harmless, harmless_lines, paint},
 };
 
@@ -66,7 +68,7 @@ impl Drawing {
     /// Shows something that happened.
     pub fn event(&mut self, event: &Event) {
         if matches!(self.style, Style::Json) {
-            if let Some(line) = as_json(event) {
+            if let Some(line) = shape::event(event) {
                 self.print_json(&line);
             }
             return;
@@ -195,19 +197,9 @@ impl Drawing {
         if matches!(self.style, Style::Piped) {
             self.end_pipe();
         }
-        let findings: &[_] = match error {
-            TurnError::Unsound(findings) => findings,
-            TurnError::Provider { explanation, .. } => explanation,
-            TurnError::Nothing => &[],
-        };
+        let findings = error.findings();
         if matches!(self.style, Style::Json) {
-            let object = Object::new()
-                .text("type", "error")
-                .text("code", error.code())
-                .text("message", &error.to_string())
-                .text_or_null("hint", error.hint().as_deref())
-                .raw("findings", &json::list(findings.iter().map(report::json)));
-            self.print_json(&object.finish());
+            self.print_json(&shape::turn_error(error));
             return;
         }
         if !findings.is_empty() {
@@ -264,69 +256,4 @@ impl Drawing {
 /// The beginning of a text, on one line.
 fn glimpse(text: &str) -> String {
     exchange::shortened(text, GLIMPSE)
-}
-
-/// An event as programs read it; none for what they need not know.
-fn as_json(event: &Event) -> Option<String> {
-    let object = |kind: &str| Object::new().text("type", kind);
-    Some(
-        match event {
-            Event::Started { conversation, provider, model } => object("started")
-                .text("conversation", &conversation.to_string())
-                .text("provider", provider)
-                .text("model", model),
-            Event::Damaged(findings) => {
-                object("damaged").raw("findings", &json::list(findings.iter().map(report::json)))
-            }
-            Event::Mended(findings) => {
-                object("mended").raw("findings", &json::list(findings.iter().map(report::json)))
-            }
-            Event::Closed { interrupted, left_out, rerun } => object("closed")
-                .number("interrupted", *interrupted as u64)
-                .number("left_out", *left_out as u64)
-                .number("rerun", *rerun as u64),
-            Event::Asking { request, bytes } => {
-                object("asking").number("request", u64::from(*request)).number("bytes", *bytes as u64)
-            }
-            Event::Retrying { attempt, wait, why } => object("retrying")
-                .number("attempt", u64::from(*attempt))
-                .number("wait_ms", u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
-                .text("why", why),
-            Event::Text(text) => object("text").text("text", text),
-            Event::Reasoning(text) => object("reasoning").text("text", text),
-            Event::Answered { entry, usage } => {
-                let usage = usage.map(|usage| {
-                    Object::new()
-                        .number("input_tokens", usage.input)
-                        .number("output_tokens", usage.output)
-                        .number("cached_tokens", usage.cached)
-                        .number("reasoning_tokens", usage.reasoning)
-                        .finish()
-                });
-                object("answered").text("entry", &entry.to_string()).raw_if("usage", usage.as_deref())
-            }
-            Event::CallStarted { id, name, arguments } => {
-                object("call_started").text("id", id).text("name", name).text("arguments", arguments)
-            }
-            Event::CallEnded { id, name, output, is_error, took } => object("call_ended")
-                .text("id", id)
-                .text("name", name)
-                .text("output", output)
-                .flag("is_error", *is_error)
-                .number("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
-            Event::NotSaved(warning) => object("not_saved").text("warning", warning),
-            Event::Saved => object("saved"),
-            Event::Ended(ending) => {
-                let (name, why) = match ending {
-                    Ending::Done => ("done", None),
-                    Ending::Interrupted => ("interrupted", None),
-                    Ending::Limit(limit) => ("limit", Some(limit.to_string())),
-                    Ending::Failed => ("failed", None),
-                };
-                object("ended").text("ending", name).text_or_null("why", why.as_deref())
-            }
-            _ => return None,
-        }
-        .finish(),
-    )
 }

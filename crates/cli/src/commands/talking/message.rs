@@ -17,7 +17,7 @@ const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What to send.
-pub enum Said {
+pub enum GivenMessage {
     /// This text.
     Text(String),
     /// Each line that is typed at the prompt.
@@ -31,9 +31,9 @@ pub fn has_terminal() -> bool {
 
 /// Puts together what to send. A message and piped input are both sent, the message first. `-`, or no message without a
 /// terminal, means standard input alone.
-pub fn said(message: Option<&str>) -> Result<Said, Failure> {
+pub fn said(message: Option<&str>) -> Result<GivenMessage, Failure> {
     let parts = match message {
-        None if has_terminal() => return Ok(Said::Prompt),
+        None if has_terminal() => return Ok(GivenMessage::Prompt),
         None | Some("-") => vec![whole_input()?],
         Some(message) => {
             let piped = piped_input()?;
@@ -49,7 +49,7 @@ pub fn said(message: Option<&str>) -> Result<Said, Failure> {
             )),
         });
     }
-    Ok(Said::Text(parts.join("\n\n")))
+    Ok(GivenMessage::Text(parts.join("\n\n")))
 }
 
 /// Everything on standard input.

@@ -15,11 +15,11 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, Message, Rule,
+    Conversation, ConversationId, Finding, Message, OnBroken, Rule,
     engine::{
         New, SystemClock, Wanted,
         tools::{ReadFile, Tools},
-        turn::{Ending, Event, Input, Limits, OnBroken, Settings, Stop, TurnError, Worker},
+        turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Worker},
     },
     record::{Content, EntryId, content::CallAt},
     store::{Access, Location, Store},
@@ -36,10 +36,10 @@ use crate::{
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
     output,
-    settings::Settings as Settled,
+    settings::Settings,
 };
 pub use draw::Drawing;
-pub use message::{Said, has_terminal, said};
+pub use message::{GivenMessage, has_terminal, said};
 use prompt::Again;
 
 /// Opens the store for writing, or for reading if it cannot be written.
@@ -192,9 +192,9 @@ impl Talking {
     ) -> Self {
         let recorded = Wanted::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
-        let settings = Settings {
+        let settings = TurnSettings {
             system: talk.system.clone().or(recorded.system).or(set),
-            on_broken: on_broken(&desk.settings),
+            on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
         let mut tools = Tools::builtin(&desk.folder);
@@ -260,7 +260,7 @@ impl Talking {
     /// Tells the user who answers, and why.
     pub fn say_who_answers(&self, doing: &str) {
         if let Some(outcome) = &self.outcome {
-            outcome.say(doing);
+            answering::say(outcome, doing);
         }
     }
 
@@ -338,15 +338,15 @@ impl Talking {
 
     /// Sends a message, shows the answer, and is done.
     pub fn say_once(self, text: String) -> Result<u8, Failure> {
-        self.once(Input::from(text))
+        self.once(TurnInput::from(text))
     }
 
     /// Continues an interrupted turn, shows the answer, and is done.
     pub fn go_on_once(self) -> Result<u8, Failure> {
-        self.once(Input::GoOn)
+        self.once(TurnInput::GoOn)
     }
 
-    fn once(mut self, input: Input) -> Result<u8, Failure> {
+    fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
             let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
@@ -366,7 +366,7 @@ impl Talking {
     }
 
     /// One turn, drawn as it happens.
-    async fn turn(&mut self, input: Input, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
+    async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
         let mut drawing = Drawing::new(self.json, saving);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
@@ -495,17 +495,8 @@ fn failure(error: TurnError) -> Failure {
     Failure::Turn(Box::new(error))
 }
 
-/// What becomes of broken states, if nobody says.
-fn on_broken(settings: &Settled) -> OnBroken {
-    match super::convert::policy(settings) {
-        rejoin::OnBroken::Keep => OnBroken::Keep,
-        rejoin::OnBroken::Drop => OnBroken::Drop,
-        rejoin::OnBroken::Refuse => OnBroken::Refuse,
-    }
-}
-
 /// How much a turn may take.
-fn limits(settings: &Settled) -> Limits {
+fn limits(settings: &Settings) -> Limits {
     let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = Limits::default();
     Limits {

@@ -15,8 +15,9 @@ use std::{
 use rejoin::{
     engine::{
         EngineError,
-        turn::{Input, Stop},
+        turn::{Stop, TurnInput},
     },
+    history,
     record::{Content, Entry, EntryId, Text, content::Command},
     store::StoreError,
 };
@@ -27,7 +28,7 @@ use super::{
     terminal::{Terminal, Typed},
 };
 use crate::{
-    commands::numbers,
+    commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
     output,
 };
@@ -102,7 +103,7 @@ impl Talking {
             };
             pressed = None;
             let input = match line.trim() {
-                "" if self.unfinished => Input::GoOn,
+                "" if self.unfinished => TurnInput::GoOn,
                 "" => continue,
                 command @ ("/exit" | "/quit") => {
                     self.keep_command(command, "");
@@ -121,7 +122,7 @@ impl Talking {
                     ));
                     continue;
                 }
-                _ => Input::from(line),
+                _ => TurnInput::from(line),
             };
             if !self.reclaim(&stop).await? {
                 stop.reset();
@@ -179,9 +180,9 @@ impl Talking {
     /// Shows what was said elsewhere in the meantime.
     fn show(&self, added: &[Entry]) {
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
-        let shown = numbers::shown(self.worker.conversation().entries());
+        let shown = history::shown(self.worker.conversation().entries());
         let shown = shown.iter().enumerate().filter(|(_, shown)| new.contains(&shown.entry.id()));
-        let text: String = shown.map(|(number, shown)| shown.for_people(number)).collect();
+        let text: String = shown.map(|(number, shown)| numbered(shown, number)).collect();
         if !text.is_empty() {
             output::talk(&format!("Added by another process in the meantime:\n{text}"));
         }

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     auth::Keys,
     provider::{
-        connect::{Choice, wire},
+        connect::{Connection, wire},
         http::{
             HttpProvider,
             testing::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
@@ -46,8 +46,11 @@ fn copilot(
 }
 
 fn provider(server: &Server) -> HttpProvider {
-    let choice =
-        Choice { provider: String::from("copilot"), base_url: Some(server.url.clone()), ..Choice::default() };
+    let choice = Connection {
+        provider: String::from("copilot"),
+        base_url: Some(server.url.clone()),
+        ..Connection::default()
+    };
     let keys = Keys::none().variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
     wire(&choice, &keys, &quick_at(server)).unwrap().reading_with(words)
 }

@@ -23,7 +23,7 @@ fn chosen(keys: &Keys, ollama: &str) -> Chosen {
 
 fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> Chosen {
     let options = HttpOptions { local_answer, ..quick() };
-    run(choose(&Choice::default(), Some(ollama), keys, &options))
+    run(choose(&Connection::default(), Some(ollama), keys, &options))
 }
 
 /// The first key of the environment, in the order of the rows.
@@ -90,10 +90,10 @@ fn without_anybody_it_is_offline() {
 /// What was asked for stands.
 #[test]
 fn what_was_asked_for_stands() {
-    let asked = Choice { provider: String::from("groq"), ..Choice::default() };
+    let asked = Connection { provider: String::from("groq"), ..Connection::default() };
     let keys = variables(&["ANTHROPIC_API_KEY"]);
     let found = run(choose(&asked, None, &keys, &quick()));
     assert_eq!((found.choice, found.reason), (asked, Reason::Configured));
-    let asked = Choice { base_url: Some(String::from("http://h:1")), ..Choice::default() };
+    let asked = Connection { base_url: Some(String::from("http://h:1")), ..Connection::default() };
     assert_eq!(run(choose(&asked, None, &keys, &quick())).choice.provider, "custom");
 }

@@ -8,19 +8,19 @@ use crate::{
     provider::http::testing::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
 };
 
-fn choice(provider: &str) -> Choice {
-    Choice { provider: provider.to_owned(), ..Choice::default() }
+fn choice(provider: &str) -> Connection {
+    Connection { provider: provider.to_owned(), ..Connection::default() }
 }
 
 fn with_key() -> Keys {
     Keys::none().variables(|name| Some(format!("{SECRET}-{name}")))
 }
 
-fn wired(choice: &Choice) -> HttpProvider {
+fn wired(choice: &Connection) -> HttpProvider {
     wire(choice, &with_key(), &HttpOptions::default()).unwrap_or_else(|error| panic!("{choice:?}: {error}"))
 }
 
-fn url(choice: &Choice) -> String {
+fn url(choice: &Connection) -> String {
     wired(choice).endpoint().url.clone().unwrap()
 }
 
@@ -57,8 +57,11 @@ fn requests_go_where_the_rules_say() {
         ),
     ];
     for (provider, api, base_url, expected, dialect) in cases {
-        let choice =
-            Choice { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
+        let choice = Connection {
+            api: api.map(String::from),
+            base_url: base_url.map(String::from),
+            ..choice(provider)
+        };
         assert_eq!(url(&choice), expected, "{choice:?}");
         assert_eq!(wired(&choice).endpoint().dialect.unwrap().name(), dialect, "{choice:?}");
     }
@@ -68,7 +71,7 @@ fn requests_go_where_the_rules_say() {
 #[test]
 fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
-    let choice = Choice {
+    let choice = Connection {
         model: Some(String::from("models/tuned ../x")),
         base_url: Some(format!("{}/v1beta?key=k#top", server.url)),
         ..choice("gemini")
@@ -88,7 +91,7 @@ fn no_model_climbs_out_of_its_path() {
     for model in ["../../v9/files", "a/../../b", "./../x", ".."] {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let base_url = Some(format!("{}/v1beta", server.url));
-        let choice = Choice { model: Some(model.to_owned()), base_url, ..choice("gemini") };
+        let choice = Connection { model: Some(model.to_owned()), base_url, ..choice("gemini") };
         ask(&wire(&choice, &with_key(), &quick()).unwrap().reading_with(words)).0.unwrap();
         let line = server.asked()[0].line.clone();
         assert!(line.starts_with("POST /v1beta/models/") && line.contains(":stream"), "{model}: {line}");
@@ -110,7 +113,7 @@ fn keys_are_shown_as_each_service_wants_it() {
     for (name, header, value) in cases {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let model = Some(String::from("m"));
-        let choice = Choice { base_url: Some(server.url.clone()), model, ..choice(name) };
+        let choice = Connection { base_url: Some(server.url.clone()), model, ..choice(name) };
         let provider = wire(&choice, &with_key(), &quick()).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         assert_eq!(server.asked()[0].header(header), Some(value.as_str()), "{name}");
@@ -127,7 +130,7 @@ fn a_missing_key_is_said_before_anything_is_sent() {
         assert_eq!(provider, service.name);
         let way = service.key_variables[0];
         assert!(hint.contains(way) || hint.contains("auth login copilot"), "{hint}");
-        let local = Choice { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
+        let local = Connection { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
         assert!(wire(&local, &Keys::none(), &quick()).is_ok(), "{}", service.name);
     }
 }
@@ -135,8 +138,11 @@ fn a_missing_key_is_said_before_anything_is_sent() {
 #[test]
 fn choices_that_mean_nothing_say_why() {
     let with = |provider: &str, api: Option<&str>, base_url: Option<&str>| {
-        let choice =
-            Choice { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
+        let choice = Connection {
+            api: api.map(String::from),
+            base_url: base_url.map(String::from),
+            ..choice(provider)
+        };
         wire(&choice, &with_key(), &quick()).unwrap_err().to_string()
     };
     assert!(
@@ -154,7 +160,7 @@ fn choices_that_mean_nothing_say_why() {
 #[test]
 fn a_model_must_be_named_where_there_is_no_usual_one() {
     let server = Server::new(vec![Answer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
-    let choice = Choice { base_url: Some(server.url.clone()), ..choice("vllm") };
+    let choice = Connection { base_url: Some(server.url.clone()), ..choice("vllm") };
     let provider = wire(&choice, &Keys::none(), &quick()).unwrap();
     let error = ask(&provider).0.unwrap_err();
     assert_eq!(error.code(), "NO_MODEL");
@@ -163,7 +169,7 @@ fn a_model_must_be_named_where_there_is_no_usual_one() {
     assert_eq!(models[0].id, "m");
 }
 
-fn field(choice: &Choice, name: &str) -> Option<String> {
+fn field(choice: &Connection, name: &str) -> Option<String> {
     let fields = wired(choice).fields();
     // Every value is JSON.
     fields.iter().for_each(|(name, value)| assert!(Doc::parse(value).is_ok(), "{name}: {value}"));
@@ -173,7 +179,7 @@ fn field(choice: &Choice, name: &str) -> Option<String> {
 /// The fields of each dialect, and the quirks of services.
 #[test]
 fn requests_have_the_fields_of_their_dialect() {
-    let with = |provider: &str, model: &str| Choice {
+    let with = |provider: &str, model: &str| Connection {
         model: Some(model.to_owned()),
         max_tokens: Some(30_000),
         effort: Some(Effort::Medium),
@@ -189,12 +195,12 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("openai", "gpt-5"), "reasoning", Some(r#"{"effort":"medium","summary":"auto"}"#)),
         (with("openai", "gpt-5"), "max_output_tokens", Some("30000")),
         (
-            Choice { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            Connection { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "max_completion_tokens",
             Some("30000"),
         ),
         (
-            Choice { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            Connection { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "reasoning_effort",
             Some("\"medium\""),
         ),
@@ -206,7 +212,7 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("mistral", "x"), "reasoning_effort", None),
         (choice("anthropic"), "max_tokens", Some("32000")),
         (choice("anthropic"), "thinking", None),
-        (Choice { model: Some(String::from("x")), ..choice("anthropic") }, "max_tokens", Some("8192")),
+        (Connection { model: Some(String::from("x")), ..choice("anthropic") }, "max_tokens", Some("8192")),
         (
             with("anthropic", "claude-sonnet-4-5"),
             "thinking",
@@ -216,11 +222,11 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("anthropic", "claude-opus-4-7"), "thinking", Some(r#"{"type":"adaptive"}"#)),
         (with("anthropic", "claude-opus-4-7"), "output_config", Some(r#"{"effort":"medium"}"#)),
         (
-            Choice { max_tokens: Some(3_000), ..with("anthropic", "claude-sonnet-4-5") },
+            Connection { max_tokens: Some(3_000), ..with("anthropic", "claude-sonnet-4-5") },
             "thinking",
             Some(r#"{"type":"enabled","budget_tokens":1976}"#),
         ),
-        (Choice { max_tokens: Some(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
+        (Connection { max_tokens: Some(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
         (choice("gemini"), "generationConfig", None),
         (choice("gemini"), "stream", None),
         (
@@ -248,7 +254,7 @@ fn the_fields_are_in_the_body() {
     for service in registry::all().filter(|service| !service.base_url.is_empty()) {
         for api in service.apis {
             let model = Some(String::from("some-model"));
-            let choice = Choice { api: Some(api.name.to_owned()), model, ..choice(service.name) };
+            let choice = Connection { api: Some(api.name.to_owned()), model, ..choice(service.name) };
             let provider = wired(&choice);
             let body = request(&provider, &[rejoin_record::Message::user("hello")]).body.unwrap().to_string();
             for (name, value) in provider.fields() {
@@ -279,7 +285,7 @@ fn logins_go_to_their_own_address() {
 
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let with =
-        |name: &str| Choice { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
+        |name: &str| Connection { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
     let openai = wire(&with("openai"), &keys, &quick_at(&server)).unwrap().reading_with(words);
     ask(&openai).0.unwrap();
     let asked = server.asked().pop().unwrap();
@@ -302,12 +308,12 @@ fn logins_go_to_their_own_address() {
 
     // At another address, and with an API that the login does not open, they are not sent.
     for provider in ["openai", "anthropic"] {
-        let elsewhere = Choice { base_url: Some(server.url.clone()), ..with(provider) };
+        let elsewhere = Connection { base_url: Some(server.url.clone()), ..with(provider) };
         let provider = wire(&elsewhere, &keys, &quick_at(&server)).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         assert!(!format!("{:?}", server.asked().pop().unwrap()).contains(SECRET));
     }
-    let chat = Choice { api: Some(String::from("chat")), ..with("openai") };
+    let chat = Connection { api: Some(String::from("chat")), ..with("openai") };
     assert!(matches!(wire(&chat, &keys, &quick()), Err(ProviderError::NoKey { .. })));
     // A key of one's own goes before a login.
     let both = Keys::none().codex(folder.path()).variables(|_| Some(String::from("sk-own-0123456789")));

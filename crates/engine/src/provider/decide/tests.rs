@@ -2,20 +2,21 @@
 
 use super::*;
 
-const NAMED: [Source; 4] = [Source::Flag, Source::Conversation, Source::Environment, Source::Settings];
+const NAMED: [ChoiceSource; 4] =
+    [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment, ChoiceSource::Settings];
 
 const PROVIDER: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.provider;
 const MODEL: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.model;
 const ADDRESS: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.base_url;
 const API: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.api;
 
-fn of(sources: &mut Sources, source: Source) -> &mut Preference {
+fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Preference {
     match source {
-        Source::Flag => &mut sources.flags,
-        Source::Conversation => &mut sources.conversation,
-        Source::Environment => &mut sources.environment,
-        Source::Settings => &mut sources.settings,
-        Source::Default => unreachable!("it names nothing"),
+        ChoiceSource::Flag => &mut sources.flags,
+        ChoiceSource::Conversation => &mut sources.conversation,
+        ChoiceSource::Environment => &mut sources.environment,
+        ChoiceSource::Settings => &mut sources.settings,
+        ChoiceSource::Default => unreachable!("it names nothing"),
     }
 }
 
@@ -27,31 +28,31 @@ fn trust(provider: &str, base_url: &str) -> TrustedAddress {
     TrustedAddress { provider: provider.to_owned(), base_url: base_url.to_owned() }
 }
 
-fn value_and_source(sourced: Option<&Sourced<String>>) -> (&str, Source) {
-    sourced.map_or(("", Source::Default), |sourced| (sourced.value.as_str(), sourced.source))
+fn value_and_source(sourced: Option<&Sourced<String>>) -> (&str, ChoiceSource) {
+    sourced.map_or(("", ChoiceSource::Default), |sourced| (sourced.value.as_str(), sourced.source))
 }
 
 /// The value that a source gives in [`every_combination`].
-fn value(source: Source, values: [&'static str; 4]) -> &'static str {
+fn value(source: ChoiceSource, values: [&'static str; 4]) -> &'static str {
     values[NAMED.iter().position(|named| *named == source).unwrap()]
 }
 
 /// Sets one field in every combination of sources (so in every pair, and in none), and checks that the first of `order` wins.
 fn every_combination(
-    order: [Source; 4],
+    order: [ChoiceSource; 4],
     values: [&'static str; 4],
     base: &Sources,
     field: fn(&mut Preference) -> &mut Option<String>,
-    decided: fn(&Decision) -> Option<&Sourced<String>>,
+    decided: fn(&AnswerDecision) -> Option<&Sourced<String>>,
 ) {
     for chosen in 0..16_usize {
-        let gives = |source: Source| chosen >> (source as usize) & 1 == 1;
+        let gives = |source: ChoiceSource| chosen >> (source as usize) & 1 == 1;
         let mut sources = base.clone();
         for source in NAMED.into_iter().filter(|source| gives(*source)) {
             *field(of(&mut sources, source)) = Some(value(source, values).to_owned());
         }
         let winner = order.into_iter().find(|source| gives(*source));
-        let expected = winner.map_or(("", Source::Default), |winner| (value(winner, values), winner));
+        let expected = winner.map_or(("", ChoiceSource::Default), |winner| (value(winner, values), winner));
         let decision = decide(&sources).unwrap();
         assert_eq!(value_and_source(decided(&decision)), expected, "{sources:#?}");
     }
@@ -74,7 +75,8 @@ fn model_is_taken_from_flag_conversation_environment_settings() {
 
 #[test]
 fn address_is_taken_from_flag_environment_settings_conversation() {
-    let order = [Source::Flag, Source::Environment, Source::Settings, Source::Conversation];
+    let order =
+        [ChoiceSource::Flag, ChoiceSource::Environment, ChoiceSource::Settings, ChoiceSource::Conversation];
     let values = ["http://flag/v1", "http://recorded/v1", "http://variable/v1", "http://set/v1"];
     let trusted = vec![trust("openai", "http://recorded/v1")];
     let recorded = Sources { conversation: preference("openai"), trusted, ..Sources::default() };
@@ -109,10 +111,10 @@ fn what_belongs_to_another_provider_is_not_used() {
             assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", stronger));
             assert_eq!((decision.model, decision.api), (None, None), "{stronger:?} over {weaker:?}");
             let address = value_and_source(decision.base_url.as_ref());
-            if weaker == Source::Environment {
-                assert_eq!(address, ("http://localhost:1/v1", Source::Environment));
+            if weaker == ChoiceSource::Environment {
+                assert_eq!(address, ("http://localhost:1/v1", ChoiceSource::Environment));
             } else {
-                assert_eq!(address, ("", Source::Default), "{stronger:?} over {weaker:?}");
+                assert_eq!(address, ("", ChoiceSource::Default), "{stronger:?} over {weaker:?}");
             }
         }
     }
@@ -122,14 +124,17 @@ fn what_belongs_to_another_provider_is_not_used() {
 #[test]
 fn an_address_that_is_set_for_no_provider_applies_to_any() {
     let settings = Preference { base_url: Some("http://localhost:1/v1".into()), ..Preference::default() };
-    for named in [Source::Flag, Source::Conversation, Source::Environment] {
+    for named in [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment] {
         let mut sources = Sources { settings: settings.clone(), ..Sources::default() };
         *of(&mut sources, named) = preference("openai");
         let decision = decide(&sources).unwrap();
-        assert_eq!(value_and_source(decision.base_url.as_ref()), ("http://localhost:1/v1", Source::Settings));
+        assert_eq!(
+            value_and_source(decision.base_url.as_ref()),
+            ("http://localhost:1/v1", ChoiceSource::Settings)
+        );
     }
     let decision = decide(&Sources { settings, ..Sources::default() }).unwrap();
-    assert_eq!(value_and_source(decision.provider.as_ref()), ("custom", Source::Default));
+    assert_eq!(value_and_source(decision.provider.as_ref()), ("custom", ChoiceSource::Default));
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     assert!(with(&[trust("openai", "http://elsewhere.invalid/v1")]).is_err());
     for known in [trust("openai", there), trust("ChatGPT", "https://elsewhere.invalid/v1/")] {
         let decision = with(&[known]).unwrap();
-        assert_eq!(value_and_source(decision.base_url.as_ref()), (there, Source::Conversation));
+        assert_eq!(value_and_source(decision.base_url.as_ref()), (there, ChoiceSource::Conversation));
     }
     // The provider's own address needs no word of trust.
     let own = Preference { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
@@ -171,7 +176,7 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
 fn a_key_goes_to_an_address_only_if_the_user_named_both() {
     let there = "http://localhost:1/v1";
     let address = Preference { base_url: Some(there.into()), ..Preference::default() };
-    for source in [Source::Environment, Source::Settings] {
+    for source in [ChoiceSource::Environment, ChoiceSource::Settings] {
         let with = |named: Option<&str>, trusted: &[TrustedAddress]| {
             let mut sources = Sources {
                 conversation: preference("openai"),
@@ -211,7 +216,7 @@ fn a_recorded_api_belongs_to_its_address() {
     let api = |sources: &Sources| decide(sources).unwrap().api;
     let recorded = Sources { conversation, ..Sources::default() };
     assert!(api(&recorded).is_some());
-    for source in [Source::Flag, Source::Environment, Source::Settings] {
+    for source in [ChoiceSource::Flag, ChoiceSource::Environment, ChoiceSource::Settings] {
         let mut sources = recorded.clone();
         of(&mut sources, source).base_url = Some("http://localhost:1/v1".into());
         assert_eq!(api(&sources), None, "{source:?}");
@@ -245,6 +250,6 @@ fn aliases_and_blank_values() {
         ..Sources::default()
     };
     let decision = decide(&sources).unwrap();
-    assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", Source::Flag));
-    assert_eq!(value_and_source(decision.model.as_ref()), ("claude-x", Source::Settings));
+    assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", ChoiceSource::Flag));
+    assert_eq!(value_and_source(decision.model.as_ref()), ("claude-x", ChoiceSource::Settings));
 }

@@ -6,7 +6,7 @@ use rejoin_formats::{
     Dialect,
     wire::stream::{End, Received, StreamDecoder},
 };
-use rejoin_record::json::write;
+use rejoin_record::json::Object;
 use reqwest::{
     RequestBuilder, Response,
     header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION},
@@ -15,13 +15,13 @@ use secrecy::SecretString;
 
 use super::{
     Client,
-    refusal::{self, EXCERPT_CHARACTERS, Failure, KIND_CHARACTERS, MESSAGE_CHARACTERS, Refusal},
+    refusal::{self, EXCERPT_CHARACTERS, ErrorAnswer, FailedAttempt, KIND_CHARACTERS, MESSAGE_CHARACTERS},
 };
 use crate::turn;
 use crate::{
     auth::redact::{harmless, redact},
     clock::{Clock, SystemClock},
-    provider::{Listener, Progress, ProviderError},
+    provider::{Listener, ProviderError, SendProgress},
 };
 
 /// Of an answer that is an error, as much as anybody reads.
@@ -42,7 +42,7 @@ pub struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends, and gives back the answer if its status is good.
-    pub async fn begin(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    pub async fn begin(&self, request: RequestBuilder) -> Result<Response, FailedAttempt> {
         let request = request.header(ACCEPT_ENCODING, "identity");
         let mut response = request.send().await.map_err(|error| self.lost(error))?;
         let status = response.status();
@@ -59,7 +59,7 @@ impl Attempt<'_> {
         let is_final = text_of(&headers, "x-should-retry").as_deref() == Some("false");
         // An error of which only a part arrives is still an error.
         let body = self.read(&mut response, ERROR_BYTES).await.0;
-        Err(Refusal {
+        Err(ErrorAnswer {
             provider: self.client.provider(),
             status: Some(status.as_u16()),
             body: &String::from_utf8_lossy(&body),
@@ -78,7 +78,7 @@ impl Attempt<'_> {
         mut decoder: Box<dyn StreamDecoder>,
         listener: Listener<'_>,
         stop: &turn::Stop,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, FailedAttempt> {
         let content_type = text_of(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         if media == "text/html" || media == "application/xhtml+xml" {
@@ -123,7 +123,7 @@ impl Attempt<'_> {
                 None => line + bytes.len(),
             };
             decoder.feed(&bytes, &mut deltas);
-            deltas.drain(..).for_each(|delta| listener(Progress::Delta(delta)));
+            deltas.drain(..).for_each(|delta| listener(SendProgress::Delta(delta)));
             if line > options.longest_line {
                 too_long = Some(format!("a line of more than {} bytes", options.longest_line));
             } else if total > options.longest_answer {
@@ -144,7 +144,7 @@ impl Attempt<'_> {
             }
         }
         if total == 0 {
-            return Err(if silent { self.silent(true) } else { Failure::last(ProviderError::Empty) });
+            return Err(if silent { self.silent(true) } else { FailedAttempt::last(ProviderError::Empty) });
         }
         let mut received = decoder.finish();
         if silent && received.message.is_none() {
@@ -159,7 +159,7 @@ impl Attempt<'_> {
     }
 
     /// An answer that said nothing at all and did not end well is no answer.
-    fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, Failure> {
+    fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, FailedAttempt> {
         match &mut received.end {
             End::Failed(fault) => {
                 if received.message.is_none() {
@@ -182,21 +182,14 @@ impl Attempt<'_> {
     }
 
     /// An error that came in the middle of a stream, before anything was said.
-    fn in_stream(&self, kind: Option<&str>, message: &str) -> Failure {
-        let mut body = String::from("{");
-        if let Some(kind) = kind {
-            write::key(&mut body, "type");
-            write::string(&mut body, kind);
-        }
-        write::key(&mut body, "message");
-        write::string(&mut body, message);
-        body.push('}');
+    fn in_stream(&self, kind: Option<&str>, message: &str) -> FailedAttempt {
+        let body = Object::new().text_if("type", kind).text("message", message).finish();
         // Bytes of an answer have arrived: it is not sent again, whatever it says.
         self.refusal(None, &body)
     }
 
-    fn refusal(&self, status: Option<u16>, body: &str) -> Failure {
-        let refusal = Refusal {
+    fn refusal(&self, status: Option<u16>, body: &str) -> FailedAttempt {
+        let refusal = ErrorAnswer {
             provider: self.client.provider(),
             status,
             body,
@@ -208,30 +201,30 @@ impl Attempt<'_> {
     }
 
     /// Something that is no answer, with the beginning of it.
-    pub fn not_an_answer(&self, why: &str, head: &[u8]) -> Failure {
+    pub fn not_an_answer(&self, why: &str, head: &[u8]) -> FailedAttempt {
         let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]);
         self.garbage(&format!("{why}, beginning with: {head}"))
     }
 
-    fn garbage(&self, why: &str) -> Failure {
+    fn garbage(&self, why: &str) -> FailedAttempt {
         let why = harmless(&redact(why, self.secrets), 2 * EXCERPT_CHARACTERS);
-        Failure::last(ProviderError::Garbage(why))
+        FailedAttempt::last(ProviderError::Garbage(why))
     }
 
     /// Nothing was said for too long. It is asked again only if not even a byte came.
-    fn silent(&self, again: bool) -> Failure {
+    fn silent(&self, again: bool) -> FailedAttempt {
         let after = self.client.options().read_timeout;
         let error = ProviderError::TimedOut { provider: self.client.provider().to_owned(), after };
-        Failure { error, again }
+        FailedAttempt { error, again }
     }
 
-    fn lost(&self, error: reqwest::Error) -> Failure {
+    fn lost(&self, error: reqwest::Error) -> FailedAttempt {
         self.client.failure(error, self.shown, self.client.options().read_timeout)
     }
 
     /// Reads what is not streamed, up to a limit and for as long as a provider may be silent; whether the end was reached. A byte
     /// now and then does not make it longer.
-    async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, Failure>) {
+    async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, FailedAttempt>) {
         let mut out = Vec::new();
         let deadline = tokio::time::Instant::now() + self.client.options().read_timeout;
         loop {
@@ -251,7 +244,7 @@ impl Attempt<'_> {
     }
 
     /// Asks for something that is not streamed, up to a limit.
-    pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, Failure> {
+    pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, FailedAttempt> {
         let mut response = self.begin(request).await?;
         let (bytes, ended) = self.read(&mut response, limit).await;
         match ended {
@@ -304,8 +297,12 @@ impl Patience {
     ///
     /// # Errors
     /// The failure, if there is none.
-    pub async fn wait(&mut self, failure: Failure, listener: Listener<'_>) -> Result<(), ProviderError> {
-        let Failure { error, again } = failure;
+    pub async fn wait(
+        &mut self,
+        failure: FailedAttempt,
+        listener: Listener<'_>,
+    ) -> Result<(), ProviderError> {
+        let FailedAttempt { error, again } = failure;
         let Some(backoff) = self.waits.next().filter(|_| again) else { return Err(error) };
         let wait = match error.retry_after() {
             // Coming back before that would be refused again.
@@ -316,7 +313,7 @@ impl Patience {
         self.attempt += 1;
         let why = error.to_string();
         tracing::info!(attempt = self.attempt, ?wait, why, "trying again");
-        listener(Progress::Retrying { attempt: self.attempt, wait, why });
+        listener(SendProgress::Retrying { attempt: self.attempt, wait, why });
         tokio::time::sleep(wait).await;
         Ok(())
     }

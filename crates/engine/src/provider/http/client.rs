@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{HttpOptions, refusal::Failure};
+use super::{HttpOptions, refusal::FailedAttempt};
 use crate::{auth::redact::harmless, provider::ProviderError};
 
 /// Installs the cryptography that TLS uses, once for the process. Whoever installed one before keeps it.
@@ -92,17 +92,17 @@ impl Client {
     }
 
     /// What a failed request means. `url` is the address for people.
-    pub(super) fn failure(&self, error: reqwest::Error, url: &str, after: Duration) -> Failure {
+    pub(super) fn failure(&self, error: reqwest::Error, url: &str, after: Duration) -> FailedAttempt {
         let provider = self.provider.to_string();
         if error.is_timeout() && !error.is_connect() {
-            return Failure::of(ProviderError::TimedOut { provider, after });
+            return FailedAttempt::of(ProviderError::TimedOut { provider, after });
         }
         let why = cause(&error);
         if error.is_builder() {
-            return Failure::last(ProviderError::Other(format!("{url} is not an address: {why}")));
+            return FailedAttempt::last(ProviderError::Other(format!("{url} is not an address: {why}")));
         }
         let why = if error.is_timeout() { String::from("it does not answer") } else { why };
-        Failure::of(ProviderError::Unreachable { provider, url: url.to_owned(), why })
+        FailedAttempt::of(ProviderError::Unreachable { provider, url: url.to_owned(), why })
     }
 }
 

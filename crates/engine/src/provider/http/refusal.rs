@@ -8,7 +8,7 @@ use std::time::Duration;
 use rejoin_record::json::{Doc, Kind, Value};
 use secrecy::SecretString;
 
-use super::super::error::{Fault, ProviderError};
+use super::super::error::{ProviderError, ProviderFault};
 use crate::auth::redact::{harmless, redact};
 
 /// The longest message that is passed on. Providers repeat parts of the request in it.
@@ -21,7 +21,7 @@ pub const KIND_CHARACTERS: usize = 60;
 pub const EXCERPT_CHARACTERS: usize = 120;
 
 /// An answer that is an error.
-pub struct Refusal<'a> {
+pub struct ErrorAnswer<'a> {
     /// The provider, for people.
     pub provider: &'a str,
     /// The HTTP status; none if it came in the middle of a stream.
@@ -38,14 +38,14 @@ pub struct Refusal<'a> {
 
 /// Why it failed, and whether the same request may be sent again.
 #[derive(Debug)]
-pub struct Failure {
+pub struct FailedAttempt {
     /// Why.
     pub error: ProviderError,
     /// Whether it may be sent again.
     pub again: bool,
 }
 
-impl Failure {
+impl FailedAttempt {
     /// A failure that is tried again if its kind passes by itself.
     pub fn of(error: ProviderError) -> Self {
         let again = error.is_transient();
@@ -69,9 +69,9 @@ struct ErrorBody {
     retry_after: Option<Duration>,
 }
 
-impl Refusal<'_> {
+impl ErrorAnswer<'_> {
     /// The error that it is.
-    pub fn failure(&self) -> Failure {
+    pub fn failure(&self) -> FailedAttempt {
         let mut said = said(self.body);
         if said.message.is_empty() {
             said.message = words_of(self.status, self.body);
@@ -88,22 +88,22 @@ impl Refusal<'_> {
         let clean = |text: &str, characters| harmless(&redact(text, self.secrets), characters);
         let kind = said.kind.as_deref().map(|kind| clean(kind, KIND_CHARACTERS));
         let message = clean(&said.message, MESSAGE_CHARACTERS);
-        let fault = Fault { provider: self.provider.to_owned(), status: self.status, kind, message };
+        let fault = ProviderFault { provider: self.provider.to_owned(), status: self.status, kind, message };
 
         if status == 402 || has(NO_MONEY) || says(NO_MONEY_WORDS) {
-            return Failure::last(ProviderError::RateLimited { fault, retry_after: None });
+            return FailedAttempt::last(ProviderError::RateLimited { fault, retry_after: None });
         }
         let may_be_long = !matches!(status, 401 | 403 | 404);
         if status == 413 || may_be_long && (has(TOO_LONG) || is_too_long(&lower)) {
-            return Failure::last(ProviderError::ContextLength(fault));
+            return FailedAttempt::last(ProviderError::ContextLength(fault));
         }
         if status == 401 || has(NO_ACCESS) || says(NO_ACCESS_WORDS) {
-            return Failure::last(ProviderError::Unauthorized(fault));
+            return FailedAttempt::last(ProviderError::Unauthorized(fault));
         }
         // Responses answers 404 for an item of the history that it does not keep.
         let is_item = lower.starts_with("item with id");
         if !is_item && (matches!(status, 404 | 405 | 410) || has(NO_MODEL) || says(NO_MODEL_WORDS)) {
-            return Failure::last(ProviderError::NotFound(fault));
+            return FailedAttempt::last(ProviderError::NotFound(fault));
         }
         let error = match status {
             403 if says(&["flagged", "moderation"]) => ProviderError::Refused(fault),
@@ -116,7 +116,7 @@ impl Refusal<'_> {
             0 if !has(INVALID) => ProviderError::Unavailable { fault, retry_after },
             _ => ProviderError::Refused(fault),
         };
-        Failure { again: error.is_transient() && !self.is_final, error }
+        FailedAttempt { again: error.is_transient() && !self.is_final, error }
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     Client, HttpOptions,
     attempt::{Attempt, Patience},
     body, client, models,
-    refusal::Failure,
+    refusal::FailedAttempt,
 };
 use crate::{
     auth::copilot,
@@ -114,7 +114,8 @@ impl HttpProvider {
 
     /// Of two places where it was not found, what the one says that knows what was asked for.
     fn better(&self, first: Option<ProviderError>, second: ProviderError) -> ProviderError {
-        let knows = |error: &ProviderError| error.to_string().contains(&self.wiring.endpoint.model);
+        let model = &self.wiring.endpoint.model;
+        let knows = |error: &ProviderError| matches!(error, ProviderError::NotFound(fault) if fault.message.contains(model));
         match first {
             Some(first) if knows(&first) || !knows(&second) => first,
             _ => second,
@@ -122,7 +123,7 @@ impl HttpProvider {
     }
 
     /// The headers of the next request, where it goes, and the secrets in them.
-    async fn ticket(&self, url: &str) -> Result<(HeaderMap, String, Vec<SecretString>), Failure> {
+    async fn ticket(&self, url: &str) -> Result<(HeaderMap, String, Vec<SecretString>), FailedAttempt> {
         let mut headers = self.wiring.headers.clone();
         let mut secrets: Vec<SecretString> = self.wiring.secret.iter().cloned().collect();
         let mut url = url.to_owned();
@@ -137,11 +138,11 @@ impl HttpProvider {
         Ok((headers, url, secrets))
     }
 
-    async fn once(&self, request: &Request, listener: Listener<'_>) -> Result<Received, Failure> {
+    async fn once(&self, request: &Request, listener: Listener<'_>) -> Result<Received, FailedAttempt> {
         let none =
             || ProviderError::Other(String::from("BUG: a request to a provider behind HTTP has no body"));
-        let body = request.body.as_ref().ok_or_else(|| Failure::last(none()))?;
-        let dialect = self.wiring.endpoint.dialect.ok_or_else(|| Failure::last(none()))?;
+        let body = request.body.as_ref().ok_or_else(|| FailedAttempt::last(none()))?;
+        let dialect = self.wiring.endpoint.dialect.ok_or_else(|| FailedAttempt::last(none()))?;
         let (mut headers, url, secrets) = self.ticket(&self.at(&self.wiring.url)).await?;
         if self.wiring.copilot.is_some() {
             copilot_headers(&mut headers, request);
@@ -151,18 +152,23 @@ impl HttpProvider {
         let secrets: Vec<&SecretString> = secrets.iter().collect();
         let shown = client::public(&url);
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
-        let post =
-            self.client.get().map_err(Failure::last)?.post(&url).headers(headers).body(body::shared(body));
+        let post = self
+            .client
+            .get()
+            .map_err(FailedAttempt::last)?
+            .post(&url)
+            .headers(headers)
+            .body(body::shared(body));
         let response = attempt.begin(post).await?;
         attempt.listen(response, dialect, (self.decoders)(dialect), listener, &request.stop).await
     }
 
-    async fn list_once(&self) -> Result<Vec<Model>, Failure> {
+    async fn list_once(&self) -> Result<Vec<Model>, FailedAttempt> {
         let (headers, url, secrets) = self.ticket(&self.at(&self.wiring.models_url)).await?;
         let secrets: Vec<&SecretString> = secrets.iter().collect();
         let shown = client::public(&url);
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
-        let get = self.client.get().map_err(Failure::last)?.get(&url).headers(headers);
+        let get = self.client.get().map_err(FailedAttempt::last)?.get(&url).headers(headers);
         let text = attempt.fetch(get, MODELS_BYTES).await?;
         models::read(&text).ok_or_else(|| attempt.not_an_answer("no list of models", text.as_bytes()))
     }
@@ -170,7 +176,7 @@ impl HttpProvider {
     /// What to do after a failure: nothing if it is tried again.
     async fn after(
         &self,
-        failure: Failure,
+        failure: FailedAttempt,
         patience: &mut Patience,
         renewed: &mut bool,
         listener: Listener<'_>,

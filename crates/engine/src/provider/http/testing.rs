@@ -7,7 +7,7 @@ use rejoin_formats::{
     wire::stream::{Received, StreamDecoder},
 };
 use rejoin_record::Message;
-use rejoin_view::{History, Policy, repair};
+use rejoin_view::{History, OnBroken, repair};
 
 pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
 
@@ -15,8 +15,8 @@ use super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
     auth::Keys,
     provider::{
-        Progress, Provider, ProviderError, Request,
-        connect::{Choice, wire},
+        Provider, ProviderError, Request, SendProgress,
+        connect::{Connection, wire},
         context_of,
     },
 };
@@ -73,8 +73,12 @@ pub fn provider_at(name: &str, server: &Server) -> HttpProvider {
 /// A provider at an address.
 pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvider {
     let model = Some(String::from("some-model"));
-    let choice =
-        Choice { provider: name.to_owned(), model, base_url: Some(url.to_owned()), ..Choice::default() };
+    let choice = Connection {
+        provider: name.to_owned(),
+        model,
+        base_url: Some(url.to_owned()),
+        ..Connection::default()
+    };
     let keys = Keys::none().variables(|_| Some(String::from(SECRET)));
     wire(&choice, &keys, &options).unwrap().reading_with(words)
 }
@@ -82,7 +86,7 @@ pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvide
 /// A request to a provider.
 pub fn request(provider: &dyn Provider, messages: &[Message]) -> Request {
     let history: History = messages.iter().cloned().collect();
-    let view = repair(&history, Policy::Keep).view;
+    let view = repair(&history, OnBroken::Keep).view;
     let endpoint = provider.endpoint();
     let dialect = endpoint.dialect.unwrap();
     let context = context_of(provider.fields(), Some(dialect), Some("Be brief."), Vec::new());
@@ -98,7 +102,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Asks, and collects what is told meanwhile.
-pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<Progress>) {
+pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<SendProgress>) {
     ask_with(provider, &[Message::user("hello")])
 }
 
@@ -106,7 +110,7 @@ pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<Pro
 pub fn ask_with(
     provider: &dyn Provider,
     messages: &[Message],
-) -> (Result<Received, ProviderError>, Vec<Progress>) {
+) -> (Result<Received, ProviderError>, Vec<SendProgress>) {
     let request = request(provider, messages);
     let mut told = Vec::new();
     let answer = run(async { provider.send(&request, &mut |progress| told.push(progress)).await });

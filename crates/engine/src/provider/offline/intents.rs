@@ -1,5 +1,7 @@
 //! What a text asks for.
 
+use crate::tools;
+
 /// Something that a person told of themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
@@ -172,8 +174,7 @@ fn is_sum(sum: &str) -> bool {
 
 /// Whether a sum can be calculated, or fails only because of what it says.
 fn is_calculable(sum: &str) -> bool {
-    crate::tools::evaluate(sum)
-        .map_or_else(|why| why.contains("division") || why.contains("no number"), |_| true)
+    !matches!(tools::evaluate(sum), Err(tools::SumError::Malformed(_)))
 }
 
 /// Whether everything is asked for that was told.

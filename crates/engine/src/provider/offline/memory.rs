@@ -22,7 +22,7 @@ pub struct Utterance {
 }
 
 /// A conversation, as far as the responder understands it.
-pub struct Memory {
+pub struct Recall {
     pub said: Vec<Utterance>,
     /// How many calls were made.
     pub calls: usize,
@@ -30,7 +30,7 @@ pub struct Memory {
     notes: Vec<String>,
 }
 
-impl Memory {
+impl Recall {
     pub fn of(messages: &[Message]) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
         // The tool and the first argument of the newest call of each id.

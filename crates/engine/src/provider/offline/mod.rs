@@ -9,11 +9,11 @@ mod memory;
 use std::time::Duration;
 
 use intents::Intent;
-use memory::Memory;
+use memory::Recall;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
-use rejoin_record::{Block, Message, Role, ToolCall, json::write};
+use rejoin_record::{Block, Message, Role, ToolCall, json::Object};
 
-use super::{Doing, Endpoint, Listener, Model, Progress, Provider, ProviderError, Request};
+use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress};
 
 /// The provider's name.
 pub const NAME: &str = "offline";
@@ -76,7 +76,7 @@ impl Provider for Offline {
     ) -> Doing<'a, Result<Received, ProviderError>> {
         Box::pin(async move {
             if !Self::known_models().iter().any(|model| model.id == self.endpoint.model) {
-                let fault = super::Fault {
+                let fault = super::ProviderFault {
                     provider: NAME.to_owned(),
                     status: None,
                     kind: None,
@@ -97,11 +97,11 @@ impl Provider for Offline {
                         if !self.pace.is_zero() {
                             tokio::time::sleep(self.pace).await;
                         }
-                        listener(Progress::Delta(Delta::Text(word.to_owned())));
+                        listener(SendProgress::Delta(Delta::Text(word.to_owned())));
                         output += 1;
                     }
                 } else if let Some(call) = block.as_call() {
-                    listener(Progress::Delta(Delta::Call(call.name.to_string())));
+                    listener(SendProgress::Delta(Delta::Call(call.name.to_string())));
                     output += 8;
                 }
             }
@@ -123,7 +123,7 @@ impl Provider for Offline {
 
 /// What it says to a conversation.
 fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
-    let memory = Memory::of(messages);
+    let memory = Recall::of(messages);
     let Some(said) = memory.last() else {
         return Message::assistant(format!("{WHAT_IT_IS} {WHAT_IT_DOES}"));
     };
@@ -133,10 +133,7 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
         let calls: Vec<Block> = wanted
             .enumerate()
             .map(|(number, (tool, argument))| {
-                let mut arguments = String::from("{");
-                write::key(&mut arguments, argument.0);
-                write::string(&mut arguments, &argument.1);
-                arguments.push('}');
+                let arguments = Object::new().text(argument.0, &argument.1).finish();
                 let id = format!("offline_{}", memory.calls + number + 1);
                 Block::call(ToolCall::new(id, tool, arguments))
             })
@@ -150,7 +147,7 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
 }
 
 /// Its words, once there is nothing left to look up.
-fn reply(memory: &Memory, intents: &[Intent]) -> String {
+fn reply(memory: &Recall, intents: &[Intent]) -> String {
     let Some(said) = memory.last() else { return WHAT_IT_IS.to_owned() };
     let mut parts: Vec<String> = Vec::new();
     for result in &said.results {
@@ -220,7 +217,9 @@ mod tests {
                 let doc = rejoin_record::json::Doc::parse(call.arguments.text()).unwrap();
                 let argument = doc.root().unwrap().fields().next().unwrap().1.as_str().unwrap().into_owned();
                 let text = match &*call.name {
-                    "calculate" => crate::tools::evaluate(&argument).map_or_else(|e| e, |v| v.to_string()),
+                    "calculate" => {
+                        crate::tools::evaluate(&argument).map_or_else(|e| e.to_string(), |v| v.to_string())
+                    }
                     "list_dir" => String::from("notes.txt"),
                     _ => format!("text of {argument}"),
                 };

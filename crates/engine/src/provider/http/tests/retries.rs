@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use rejoin_formats::wire::stream::End;
 
 use super::super::{HttpOptions, testing::*};
-use crate::provider::{Progress, ProviderError};
+use crate::provider::{ProviderError, SendProgress};
 
 fn busy() -> Answer {
     Answer::json(503, r#"{"error":{"message":"busy"}}"#)
 }
 
-fn waits(told: &[Progress]) -> Vec<Duration> {
-    let wait = |progress: &Progress| match progress {
-        Progress::Retrying { wait, .. } => Some(*wait),
-        Progress::Delta(_) => None,
+fn waits(told: &[SendProgress]) -> Vec<Duration> {
+    let wait = |progress: &SendProgress| match progress {
+        SendProgress::Retrying { wait, .. } => Some(*wait),
+        SendProgress::Delta(_) => None,
     };
     told.iter().filter_map(wait).collect()
 }
@@ -31,11 +31,11 @@ fn a_busy_provider_is_asked_again() {
     let attempts: Vec<u32> = told
         .iter()
         .filter_map(|progress| match progress {
-            Progress::Retrying { attempt, why, .. } => {
+            SendProgress::Retrying { attempt, why, .. } => {
                 assert!(why.contains("answered"), "{why}");
                 Some(*attempt)
             }
-            Progress::Delta(_) => None,
+            SendProgress::Delta(_) => None,
         })
         .collect();
     assert_eq!(attempts, [2, 3]);

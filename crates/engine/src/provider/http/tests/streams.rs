@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use rejoin_formats::wire::stream::{Delta, End, Stop};
 
 use super::super::{HttpOptions, testing::*};
-use crate::provider::{Progress, Provider as _};
+use crate::provider::{Provider as _, SendProgress};
 
-fn words_of(told: &[Progress]) -> Vec<&str> {
-    let word = |progress: &'_ Progress| match progress {
-        Progress::Delta(Delta::Text(word)) => Some(word.clone()),
+fn words_of(told: &[SendProgress]) -> Vec<&str> {
+    let word = |progress: &'_ SendProgress| match progress {
+        SendProgress::Delta(Delta::Text(word)) => Some(word.clone()),
         _ => None,
     };
     told.iter().filter_map(word).map(|word| &*word.leak()).collect()

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{models, refusal::Refusal};
+use super::super::{models, refusal::ErrorAnswer};
 use crate::auth::redact::{harmless, redact};
 
 /// JSON, nearly JSON, and anything else.
@@ -53,7 +53,7 @@ proptest! {
         let secret = secrecy::SecretString::from("Sk-0123456789");
         let body = body.replacen("message", "message sk-0123456789", usize::from(body.len() % 2 == 0)) + &extra;
         let secrets = [&secret];
-        let refusal = Refusal {
+        let refusal = ErrorAnswer {
             provider: "p", status, body: &body, secrets: &secrets, retry_after: None, is_final: false,
         };
         let failure = refusal.failure();

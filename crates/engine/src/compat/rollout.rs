@@ -13,7 +13,7 @@ use std::{
 use rejoin_formats::{ReadError, Session, input::Stream, session::instant, sessions::turns};
 use rejoin_record::{
     Raw, Timestamp,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, write},
     limits,
 };
 use rejoin_store::files::PrivateFolder;
@@ -188,41 +188,26 @@ impl RolloutRecorder {
     /// # Errors
     /// If the id or an item cannot be stored, or the file cannot be written.
     pub fn append_turn(&self, id: &str, turn: &RolloutTurn) -> Result<(), RolloutError> {
-        let mut line = begin_line(turn.timestamp);
-        write::key(&mut line, "items");
-        line.push('[');
+        let mut items = Vec::with_capacity(turn.items.len());
         for (index, item) in turn.items.iter().enumerate() {
             let invalid = |why: &str| RolloutError::InvalidItem { index, why: why.to_owned() };
             let doc = Doc::parse(item.as_str()).map_err(|error| invalid(error.reason))?;
             if doc.root().is_none_or(|root| root.kind() != Kind::Object) {
                 return Err(invalid("it is no JSON object"));
             }
-            if index > 0 {
-                line.push(',');
-            }
             // A line is one line. Between values a line break means nothing, and inside a string it has to be escaped.
             let mut clean = String::with_capacity(item.as_str().len());
             write::clean_copy(&mut clean, item.as_str());
-            line.push_str(&clean.replace(['\n', '\r'], " "));
+            items.push(clean.replace(['\n', '\r'], " "));
         }
-        line.push(']');
-        if let Some(metadata) = &turn.metadata {
-            write::key(&mut line, "metadata");
-            line.push('{');
-            for (name, value) in [("provider", &metadata.provider), ("model", &metadata.model)] {
-                if let Some(value) = value {
-                    write::key(&mut line, name);
-                    write::string(&mut line, value);
-                }
-            }
-            if let Some(tokens) = metadata.tokens {
-                write::key(&mut line, "tokens");
-                line.push_str(&tokens.to_string());
-            }
-            line.push('}');
-        }
-        line.push('}');
-        self.append(id, line)
+        let line = begin_line(turn.timestamp).list("items", items);
+        let metadata = turn.metadata.as_ref().map(|metadata| {
+            let named = Object::new()
+                .text_if("provider", metadata.provider.as_deref())
+                .text_if("model", metadata.model.as_deref());
+            named.raw_if("tokens", metadata.tokens.map(|tokens| tokens.to_string()).as_deref()).finish()
+        });
+        self.append(id, line.raw_if("metadata", metadata.as_deref()).finish())
     }
 
     /// Appends a compaction. It is on the disk when this returns.
@@ -230,15 +215,11 @@ impl RolloutRecorder {
     /// # Errors
     /// If the id cannot be stored, or the file cannot be written.
     pub fn append_compacted(&self, id: &str, compacted: &CompactedTurn) -> Result<(), RolloutError> {
-        let mut line = begin_line(compacted.timestamp);
-        write::key(&mut line, "type");
-        write::string(&mut line, "compacted");
-        write::key(&mut line, "summary");
-        write::string(&mut line, &compacted.summary);
-        write::key(&mut line, "truncatedCount");
-        line.push_str(&compacted.truncated_count.to_string());
-        line.push('}');
-        self.append(id, line)
+        let line = begin_line(compacted.timestamp)
+            .text("type", "compacted")
+            .text("summary", &compacted.summary)
+            .number("truncatedCount", compacted.truncated_count);
+        self.append(id, line.finish())
     }
 
     /// Reads a conversation, every line of it. A last line that was cut off was never acknowledged and is passed over.
@@ -411,13 +392,8 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 }
 
 /// The beginning of a line. Times are written in one way, whatever they are read from.
-fn begin_line(time: Option<Timestamp>) -> String {
-    let mut line = String::from("{");
-    if let Some(time) = time {
-        write::key(&mut line, "timestamp");
-        write::string(&mut line, &time.to_string());
-    }
-    line
+fn begin_line(time: Option<Timestamp>) -> Object {
+    Object::new().text_if("timestamp", time)
 }
 
 fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {

@@ -3,7 +3,7 @@
 //! Thin delegation to the repair pass, under the names that people know, with the log lines that they look for.
 //!
 //! ```
-//! use rejoin::{Message, ToolCall, validate_message_sequence};
+//! use rejoin::{Message, ToolCall, compat::validate_message_sequence};
 //!
 //! let history = vec![
 //!     Message::user("What is 2 + 2?"),
@@ -18,7 +18,7 @@
 use std::collections::HashSet;
 
 use rejoin_record::{CallId, Message};
-use rejoin_view::{Action, Finding, History, Policy, Rule, repair};
+use rejoin_view::{Action, Finding, History, OnBroken, Rule, repair};
 
 /// What is wrong with a conversation, for callers that must stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ impl Sanitized {
     /// The summary of a recovery, for the session of that name.
     #[must_use]
     pub fn summary(&self, session: &str) -> Vec<String> {
-        rejoin_view::recovery_lines(session, Policy::Drop, &self.findings, self.messages.len())
+        rejoin_view::recovery_lines(session, OnBroken::Drop, &self.findings, self.messages.len())
     }
 }
 
@@ -83,7 +83,7 @@ pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
 /// removed, or not at all if nothing was.
 ///
 /// ```
-/// use rejoin::{Message, sanitize_recovered_messages_with};
+/// use rejoin::{Message, compat::sanitize_recovered_messages_with};
 ///
 /// let mut log = Vec::new();
 /// let history = [Message::user("Hello."), Message::tool("call_9", "left over")];
@@ -98,7 +98,7 @@ pub fn sanitize_recovered_messages_with(messages: &[Message], logger: &mut dyn F
 
 fn sanitize(history: History, logger: &mut dyn FnMut(&str)) -> Sanitized {
     let messages = history.messages();
-    let repaired = repair(&history, Policy::Drop);
+    let repaired = repair(&history, OnBroken::Drop);
     let kept = repaired.view.to_messages();
     let mut findings = repaired.findings;
     // Messages of which nothing is left, so that the log can say so.
@@ -150,7 +150,7 @@ pub fn remove_orphaned_tool_results(messages: &[Message]) -> Vec<Message> {
 
 fn found(messages: &[Message], rules: &[Rule]) -> Vec<Finding> {
     let history: History = messages.iter().cloned().collect();
-    let findings = repair(&history, Policy::Keep).findings;
+    let findings = repair(&history, OnBroken::Keep).findings;
     findings.into_iter().filter(|finding| rules.contains(&finding.rule)).collect()
 }
 
@@ -194,7 +194,7 @@ pub struct Validation {
 #[must_use]
 pub fn validate_message_structure(messages: &[Message]) -> Validation {
     let history: History = messages.iter().cloned().collect();
-    let findings = repair(&history, Policy::Keep).findings;
+    let findings = repair(&history, OnBroken::Keep).findings;
     let mut errors = Vec::new();
     for finding in findings.iter().filter(|finding| finding.is_problem()) {
         let message = finding.at.message.unwrap_or_default();

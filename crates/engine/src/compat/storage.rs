@@ -14,7 +14,7 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Tail, Text, Timestamp,
     content::{Branch, Context, Meta, Metadata},
     hash,
-    json::{Doc, Value, write},
+    json::{Doc, Object, Value},
 };
 use rejoin_store::{Access, Item, Location, Query, Store, StoreError};
 
@@ -251,10 +251,7 @@ impl<'c> Saving<'c> {
             format: None,
         };
         let header = chain.append(Kind::Header, &Content::Header(header), stamp(clock, None));
-        let mut scope = String::from("{");
-        write::key(&mut scope, OWN_ID);
-        write::string(&mut scope, id);
-        scope.push('}');
+        let scope = Object::new().text(OWN_ID, id).finish();
         let meta = Meta { title: None, tags: None, scope: Some(Raw::new(scope)) };
         let meta = chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None));
         let root = (meta.id(), meta.hash());
@@ -294,10 +291,7 @@ impl<'c> Saving<'c> {
 
     fn model(&mut self, model: Option<&str>) {
         let Some(model) = model.filter(|model| self.path.model.as_deref() != Some(*model)) else { return };
-        let mut target = String::from("{");
-        write::key(&mut target, "model");
-        write::string(&mut target, model);
-        target.push('}');
+        let target = Object::new().text("model", model).finish();
         let context = Context { system: None, tools: None, target: Some(Raw::new(target)) };
         self.append(&Content::Context(context), Kind::Context);
         self.path.model = Some(model.to_owned());

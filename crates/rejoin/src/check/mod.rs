@@ -2,14 +2,19 @@
 //!
 //! A request body is judged by the strict checker of its dialect and by nothing else; whatever rejoin finds in it besides is a
 //! note, except text that was not read. A session is judged by its history; on request, also by the request that its own agent
-//! would make of it.
+//! would make of it. [`reports`] does both for whatever was read, and gives the JSON that programs get.
+
+mod report;
+mod subject;
 
 use rejoin_checkers::{Verdict, Violation};
 use rejoin_formats::{
     ConvertError, Dialect, Session, convert,
     sessions::{self, Resent, resend},
 };
-use rejoin_view::{Action, Finding, OnBroken, Policy, Position, Rule, Severity, repair};
+use rejoin_view::{Action, Finding, OnBroken, Position, Rule, Severity, repair};
+pub use report::{Report, reports};
+pub use subject::{RequestBytes, Subject};
 
 /// What was found in a conversation, and what the provider would say.
 #[derive(Debug, Clone)]
@@ -162,7 +167,7 @@ impl Judged {
 
 /// What reading and pairing found, at its place in the source.
 fn history_findings(session: &Session) -> impl Iterator<Item = Finding> {
-    let repaired = repair(&session.history(), Policy::Keep);
+    let repaired = repair(&session.history(), OnBroken::Keep);
     let found = repaired.findings.into_iter().map(|finding| session.place(finding));
     session.findings.iter().cloned().chain(found)
 }
@@ -178,7 +183,7 @@ fn in_list(path: &str, list: &str) -> Option<(usize, Option<usize>)> {
     Some((message, block))
 }
 
-fn checker(dialect: Dialect) -> &'static rejoin_checkers::Checker {
+pub(crate) fn checker(dialect: Dialect) -> &'static rejoin_checkers::Checker {
     rejoin_checkers::named(dialect.name()).expect("BUG: a dialect without a checker")
 }
 

@@ -1,0 +1,21 @@
+//! Names that programs know from the agents this grew out of, as thin delegation to the rest of the engine.
+//!
+//! The library re-exports them as `rejoin::compat`. Nothing else depends on this folder, except that the manager can write its
+//! turns to a [`RolloutRecorder`] and run a [`StateCommand`].
+
+#[cfg(feature = "agent")]
+mod agent;
+#[cfg(feature = "agent")]
+mod command;
+mod rollout;
+mod storage;
+
+#[cfg(feature = "agent")]
+pub use agent::FromNumbers;
+#[cfg(feature = "agent")]
+pub use command::StateCommand;
+pub use rollout::{
+    CompactedTurn, ConversationMetadata, DamagedLine, RecoveredRollout, RolloutError, RolloutLine,
+    RolloutRecorder, RolloutTurn, TurnMetadata,
+};
+pub use storage::{Listed, SqliteStorage};

@@ -1,0 +1,296 @@
+//! Choosing who answers: weighs what flags, conversation, environment and settings say, looks for a provider if none of them
+//! names one, and connects. The result says where each part came from.
+//!
+//! Nothing here reads the environment, a file or a setting: the caller gathers them in [`Asking`].
+
+use std::sync::Arc;
+
+use rejoin_engine::{
+    Wanted,
+    auth::Keys,
+    provider::{
+        Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, UntrustedAddress,
+        choose::{self, OFFLINE, Reason},
+        decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
+        http::{HttpOptions, public},
+        offline::{self, Offline},
+        registry::{self, Connection, Effort, connect},
+    },
+};
+use rejoin_record::json::Object;
+
+/// Everything that may say who answers, and what it takes to connect.
+#[derive(Debug)]
+pub struct Asking {
+    /// What each source names.
+    pub sources: Sources,
+    /// How hard a model thinks, if that was set.
+    pub effort: Option<Effort>,
+    /// The most tokens of an answer, if that was set.
+    pub max_tokens: Option<u64>,
+    /// Where Ollama listens, if it says so: it is looked for if nothing names a provider.
+    pub ollama: Option<String>,
+    /// Where keys are looked for.
+    pub keys: Keys,
+    /// How requests are sent.
+    pub options: HttpOptions,
+}
+
+/// Why nobody answers.
+#[derive(Debug, thiserror::Error)]
+pub enum AnsweringError {
+    /// Only the conversation names an address, and it is not trusted.
+    #[error(transparent)]
+    Untrusted(UntrustedAddress),
+    /// No provider goes by that name, and none has an address.
+    #[error("no provider is called `{provider}` (from {from})")]
+    Unknown {
+        /// The name.
+        provider: String,
+        /// What named it, in words.
+        from: String,
+    },
+    /// The provider cannot be connected to.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+/// Who answers, and where each part of that came from.
+pub struct Answering {
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// How that came about; none where nobody is asked.
+    pub outcome: Option<Outcome>,
+    /// An address that the user named for this provider: a later turn may follow the conversation there with a key.
+    pub named: Option<TrustedAddress>,
+}
+
+impl std::fmt::Debug for Answering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answering").field("outcome", &self.outcome).finish_non_exhaustive()
+    }
+}
+
+impl Answering {
+    /// The provider that answered last, by name only, for looking at a conversation without a key. It sends nothing.
+    #[must_use]
+    pub fn nobody(recorded: &Wanted) -> Self {
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
+        let (provider, model) = (name(&recorded.provider), name(&recorded.model));
+        let nobody = Nobody(Endpoint { provider, model, ..Endpoint::default() });
+        Self { provider: Arc::new(nobody), outcome: None, named: None }
+    }
+}
+
+impl Asking {
+    /// Chooses who answers, and connects.
+    ///
+    /// # Errors
+    /// If nobody can be asked.
+    pub async fn choose(&self) -> Result<Answering, AnsweringError> {
+        let (decision, connection, reason) = self.decided().await?;
+        // Not where the provider is only the conversation's word: then its key would go to that address next time.
+        let trusts = connection.provider != OFFLINE && !connection.withholds_key;
+        let named = connection.base_url.clone().filter(|_| trusts);
+        let named = named.map(|base_url| TrustedAddress { provider: connection.provider.clone(), base_url });
+        let provider = connected(&connection, &self.keys, &self.options)?;
+        let mut outcome = Outcome::new(&decision, &reason, provider.endpoint());
+        if connection.withholds_key {
+            let name = &connection.provider;
+            outcome.besides.push(format!(
+                "no key is sent: this address was never used for {name} (`--base-url` allows it)"
+            ));
+        }
+        outcome.besides.extend(self.configured_otherwise(&decision));
+        Ok(Answering { provider, outcome: Some(outcome), named })
+    }
+
+    /// Who would answer, also where a key is missing, and what would keep it from answering.
+    ///
+    /// # Errors
+    /// If nothing can be chosen.
+    pub async fn outlook(&self) -> Result<(Outcome, Option<ProviderError>), AnsweringError> {
+        let (decision, connection, reason) = self.decided().await?;
+        let (endpoint, trouble) = match connected(&connection, &self.keys, &self.options) {
+            Ok(provider) => (provider.endpoint().clone(), None),
+            Err(error) => (own_endpoint(&connection), Some(error)),
+        };
+        Ok((Outcome::new(&decision, &reason, &endpoint), trouble))
+    }
+
+    /// Decides who answers. If nothing names a provider, looks for one that can answer.
+    async fn decided(&self) -> Result<(AnswerDecision, Connection, Reason), AnsweringError> {
+        let decision = decide(&self.sources).map_err(AnsweringError::Untrusted)?;
+        let asked = Connection { effort: self.effort, max_tokens: self.max_tokens, ..decision.choice() };
+        if let Some(named) = &decision.provider
+            && asked.base_url.is_none()
+            && !is_known(&named.value)
+        {
+            let from = match named.source {
+                ChoiceSource::Conversation => String::from("this conversation"),
+                _ => origin("provider", Some(named)),
+            };
+            return Err(AnsweringError::Unknown { provider: named.value.clone(), from });
+        }
+        if !asked.provider.is_empty() {
+            return Ok((decision, asked, Reason::Configured));
+        }
+        let found = choose::choose(&asked, self.ollama.as_deref(), &self.keys, &self.options).await;
+        Ok((decision, found.choice, found.reason))
+    }
+
+    /// What to tell a user whose settings name another provider than the one this conversation goes on with.
+    fn configured_otherwise(&self, decision: &AnswerDecision) -> Option<String> {
+        let chosen =
+            decision.provider.as_ref().filter(|provider| provider.source == ChoiceSource::Conversation)?;
+        let Sources { environment, settings, .. } = &self.sources;
+        let set = canonical(environment.provider.as_ref().or(settings.provider.as_ref())?);
+        (set != chosen.value).then(|| format!("`--provider {set}` switches to {set}, which is configured"))
+    }
+}
+
+/// Whether a provider can be asked by its name alone.
+#[must_use]
+pub fn is_known(name: &str) -> bool {
+    name == OFFLINE || registry::find(name).is_some()
+}
+
+/// Who answers, in values and words: what a chat's first line and `doctor --self` show.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The provider's name.
+    pub provider: OutcomePart,
+    /// The model's name.
+    pub model: OutcomePart,
+    /// Where requests go; none for the built-in responder.
+    pub address: Option<OutcomePart>,
+    /// The sentence to use instead if nothing was found but the built-in responder.
+    instead: Option<String>,
+    /// What else the user should know: that no key is sent, or why the configured provider does not answer.
+    besides: Vec<String>,
+}
+
+/// A value, and where it came from.
+#[derive(Debug)]
+pub struct OutcomePart {
+    /// The value.
+    pub value: String,
+    /// Where it came from, in words.
+    pub from: String,
+}
+
+impl OutcomePart {
+    /// As a JSON object.
+    fn to_json(&self) -> Object {
+        Object::new().text("value", &self.value).text("from", &self.from)
+    }
+}
+
+impl Outcome {
+    fn new(decision: &AnswerDecision, reason: &Reason, endpoint: &Endpoint) -> Self {
+        let provider = match reason {
+            Reason::Configured => origin("provider", decision.provider.as_ref()),
+            Reason::Key { origin, .. } => format!("key in {origin}"),
+            Reason::Local { .. } => String::from("Ollama answers on this machine"),
+            Reason::Nothing => origin("provider", None),
+        };
+        let model = match reason {
+            Reason::Local { .. } if decision.model.is_none() => String::from("its first"),
+            _ => origin("model", decision.model.as_ref()),
+        };
+        let address = match reason {
+            Reason::Local { .. } if endpoint.base_url.is_some() => String::from("OLLAMA_HOST"),
+            _ => origin("base_url", decision.base_url.as_ref()),
+        };
+        let part = |value: &str, from| OutcomePart { value: value.to_owned(), from };
+        let model_name = if endpoint.model.is_empty() { "none named" } else { &endpoint.model };
+        Self {
+            provider: part(&endpoint.provider, provider),
+            model: part(model_name, model),
+            address: endpoint.url.as_deref().map(|url| part(url, address)),
+            instead: (*reason == Reason::Nothing).then(|| reason.to_string()),
+            besides: Vec::new(),
+        }
+    }
+
+    /// In one line. `doing` comes before the provider's name, as in `continuing conv_… with`.
+    #[must_use]
+    pub fn in_words(&self, doing: &str) -> String {
+        if let Some(sentence) = &self.instead {
+            return sentence.clone();
+        }
+        let Self { provider, model, address, besides, .. } = self;
+        let mut line = format!("{doing} {} ({})", provider.value, provider.from);
+        if address.is_some() || model.value != offline::MODEL {
+            line += &format!(", model {} ({})", model.value, model.from);
+        }
+        if let Some(address) = address {
+            line += &format!(", at {} ({})", address.value, address.from);
+        }
+        for besides in besides {
+            line += &format!("; {besides}");
+        }
+        line
+    }
+
+    /// Adds provider, model and address to an object, each with its origin.
+    pub fn with_parts(&self, object: Object) -> Object {
+        let address = self.address.as_ref().map(|address| address.to_json().finish());
+        object
+            .object("provider", self.provider.to_json())
+            .object("model", self.model.to_json())
+            .raw("address", address.as_deref().unwrap_or("null"))
+    }
+}
+
+/// The words for a source.
+fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
+    match sourced.map_or(ChoiceSource::Default, |sourced| sourced.source) {
+        ChoiceSource::Flag => format!("--{}", key.replace('_', "-")),
+        ChoiceSource::Conversation => String::from("as before"),
+        ChoiceSource::Environment => format!("REJOIN_{}", key.to_uppercase()),
+        ChoiceSource::Settings => String::from("settings"),
+        ChoiceSource::Default => String::from("default"),
+    }
+}
+
+/// Connects to a provider, or to the built-in responder.
+///
+/// # Errors
+/// If a key is missing, or the address is none.
+pub fn connected(
+    connection: &Connection,
+    keys: &Keys,
+    options: &HttpOptions,
+) -> Result<Arc<dyn Provider>, ProviderError> {
+    if connection.provider == OFFLINE {
+        return Ok(Arc::new(Offline::new(connection.model.as_deref().unwrap_or(offline::MODEL))));
+    }
+    connect(connection, keys, options)
+}
+
+/// The names of a choice that cannot be connected to.
+fn own_endpoint(choice: &Connection) -> Endpoint {
+    let service = registry::find(&choice.provider).unwrap_or(registry::custom());
+    let url = choice.base_url.as_deref().unwrap_or(service.base_url);
+    Endpoint {
+        provider: choice.provider.clone(),
+        model: choice.model.clone().unwrap_or_else(|| service.default_model.to_owned()),
+        url: Some(public(url)).filter(|url| !url.is_empty()),
+        base_url: choice.base_url.as_deref().map(public),
+        ..Endpoint::default()
+    }
+}
+
+/// Stands in for a provider where nothing is sent, so that a conversation can be looked at without a key.
+struct Nobody(Endpoint);
+
+impl Provider for Nobody {
+    fn endpoint(&self) -> &Endpoint {
+        &self.0
+    }
+
+    fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> Doing<'a, Result<Received, ProviderError>> {
+        Box::pin(async { Err(ProviderError::Other(String::from("BUG: nobody was chosen to answer"))) })
+    }
+}

@@ -1,0 +1,69 @@
+//! A conversation made from three numbers, with a count of tokens that its owner may set.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+use rejoin_engine::{Appended, New, SystemClock};
+use rejoin_record::Message;
+
+/// A conversation in memory, and how much of it a request may hold. Everything else that a conversation can do comes from
+/// [`rejoin::Conversation`](crate::Conversation), to which this dereferences.
+///
+/// ```
+/// use rejoin::{Message, compat::Conversation};
+///
+/// let mut conversation = Conversation::new(8_000, 2, 0.8);
+/// conversation.add_message(Message::user("How far is the moon?"));
+/// assert_eq!((conversation.message_count(), conversation.token_count), (1, 5));
+/// conversation.token_count = 7_000;
+/// assert!(conversation.token_count as f64 > conversation.max_tokens as f64 * conversation.prune_threshold);
+/// ```
+#[derive(Debug)]
+pub struct Conversation {
+    /// How many tokens it has: estimated with each message that is added, unless set to a provider's own count.
+    pub token_count: usize,
+    /// How many tokens it may have.
+    pub max_tokens: usize,
+    /// How many of the last turns always stay.
+    pub min_retain_turns: usize,
+    /// The share of `max_tokens`, from 0 to 1, from which on older turns may go.
+    pub prune_threshold: f64,
+    inner: rejoin_engine::Conversation,
+}
+
+impl Conversation {
+    /// A new conversation.
+    #[must_use]
+    pub fn new(max_tokens: usize, min_retain_turns: usize, prune_threshold: f64) -> Self {
+        let inner = rejoin_engine::Conversation::in_memory(Arc::new(SystemClock), &New::default());
+        Self { token_count: 0, max_tokens, min_retain_turns, prune_threshold, inner }
+    }
+
+    /// Appends a message, and estimates the tokens anew.
+    pub fn add_message(&mut self, message: Message) -> Appended {
+        let appended = self.inner.say(message);
+        self.token_count = self.inner.token_count();
+        appended
+    }
+
+    /// How many messages lead to its head.
+    #[must_use]
+    pub fn message_count(&self) -> usize {
+        self.inner.messages().len()
+    }
+}
+
+impl Deref for Conversation {
+    type Target = rejoin_engine::Conversation;
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl DerefMut for Conversation {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}

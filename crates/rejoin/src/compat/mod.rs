@@ -1,0 +1,44 @@
+//! Names that people know from the agents this library grew out of. They do what they say, as thin delegation; new code has no
+//! need of them.
+//!
+//! | here | in new code |
+//! |---|---|
+//! | [`validate_message_sequence`], [`sanitize_recovered_messages`] and the others of [`sequence`] | [`repair`](crate::repair()), [`mend`](crate::mend()) |
+//! | `Agent::new_from_shared_provider`, `Agent::with_history` (`FromNumbers`) | `Agent::builder` |
+//! | `Conversation::new` from three numbers ([`Conversation`]) | `rejoin::Conversation` |
+//! | `RolloutRecorder`, `SqliteStorage` | `open_store` and `rejoin::Conversation` |
+//! | `StateCommand` | `Conversation::add_tool_message` |
+//! | `OllamaConfig`, [`convert_messages`] | `engine::provider`, [`convert`](crate::convert()) |
+
+#[cfg(feature = "store")]
+mod conversation;
+mod messages;
+#[cfg(feature = "agent")]
+mod ollama;
+pub mod sequence;
+
+#[cfg(feature = "store")]
+pub use conversation::Conversation;
+pub use messages::convert_messages;
+#[cfg(feature = "agent")]
+pub use ollama::OllamaConfig;
+#[cfg(feature = "testing")]
+pub use rejoin_engine::provider::scripted::MockProvider;
+#[cfg(feature = "agent")]
+pub use rejoin_engine::{
+    Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager,
+    compat::{FromNumbers, StateCommand},
+};
+#[cfg(feature = "store")]
+pub use rejoin_engine::{
+    SessionState,
+    compat::{
+        CompactedTurn, ConversationMetadata, DamagedLine, Listed, RecoveredRollout, RolloutError,
+        RolloutLine, RolloutRecorder, RolloutTurn, SqliteStorage, TurnMetadata,
+    },
+};
+pub use sequence::{
+    Sanitized, SequenceError, Validation, find_incomplete_tool_calls, recover_session,
+    remove_incomplete_tool_calls, remove_orphaned_tool_results, sanitize_recovered_messages,
+    sanitize_recovered_messages_with, validate_message_sequence, validate_message_structure,
+};

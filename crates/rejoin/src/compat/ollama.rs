@@ -1,0 +1,48 @@
+//! Ollama by its host and a model.
+
+use std::sync::Arc;
+
+use rejoin_engine::{
+    auth::Keys,
+    provider::{
+        Provider, ProviderError,
+        http::HttpOptions,
+        registry::{Connection, connect},
+    },
+};
+use rejoin_record::{Message, Raw};
+
+/// The name of the provider, and of its dialect.
+const PROVIDER: &str = "ollama";
+
+/// Where Ollama listens, and which of its models answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OllamaConfig {
+    /// The address, such as `http://localhost:11434`.
+    pub host: String,
+    /// The model, such as `llama3.2`.
+    pub model: String,
+}
+
+impl OllamaConfig {
+    /// The provider that speaks to it. Nothing is sent yet, and Ollama takes no key.
+    ///
+    /// # Errors
+    /// If the host is no address.
+    pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
+        let choice = Connection {
+            provider: PROVIDER.to_owned(),
+            model: Some(self.model.clone()),
+            base_url: Some(self.host.clone()),
+            ..Connection::default()
+        };
+        connect(&choice, &Keys::none(), &HttpOptions::default())
+    }
+
+    /// The messages as Ollama gets them: [`convert_messages`](super::convert_messages) in its dialect.
+    #[must_use]
+    pub fn convert_messages(&self, messages: &[Message]) -> Vec<Raw> {
+        let dialect = PROVIDER.parse().expect("BUG: Ollama has a dialect of its own");
+        super::convert_messages(dialect, messages)
+    }
+}

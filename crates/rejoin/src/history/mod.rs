@@ -1,0 +1,152 @@
+//! A stored conversation as people and programs look at it: messages under numbers that stay, in shapes that are the same
+//! for the command line and for a server. `shape.rs` has the JSON, `view.rs` what a model would see.
+//!
+//! Numbers count from 0 along the path to the head, commands and summaries included. An erased message keeps its number, so no
+//! other message gets it.
+//!
+//! ```
+//! # #[cfg(feature = "store")] {
+//! use std::sync::Arc;
+//! use rejoin::{Conversation, Message, New, SystemClock, history};
+//!
+//! let mut conversation = Conversation::in_memory(Arc::new(SystemClock), &New::default());
+//! conversation.say(Message::user("Hello."));
+//! let shown = history::shown(conversation.entries());
+//! assert!(shown[0].to_json(0).contains(r#""role":"user","content":"Hello.""#));
+//! # }
+//! ```
+
+mod shape;
+pub mod view;
+
+use std::collections::{HashMap, HashSet};
+
+use rejoin_formats::Session;
+use rejoin_record::{
+    Content, Entry, EntryId, Kind, Message, Role, Tree,
+    content::{self, TurnState},
+};
+use rejoin_view::Finding;
+pub use shape::text_of;
+pub(crate) use shape::with_message;
+
+/// Something in a conversation that has a number.
+#[derive(Debug)]
+pub struct Shown<'e> {
+    /// The entry that it is stored in.
+    pub entry: &'e Entry,
+    /// The content, as far as it can be shown.
+    pub what: ShownContent,
+    /// Whether the turn was interrupted right behind it, so that this may be only a part of an answer.
+    pub interrupted: bool,
+}
+
+/// The content of something that has a number.
+#[derive(Debug)]
+pub enum ShownContent {
+    /// A message.
+    Message(Message),
+    /// A command that a person ran.
+    Command(content::Command),
+    /// A summary that stands for what was said before.
+    Summary(content::Compacted),
+    /// A message whose content was erased.
+    Erased,
+    /// A message that this version cannot read.
+    Unreadable,
+}
+
+/// Everything in a conversation that has a number, in order.
+#[must_use]
+pub fn shown(entries: &[Entry]) -> Vec<Shown<'_>> {
+    let tree = Tree::new(entries);
+    let (path, _) = tree.path();
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    let mut last = None;
+    for entry in path {
+        if let Some(what) = what(entry) {
+            shown.push(Shown { entry, what, interrupted: false });
+            last = Some(shown.len() - 1);
+        } else if let Content::Turn(turn) = Content::of(entry) {
+            let said = last.take().and_then(|place| shown.get_mut(place));
+            if let Some(said) = said.filter(|_| turn.state == TurnState::Interrupted) {
+                let by_model =
+                    matches!(&said.what, ShownContent::Message(message) if message.role == Role::Assistant);
+                said.interrupted = by_model;
+            }
+        }
+    }
+    shown
+}
+
+fn what(entry: &Entry) -> Option<ShownContent> {
+    let kind = &entry.envelope().kind;
+    if !matches!(kind, Kind::Message | Kind::Command | Kind::Compacted) {
+        return None;
+    }
+    Some(match Content::of(entry) {
+        Content::Message(message) => ShownContent::Message(message),
+        Content::Command(command) => ShownContent::Command(command),
+        // Without a summary, what follows is the summary.
+        Content::Compacted(compacted) if compacted.summary.is_blank() => return None,
+        Content::Compacted(compacted) => ShownContent::Summary(compacted),
+        Content::Gone => ShownContent::Erased,
+        _ => ShownContent::Unreadable,
+    })
+}
+
+/// The line of each message in its file, by the message's number.
+#[derive(Debug, Default)]
+pub struct MessageLines(HashMap<usize, usize>);
+
+impl MessageLines {
+    /// Adds the lines of their messages to findings.
+    #[must_use]
+    pub fn fill(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        for finding in findings.iter_mut().filter(|finding| finding.at.line.is_none()) {
+            finding.at.line = finding.at.message.and_then(|message| self.0.get(&message).copied());
+        }
+        findings
+    }
+}
+
+/// Numbers the messages of a session as [`shown`] does, so that findings and lists speak of the same ones. Returns the lines
+/// that the messages had.
+pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
+    let numbers: HashMap<EntryId, usize> =
+        shown(entries).iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect();
+    let mut lines = HashMap::new();
+    for (place, detail) in session.places.iter_mut().zip(&session.details) {
+        let entry: Option<EntryId> = detail.id.as_ref().and_then(|id| id.parse().ok());
+        let Some(number) = entry.and_then(|entry| numbers.get(&entry)) else { continue };
+        lines.extend(place.line.map(|line| (*number, line)));
+        place.index = *number;
+        place.line = None;
+    }
+    MessageLines(lines)
+}
+
+/// The numbers of search hits. A hit on another branch, or in a title, has none.
+#[cfg(feature = "store")]
+#[must_use]
+pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -> HashMap<EntryId, usize> {
+    let mut found = HashMap::new();
+    for conversation in hits.iter().map(|hit| hit.conversation).collect::<HashSet<_>>() {
+        let mut entries = Vec::new();
+        let read = store.read(conversation, 0, &mut |item| {
+            if let rejoin_store::Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        if let Err(why) = read {
+            // It was found a moment ago. Whoever asks for it next is told more.
+            tracing::debug!("{conversation} has no message numbers: {why}");
+            continue;
+        }
+        let shown = shown(&entries);
+        let numbered = shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number));
+        found.extend(numbered.filter(|(entry, _)| hits.iter().any(|hit| hit.entry == *entry)));
+    }
+    found
+}

@@ -1,0 +1,76 @@
+//! The conversations of a store, newest first, a page at a time. No content is loaded.
+//!
+//! ```
+//! use std::{ops::ControlFlow, sync::Arc};
+//! use rejoin::{Access, Conversation, New, Store, list, open_store};
+//!
+//! let store: Arc<dyn Store> = open_store(&"memory:".parse()?, Access::Write)?.into();
+//! Conversation::create(store.clone(), &New { title: Some("Sums".into()), ..New::default() }, "example");
+//! let mut titles = Vec::new();
+//! let listed = list::list(&*store, &Default::default(), usize::MAX, |summary| {
+//!     titles.extend(summary.title.clone());
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!((titles, listed.total), (vec![String::from("Sums")], 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::ops::ControlFlow;
+
+use rejoin_store::{Filter, Query, Store, StoreError, Summary};
+
+/// How many are asked for at a time. A folder of files is looked through each time.
+const AT_A_TIME: usize = 5000;
+
+/// How many conversations were listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListCounts {
+    /// How many were handed out.
+    pub shown: u64,
+    /// How many there are that the filter lets through.
+    pub total: u64,
+}
+
+impl ListCounts {
+    /// How many were not handed out because of the limit.
+    #[must_use]
+    pub fn hidden(&self) -> u64 {
+        self.total.saturating_sub(self.shown)
+    }
+}
+
+/// Hands out the newest conversations that the filter lets through, at most `limit` of them, and counts all of them. Stops
+/// early if `each` breaks.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn list(
+    store: &dyn Store,
+    filter: &Filter,
+    limit: usize,
+    mut each: impl FnMut(&Summary) -> ControlFlow<()>,
+) -> Result<ListCounts, StoreError> {
+    let mut counts = ListCounts::default();
+    // What a filter shows may lie anywhere in the list.
+    let mut left = if filter.is_open() { limit } else { usize::MAX };
+    let mut query = Query { limit: Some(left.min(AT_A_TIME)), after: None };
+    loop {
+        let page = rejoin_engine::list(store, &query)?;
+        let fitting: Vec<_> = page.conversations.iter().filter(|summary| filter.shows(summary)).collect();
+        counts.total = if filter.is_open() { page.total } else { counts.total + fitting.len() as u64 };
+        let room = limit.saturating_sub(usize::try_from(counts.shown).unwrap_or(usize::MAX));
+        for summary in fitting.into_iter().take(room) {
+            counts.shown += 1;
+            if each(summary).is_break() {
+                return Ok(counts);
+            }
+        }
+        left = left.saturating_sub(page.conversations.len());
+        match page.next {
+            Some(next) if left > 0 && !page.conversations.is_empty() => {
+                query = Query { limit: Some(left.min(AT_A_TIME)), after: Some(next) };
+            }
+            _ => return Ok(counts),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The JSON of what is in a store: conversations, calls, hits, and what verifying and removing found.
+
+use rejoin_engine::{CallRecord, Removal, Sharer};
+use rejoin_record::{
+    ConversationId,
+    json::{Object, quoted},
+};
+use rejoin_store::{Hit, Location, Place, Problem, Summary, Verified};
+
+/// A conversation in a list.
+#[must_use]
+pub fn conversation(summary: &Summary, active: bool) -> String {
+    Object::new()
+        .text("id", summary.id)
+        .text_or_null("title", summary.title.as_deref())
+        .text("state", summary.shown_state().name())
+        .text_or_null("provider", summary.provider.as_deref())
+        .text_or_null("model", summary.model.as_deref())
+        .text_or_null("directory", summary.directory.as_deref())
+        .text_or_null("format", summary.format.as_deref())
+        .text_or_null("forked_from", summary.forked_from.as_deref())
+        .number("messages", summary.messages)
+        .text("created_at", summary.created)
+        .text("updated_at", summary.updated)
+        .flag("active", active)
+        .finish()
+}
+
+/// A conversation with its messages in the shape of OpenAI Chat. `count` is the number of all its messages.
+#[must_use]
+pub fn whole_conversation(
+    id: &str,
+    title: &str,
+    model: Option<&str>,
+    count: usize,
+    messages: impl Iterator<Item = String>,
+) -> String {
+    Object::new()
+        .text("id", id)
+        .text_or_null("title", Some(title).filter(|title| !title.is_empty()))
+        .text_or_null("model", model)
+        .count("message_count", count)
+        .list("messages", messages)
+        .finish()
+}
+
+/// A tool call, for an auditor. Arguments and outcome only if `full`: they may hold secrets.
+#[must_use]
+pub fn call(call: &CallRecord, full: bool) -> String {
+    let took = call.latency_ms().map(|took| took.to_string());
+    let object = Object::new()
+        .text("request_id", call.request)
+        .text("call_id", &call.call_id)
+        .text("tool", &call.tool)
+        .text("status", call.status.name())
+        .text_or_null("started_at", call.started)
+        .text_or_null("ended_at", call.ended)
+        .raw("latency_ms", took.as_deref().unwrap_or("null"))
+        .text("args_sha256", &call.args_sha256);
+    if !full {
+        return object.finish();
+    }
+    object
+        .text("arguments", &call.arguments)
+        .text_or_null("error", call.error.as_deref())
+        .text_or_null("outcome", call.outcome.as_deref())
+        .finish()
+}
+
+/// A search hit, with the number of its message if it has one.
+#[must_use]
+pub fn hit(hit: &Hit, number: Option<usize>) -> String {
+    let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
+    let hits = hit.excerpt.pieces.iter().filter(|(_, hit)| *hit);
+    // JSON has no infinity.
+    let score = if hit.score.is_finite() { hit.score.to_string() } else { String::from("null") };
+    Object::new()
+        .text("conversation", hit.conversation)
+        .text_or_null("title", hit.title.as_deref())
+        .text("entry", hit.entry)
+        .number("seq", hit.seq)
+        .number_or_null("message", number)
+        .text("time", hit.time)
+        .text("role", &hit.role)
+        .text("excerpt", plain)
+        .list("hits", hits.map(|(piece, _)| quoted(piece)))
+        .raw("score", &score)
+        .finish()
+}
+
+/// What deleting or erasing removes, and which conversations keep the same content. `action` is the name of the command.
+#[must_use]
+pub fn removal(action: &str, id: ConversationId, removal: &Removal, dry_run: bool) -> String {
+    let sharer = |sharer: &Sharer| {
+        Object::new()
+            .text("id", sharer.id)
+            .text_or_null("title", sharer.title.as_deref())
+            .number("entries", sharer.entries)
+            .flag("fork", sharer.is_fork)
+            .finish()
+    };
+    Object::new()
+        .text("action", action)
+        .flag("dry_run", dry_run)
+        .text("id", id)
+        .number("messages", removal.messages)
+        .number("entries", removal.entries)
+        .number("bytes", removal.bytes)
+        .list("files", removal.files.iter().map(|file| quoted(&file.to_string_lossy())))
+        .list("held_by", removal.sharers.iter().map(sharer))
+        .list("unread", removal.unread.iter().map(|id| quoted(&id.to_string())))
+        .finish()
+}
+
+/// What verifying a store found. It is sound if nothing is damaged; what was cut off was never acknowledged.
+#[must_use]
+pub fn verified(location: &Location, verified: Verified, problems: &[Problem]) -> String {
+    Object::new()
+        .text("store", location)
+        .number("conversations", verified.conversations)
+        .number("entries", verified.entries)
+        .list("problems", problems.iter().map(problem))
+        .flag("sound", problems.iter().all(|problem| problem.torn))
+        .finish()
+}
+
+fn problem(problem: &Problem) -> String {
+    let object = Object::new().text_or_null("conversation", problem.conversation);
+    let object = match problem.place {
+        Place::Line(line) => object.number("line", line),
+        Place::Row(row) => object.number("row", row),
+        Place::Store => object,
+    };
+    object.text("what", &problem.what).flag("torn", problem.torn).finish()
+}

@@ -1,0 +1,80 @@
+//! The JSON of a turn: its events, and the error that ends it.
+
+use rejoin_engine::turn::{Ending, Event, TurnError};
+use rejoin_record::json::Object;
+
+use super::findings;
+
+/// What happens in a turn, by its type; none for what programs need not know.
+#[must_use]
+pub fn event(event: &Event) -> Option<String> {
+    let object = |kind: &str| Object::new().text("type", kind);
+    Some(
+        match event {
+            Event::Started { conversation, provider, model } => object("started")
+                .text("conversation", conversation)
+                .text("provider", provider)
+                .text("model", model),
+            Event::Damaged(found) => object("damaged").raw("findings", &findings(found)),
+            Event::Mended(found) => object("mended").raw("findings", &findings(found)),
+            Event::Closed { interrupted, left_out, rerun } => object("closed")
+                .count("interrupted", *interrupted)
+                .count("left_out", *left_out)
+                .count("rerun", *rerun),
+            Event::Asking { request, bytes } => {
+                object("asking").number("request", u64::from(*request)).count("bytes", *bytes)
+            }
+            Event::Retrying { attempt, wait, why } => object("retrying")
+                .number("attempt", u64::from(*attempt))
+                .number("wait_ms", u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+                .text("why", why),
+            Event::Text(text) => object("text").text("text", text),
+            Event::Reasoning(text) => object("reasoning").text("text", text),
+            Event::Answered { entry, usage } => {
+                let usage = usage.map(|usage| {
+                    Object::new()
+                        .number("input_tokens", usage.input)
+                        .number("output_tokens", usage.output)
+                        .number("cached_tokens", usage.cached)
+                        .number("reasoning_tokens", usage.reasoning)
+                        .finish()
+                });
+                object("answered").text("entry", entry).raw_if("usage", usage.as_deref())
+            }
+            Event::CallStarted { id, name, arguments } => {
+                object("call_started").text("id", id).text("name", name).text("arguments", arguments)
+            }
+            Event::CallEnded { id, name, output, is_error, took } => object("call_ended")
+                .text("id", id)
+                .text("name", name)
+                .text("output", output)
+                .flag("is_error", *is_error)
+                .number("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            Event::NotSaved(warning) => object("not_saved").text("warning", warning),
+            Event::Saved => object("saved"),
+            Event::Ended(ending) => {
+                let (name, why) = match ending {
+                    Ending::Done => ("done", None),
+                    Ending::Interrupted => ("interrupted", None),
+                    Ending::Limit(limit) => ("limit", Some(limit.to_string())),
+                    Ending::Failed => ("failed", None),
+                };
+                object("ended").text("ending", name).text_or_null("why", why.as_deref())
+            }
+            _ => return None,
+        }
+        .finish(),
+    )
+}
+
+/// The error that ended a turn, with what was found in the conversation and may explain it.
+#[must_use]
+pub fn turn_error(error: &TurnError) -> String {
+    Object::new()
+        .text("type", "error")
+        .text("code", error.code())
+        .text("message", error)
+        .text_or_null("hint", error.hint())
+        .raw("findings", &findings(error.findings()))
+        .finish()
+}
