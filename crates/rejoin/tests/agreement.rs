@@ -20,6 +20,9 @@ use rejoin::{
     view::{Pairing, path::path},
 };
 
+/// A call: the entry of its message, and its block.
+type Called = (EntryId, u64);
+
 /// What is appended next. Numbers are taken modulo what there is to choose from, so that every list of steps makes sense.
 #[derive(Debug, Clone)]
 enum Step {
@@ -154,7 +157,7 @@ impl Talk {
     }
 
     /// What `view` says about the path to an entry: the open calls, and those that have a result.
-    fn paired(&self, head: Option<&Entry>) -> (Vec<(EntryId, u64)>, BTreeSet<(EntryId, u64)>) {
+    fn paired(&self, head: Option<&Entry>) -> (Vec<Called>, BTreeSet<Called>) {
         let on_path: Vec<&Entry> = {
             let tree = Tree::new(&self.entries);
             tree.path_to(head.or(tree.head()).unwrap()).0

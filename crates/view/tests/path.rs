@@ -242,7 +242,8 @@ fn a_state_goes_on_from_its_text() {
 /// Where the open calls do not suffice, a state says so, and all entries together tell.
 #[test]
 fn a_state_that_is_lost_says_so() {
-    let ambiguous: [&dyn Fn(&mut Writer, EntryId); 4] = [
+    type Change = dyn Fn(&mut Writer, EntryId);
+    let ambiguous: [&Change; 4] = [
         &|writer, asking| writer.close(asking, Decision::Rerun),
         &|writer, _| {
             writer.message(calling([String::from("stray")]));

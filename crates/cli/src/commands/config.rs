@@ -107,7 +107,7 @@ fn as_json(key: &Setting, value: Option<(String, &str)>) -> String {
         .text("key", key.name)
         .text_or_null("value", value.as_deref())
         .text("from", from)
-        .text("variable", &key.variable())
+        .text("variable", key.variable())
         .text("about", key.about)
         .finish()
 }

@@ -244,12 +244,12 @@ fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers
             .text("entries", VERSION),
     };
     let settings = Object::new()
-        .text("path", &home.config.to_string_lossy())
+        .text("path", home.config.to_string_lossy())
         .flag("there", home.config.is_file())
         .text_or_null("error", trouble);
     Object::new()
         .text("version", env!("CARGO_PKG_VERSION"))
-        .text("program", &program())
+        .text("program", program())
         .raw("dialects", &names(Dialect::all().map(Dialect::name).collect()))
         .raw("reads", &names(read))
         .raw("writes", &names(written))

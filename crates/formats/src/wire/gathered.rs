@@ -102,13 +102,19 @@ impl Growing {
         }
     }
 
-    /// Adds to a field: a string or a list grows, anything else is set. What was added, where it is text.
+    /// Adds to a field: a string or a list grows, anything else is set, but not in the place of text, which may have been shown.
+    /// What was added, where it is text.
     pub(crate) fn add(&mut self, name: &str, value: Value<'_>) -> String {
         if value.kind() == Kind::Array && self.extend(name, value) {
             return String::new();
         }
         if value.kind() != Kind::String {
-            if !value.is_null() || !self.places.contains_key(name) {
+            let held = self.places.get(name).map(|place| &self.fields[*place].1);
+            let is_text = held.is_some_and(|held| match held {
+                Held::Text(_) => true,
+                Held::Raw(raw) => raw.starts_with('"') && raw.len() > 2,
+            });
+            if held.is_none() || !(value.is_null() || is_text) {
                 self.put(name, value.raw());
             }
             return String::new();

@@ -19,7 +19,7 @@
 mod shape;
 pub mod view;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rejoin_formats::Session;
 use rejoin_record::{
@@ -131,7 +131,7 @@ pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
 #[must_use]
 pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -> HashMap<EntryId, usize> {
     let mut found = HashMap::new();
-    for conversation in hits.iter().map(|hit| hit.conversation).collect::<HashSet<_>>() {
+    for conversation in hits.iter().map(|hit| hit.conversation).collect::<std::collections::HashSet<_>>() {
         let mut entries = Vec::new();
         let read = store.read(conversation, 0, &mut |item| {
             if let rejoin_store::Item::Entry(entry) = item {

@@ -50,8 +50,8 @@ impl Shown<'_> {
             .count("index", number)
             .text("entry", self.entry.id())
             .text("type", self.entry.envelope().kind.as_str())
-            .text("time", &self.time())
-            .text("role", &self.role());
+            .text("time", self.time())
+            .text("role", self.role());
         match &self.what {
             ShownContent::Message(message) if self.interrupted => {
                 with_message(object, message).flag("interrupted", true).finish()
@@ -68,10 +68,10 @@ impl Shown<'_> {
         match &self.what {
             ShownContent::Message(message) => openai(message),
             ShownContent::Erased | ShownContent::Unreadable => {
-                vec![Object::new().text("role", &self.role()).raw("content", "null").finish()]
+                vec![Object::new().text("role", self.role()).raw("content", "null").finish()]
             }
             _ => {
-                let object = Object::new().text("role", &self.role());
+                let object = Object::new().text("role", self.role());
                 vec![object.text_or_null("content", self.content().as_deref()).finish()]
             }
         }
@@ -149,7 +149,7 @@ fn openai_result(result: &ToolResult) -> String {
     Object::new()
         .text("role", "tool")
         .raw_if("tool_call_id", result.call_id.as_ref().map(|id| quoted(id.as_str())).as_deref())
-        .text("content", &result_text(result).unwrap_or_default())
+        .text("content", result_text(result).unwrap_or_default())
         .finish()
 }
 

@@ -45,6 +45,8 @@ struct Growth {
     input: Streamed,
     /// Something of it was shown.
     shown: bool,
+    /// How many bytes of text the complete item has; none if it is no message.
+    told: Option<usize>,
 }
 
 impl ResponseAssembly {
@@ -193,9 +195,16 @@ impl Assembly for ResponseAssembly {
             if json.len() > 1 {
                 json.push(',');
             }
-            match &growth.done {
-                Some(raw) => json.push_str(raw),
-                None => growth.write(&mut json),
+            match (&growth.done, growth.told) {
+                // What was shown is kept, whatever the item says in the end.
+                (Some(_), Some(told)) if growth.streamed() > told => growth.write_texts(&mut json),
+                (Some(raw), None) if growth.streamed() > 0 => {
+                    json.push_str(raw);
+                    json.push(',');
+                    growth.write_texts(&mut json);
+                }
+                (Some(raw), _) => json.push_str(raw),
+                (None, _) => growth.write(&mut json),
             }
         }
         json.push(']');
@@ -222,10 +231,22 @@ impl Assembly for ResponseAssembly {
     }
 }
 
+/// What a part of a message says.
+fn said(part: Value<'_>) -> Option<String> {
+    match &*word(part, "type") {
+        "output_text" => Some(word(part, "text")),
+        "refusal" => Some(word(part, "refusal")),
+        _ => None,
+    }
+}
+
 impl Growth {
     /// The item is complete. What was not shown as it came is shown now.
     fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
         self.done = Some(item.raw().to_owned());
+        let length = |part| said(part).map_or(0, |text| text.len());
+        let parts = || item.given("content").into_iter().flat_map(Value::items);
+        self.told = (word(item, "type") == "message").then(|| parts().map(length).sum());
         if std::mem::replace(&mut self.shown, true) {
             return;
         }
@@ -236,13 +257,8 @@ impl Growth {
         };
         match &*kind {
             "message" => {
-                for part in item.given("content").into_iter().flat_map(Value::items) {
-                    let said = match &*word(part, "type") {
-                        "output_text" => word(part, "text"),
-                        "refusal" => word(part, "refusal"),
-                        _ => continue,
-                    };
-                    show(said, Delta::Text, out);
+                for text in item.given("content").into_iter().flat_map(Value::items).filter_map(said) {
+                    show(text, Delta::Text, out);
                 }
             }
             "reasoning" => {
@@ -275,18 +291,34 @@ impl Growth {
                 out.push('}');
             }
             _ => {
-                out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
-                for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
-                    out.push_str(if place == 0 { "{" } else { ",{" });
-                    let (kind, field) =
-                        if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-                    text(out, "type", kind);
-                    text(out, field, said.as_str());
-                    out.push('}');
-                }
-                out.push_str("]}");
+                self.write_texts(out);
+                return;
             }
         }
+        if self.streamed() > 0 {
+            out.push(',');
+            self.write_texts(out);
+        }
+    }
+
+    /// How many bytes of text came in pieces.
+    fn streamed(&self) -> usize {
+        self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum()
+    }
+
+    /// A message of the texts that came in pieces.
+    fn write_texts(&self, out: &mut String) {
+        out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
+        for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
+            out.push_str(if place == 0 { "{" } else { ",{" });
+            let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+            write::key(out, "type");
+            write::string(out, kind);
+            write::key(out, field);
+            write::string(out, said.as_str());
+            out.push('}');
+        }
+        out.push_str("]}");
     }
 }
 
