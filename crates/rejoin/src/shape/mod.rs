@@ -1,5 +1,5 @@
 //! The JSON that programs get: one function for each thing, the same for the command line and for a server. The fields are
-//! documented in `docs/reference/json.md` where commands print them, and promised from there on.
+//! part of what we promise: programs read them.
 //!
 //! Larger things write themselves: [`check::Report`], [`Diagnosis`](crate::doctor::Diagnosis) and the rows of
 //! [`history`](crate::history) have a `to_json`.
