@@ -8,6 +8,7 @@ mod checkers;
 mod cli;
 mod engine;
 mod formats;
+mod place;
 mod record;
 mod rejoin;
 mod results;
@@ -34,7 +35,9 @@ struct Break {
     /// The bug, as a reviewer would describe it.
     what: &'static str,
     file: &'static str,
-    /// The text to replace. It occurs in the file exactly once.
+    /// The function or constant that it is in, by its name.
+    within: &'static str,
+    /// The text to replace. It occurs there exactly once, with any white space where it has some.
     from: &'static str,
     to: &'static str,
     tests: Tests,
@@ -95,11 +98,11 @@ fn all() -> impl Iterator<Item = (usize, &'static str, &'static Break)> {
 pub fn stale() -> Vec<String> {
     let mut stale = Vec::new();
     for (number, _, b) in all() {
-        let found = fs::read_to_string(b.file).map_or(0, |source| source.matches(b.from).count());
-        if found != 1 {
+        let source = fs::read_to_string(b.file).unwrap_or_default();
+        if let Err(found) = place::find(&source, b.within, b.from) {
             stale.push(format!(
-                "{}: sabotage {number} wants to replace `{}`, found {found} times",
-                b.file, b.from
+                "{}: sabotage {number} wants to replace `{}` in `{}`, found {found} times",
+                b.file, b.from, b.within
             ));
         }
     }

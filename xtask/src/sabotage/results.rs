@@ -23,7 +23,7 @@ pub struct Results {
 /// Names a break by everything that it consists of: one that was changed has not been run.
 fn key(b: &Break) -> String {
     let mut hasher = DefaultHasher::new();
-    (b.file, b.from, b.to, b.tests).hash(&mut hasher);
+    (b.file, b.within, b.from, b.to, b.tests).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{Break, Target, Tests};
+use super::{Break, Target, Tests, place};
 use crate::run::{cargo, files};
 
 const COPY: &str = "target/sabotage";
@@ -119,8 +119,12 @@ impl Copy {
     pub fn broken(&self, b: &Break, limit: Duration) -> Result<Outcome> {
         let file = Path::new(COPY).join(b.file);
         let source = fs::read_to_string(&file)?;
-        ensure!(source.matches(b.from).count() == 1, "{}: `{}` is not there once", b.file, b.from);
-        fs::write(&file, source.replacen(b.from, b.to, 1))?;
+        let Ok(place) = place::find(&source, b.within, b.from) else {
+            bail!("{}: `{}` is not in `{}` once", b.file, b.from, b.within);
+        };
+        let mut broken = source.clone();
+        broken.replace_range(place, b.to);
+        fs::write(&file, broken)?;
         let outcome = match self.build(&b.tests) {
             Ok(()) => self.test(&b.tests, limit),
             Err(why) => {
