@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Doc;
+use super::{Doc, literal};
 
 /// Appends `text` as a string literal.
 pub fn string(out: &mut String, text: &str) {
@@ -15,28 +15,23 @@ pub fn string(out: &mut String, text: &str) {
 pub fn escaped(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0x00..=0x1f => "",
-            _ => continue,
-        };
+    loop {
+        let at = literal::skip_plain(bytes, copied);
         out.push_str(&text[copied..at]);
-        if escape.is_empty() {
+        let Some(&byte) = bytes.get(at) else { return };
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0c => out.push_str("\\f"),
             // Writing to a string cannot fail.
-            let _ = write!(out, "\\u{byte:04x}");
-        } else {
-            out.push_str(escape);
+            _ => write!(out, "\\u{byte:04x}").unwrap_or_default(),
         }
         copied = at + 1;
     }
-    out.push_str(&text[copied..]);
 }
 
 /// Appends a field name and its colon, after a comma where one is needed.
