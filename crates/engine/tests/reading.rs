@@ -306,6 +306,10 @@ fn conversations_by_title() {
         other => panic!("{other}"),
     }
     for unknown in ["pl", "planets", "conv_plan", "x y z"] {
+        // Ids are random: one of them may begin with two letters.
+        if [plan, planet, explanation].iter().any(|id| id.has_prefix(unknown)) {
+            continue;
+        }
         assert!(matches!(find(unknown), Err(EngineError::Unknown(_))), "{unknown}");
     }
     assert!(matches!(resolve_id(&store, "plan", None), Err(EngineError::Unknown(_))));
