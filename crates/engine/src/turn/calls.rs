@@ -1,4 +1,4 @@
-//! TurnInProgress tools: each call is recorded as running before it does, and each result as soon as it is there.
+//! Running tools. A call is recorded as running before it starts, and its result as soon as it arrives.
 
 use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Instant};
 
