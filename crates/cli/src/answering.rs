@@ -13,7 +13,7 @@ use rejoin::{
             ProviderError,
             decide::{Preference, Sources, TrustedAddress},
             http::{Addresses, HttpOptions, public},
-            registry::Effort,
+            registry::{Effort, account_elsewhere},
         },
     },
 };
@@ -39,8 +39,8 @@ pub fn say(outcome: &Outcome, doing: &str) {
 /// Chooses who answers, and connects.
 pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let answering = block_on(asking(desk, talk, recorded).choose())?.map_err(failure)?;
-    if let Some(TrustedAddress { provider, base_url }) = &answering.named {
-        addresses::remember(&desk.home, provider, base_url);
+    if let Some(named) = &answering.named {
+        addresses::remember(&desk.home, named);
     }
     Ok(answering)
 }
@@ -84,18 +84,19 @@ fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
         Some("high") => Some(Effort::High),
         _ => None,
     };
+    let keys = keys(&desk.home, settings);
     Asking {
-        sources: sources(desk, talk, recorded),
+        sources: sources(desk, talk, recorded, &keys),
         effort,
         max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
         ollama: ollama(),
-        keys: keys(&desk.home, settings),
+        keys,
         options: options(settings),
     }
 }
 
 /// What every source says.
-fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Sources {
+fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
     let settings = &desk.settings;
     let layer = |from: SettingOrigin| {
         let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
@@ -108,9 +109,11 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Sources {
     };
     let mut trusted = addresses::known(&desk.home);
     // Ollama's own variable names its address on this machine.
-    trusted.extend(
-        ollama().map(|url| TrustedAddress { provider: String::from("ollama"), base_url: public(&url) }),
-    );
+    trusted.extend(ollama().map(|url| TrustedAddress {
+        provider: String::from("ollama"),
+        base_url: public(&url),
+        account: account_elsewhere("ollama", keys),
+    }));
     Sources {
         flags: Preference {
             provider: talk.provider.clone(),

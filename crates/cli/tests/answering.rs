@@ -264,6 +264,35 @@ fn a_conversation_does_not_choose_whose_key_an_address_gets() {
     }
 }
 
+/// An address that was used with a dummy key gets no real one later: neither by a conversation of the user's own nor by one that
+/// was imported.
+#[test]
+fn an_address_that_got_a_dummy_key_does_not_get_the_real_one() {
+    for first in ["sk-dummy", ""] {
+        let scene = Scene::new();
+        let one = scene.one();
+        let dummy = [("OPENAI_API_KEY", first)];
+        let flags = ["--provider", "openai", "--model", "gpt-4.1", "--base-url", &one];
+        scene.run(&[&["chat", "--new", "mine"], &flags[..]].concat(), &dummy);
+        scene.run(&["chat", "again"], &dummy);
+        assert_eq!(scene.heard(), (2, 0), "with the same key it is followed");
+        let imported = went_to(&scene.home, "openai", &one);
+        for arguments in [&["chat", "hello"][..], &["resume", &imported, "hello"]] {
+            let ran = scene.run(arguments, &[]);
+            assert_eq!(ran.code, 2, "{}", ran.err);
+            has(
+                &ran.err,
+                &["this conversation went to", &one, "with the present key for openai", "--base-url"],
+            );
+        }
+        assert_eq!(scene.heard(), (2, 0));
+        // Named once more, it gets the new key, and keeps it.
+        scene.ok(&["resume", &imported, "hello", "--base-url", &one], &[]);
+        scene.ok(&["resume", &imported, "hello"], &[]);
+        assert_eq!(scene.heard(), (4, 0));
+    }
+}
+
 /// An address that only looks like the provider's own is not followed: the client reads a backslash as a slash.
 #[test]
 fn an_address_in_disguise_gets_nothing() {
@@ -317,7 +346,7 @@ fn the_first_line_says_who_answers_and_why() {
         format!(
             "openai (as before), model gpt-4.1 (as before), \
              at {two}/chat/completions (REJOIN_BASE_URL); no key is sent: this address was never used for openai \
-             (`--base-url` allows it); `--provider ollama` switches to ollama, which is configured"
+             with its present key (`--base-url` allows it); `--provider ollama` switches to ollama, which is configured"
         )
     );
     let line = first(scene.ok(&["chat", "--new", "hello", "--provider", "offline"], &[]));

@@ -21,7 +21,7 @@ use rejoin_engine::{
         choose::connector,
         decide::{Preference, Sources, TrustedAddress},
         http::{Addresses, HttpOptions},
-        registry::{Connection, Effort, connect},
+        registry::{Connection, Effort, account_elsewhere, connect},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
@@ -589,9 +589,9 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
         api: None,
     };
     let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
+    let keys = || Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
     let manager = |sources: Sources| {
-        let keys = Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
-        ConversationManager::new(store.clone(), connector(sources, keys, HttpOptions::default()))
+        ConversationManager::new(store.clone(), connector(sources, keys(), HttpOptions::default()))
     };
     let set = |base_url: Option<&str>| Sources { settings: at(base_url), ..Sources::default() };
     // Begun with one address and before anything was said; then another one is set.
@@ -610,6 +610,12 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
     };
     assert_eq!(say(both).unwrap(), (1, 1));
     assert_eq!(say(set(None)).unwrap_err().code(), "UNTRUSTED_ADDRESS");
-    let trusted = vec![TrustedAddress { provider: String::from("openai"), base_url: first.clone() }];
-    assert_eq!(say(Sources { trusted, ..set(None) }).unwrap(), (2, 1));
+    let trusted_with = |account| {
+        let trusted =
+            vec![TrustedAddress { provider: String::from("openai"), base_url: first.clone(), account }];
+        Sources { trusted, ..set(None) }
+    };
+    assert_eq!(say(trusted_with(None)).unwrap_err().code(), "UNTRUSTED_ADDRESS", "with another key");
+    let account = account_elsewhere("openai", &keys());
+    assert_eq!(say(trusted_with(account)).unwrap(), (2, 1));
 }

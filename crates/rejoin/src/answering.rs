@@ -14,7 +14,7 @@ use rejoin_engine::{
         decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{HttpOptions, public},
         offline::{self, Offline},
-        registry::{self, Connection, Effort, connect},
+        registry::{self, Connection, Effort, account_elsewhere, connect},
     },
 };
 use rejoin_record::json::Object;
@@ -91,14 +91,17 @@ impl Asking {
         let (decision, connection, reason) = self.decided().await?;
         // Not where the provider is only the conversation's word: then its key would go to that address next time.
         let trusts = connection.provider != OFFLINE && !connection.withholds_key;
-        let named = connection.base_url.clone().filter(|_| trusts);
-        let named = named.map(|base_url| TrustedAddress { provider: connection.provider.clone(), base_url });
         let provider = connected(&connection, &self.keys, &self.options)?;
+        let named = connection.base_url.clone().filter(|_| trusts).map(|base_url| TrustedAddress {
+            provider: connection.provider.clone(),
+            base_url,
+            account: provider.endpoint().account.clone(),
+        });
         let mut outcome = Outcome::new(&decision, &reason, provider.endpoint());
         if connection.withholds_key {
             let name = &connection.provider;
             outcome.besides.push(format!(
-                "no key is sent: this address was never used for {name} (`--base-url` allows it)"
+                "no key is sent: this address was never used for {name} with its present key (`--base-url` allows it)"
             ));
         }
         outcome.besides.extend(self.configured_otherwise(&decision));
@@ -120,7 +123,8 @@ impl Asking {
 
     /// Decides who answers. If nothing names a provider, looks for one that can answer.
     async fn decided(&self) -> Result<(AnswerDecision, Connection, Reason), AnsweringError> {
-        let decision = decide(&self.sources).map_err(AnsweringError::Untrusted)?;
+        let decision = decide(&self.sources, &|provider| account_elsewhere(provider, &self.keys))
+            .map_err(AnsweringError::Untrusted)?;
         let asked = Connection { effort: self.effort, max_tokens: self.max_tokens, ..decision.choice() };
         if let Some(named) = &decision.provider
             && asked.base_url.is_none()

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Provider, ProviderError,
-    connect::{Connection, connect, wire},
+    connect::{Connection, account_elsewhere, connect, wire},
     decide::{Preference, Sources, decide},
     http::HttpOptions,
     offline::{self, Offline},
@@ -112,7 +112,7 @@ pub fn connector<K: KeySource + Send + Sync>(
 ) -> impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
     move |recorded| {
         let sources = Sources { conversation: Preference::from(recorded), ..sources.clone() };
-        let mut choice = decide(&sources)?.choice();
+        let mut choice = decide(&sources, &|provider| account_elsewhere(provider, &keys))?.choice();
         if choice.provider.is_empty() {
             let (provider, _) = keyed(&keys).ok_or_else(|| {
                 ProviderError::Other(String::from("no provider is named, and there is no key for any"))

@@ -161,6 +161,14 @@ pub(crate) fn wire(
     ))
 }
 
+/// Names the key that a provider's requests carry to an address other than its own, as [`Key::account`] does.
+#[must_use]
+pub fn account_elsewhere(provider: &str, keys: &dyn KeySource) -> Option<String> {
+    let (service, name) = named(provider, true).ok()?;
+    let key = usable(keys.keys(service, &name), &Connection::default(), true).ok().flatten();
+    key.as_ref().map(Key::account)
+}
+
 /// The row of a name, and the name to use for it.
 fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), ProviderError> {
     if let Some(service) = registry::find(name) {

@@ -74,13 +74,15 @@ impl From<&Wanted> for Preference {
     }
 }
 
-/// An address that the user has named on this machine, and the provider it was named for.
+/// An address that the user has named on this machine, the provider it was named for, and the key that went there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedAddress {
     /// The provider.
     pub provider: String,
     /// The address, as [`public`] writes it.
     pub base_url: String,
+    /// The key, as [`Key::account`](crate::auth::Key::account) names it; none if the address was used without one.
+    pub account: Option<String>,
 }
 
 /// Everything that has a say in who answers.
@@ -94,7 +96,7 @@ pub struct Sources {
     pub environment: Preference,
     /// The settings file.
     pub settings: Preference,
-    /// Where keys may go although only the conversation names the address.
+    /// Where a key may go although only the conversation names the address.
     pub trusted: Vec<TrustedAddress>,
 }
 
@@ -142,9 +144,15 @@ impl AnswerDecision {
 /// * API: flag, conversation (same provider at the same address), environment, settings. Otherwise the address decides: at an
 ///   address other than its own, `openai` is asked in Chat.
 ///
+/// `account` names the key that a provider's requests would carry to an address other than its own. It is asked only if a
+/// conversation names the provider together with such an address.
+///
 /// # Errors
-/// If only the conversation names an address, and it is not trusted for the provider.
-pub fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
+/// If only the conversation names an address, and it is not trusted for the provider and its present key.
+pub fn decide(
+    sources: &Sources,
+    account: &dyn Fn(&str) -> Option<String>,
+) -> Result<AnswerDecision, UntrustedAddress> {
     let flags = &sources.flags.tidied();
     let recorded = &sources.conversation.tidied();
     let environment = &sources.environment.tidied();
@@ -167,8 +175,15 @@ pub fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
     ]);
     let base_url = match (base_url, &recorded.base_url) {
         (None, Some(url)) if recorded.provider.as_deref() == Some(name) => {
-            if !is_trusted(name, url, &sources.trusted) {
-                return Err(UntrustedAddress { provider: name.to_owned(), base_url: url.clone() });
+            match trust(name, url, &sources.trusted, account) {
+                Trust::Full => {}
+                known => {
+                    return Err(UntrustedAddress {
+                        provider: name.to_owned(),
+                        base_url: url.clone(),
+                        used_with_another_key: known == Trust::OtherKey,
+                    });
+                }
             }
             // What was compared is what is used: a record has neither a password nor a query.
             Some(Sourced { value: public(url), source: ChoiceSource::Conversation })
@@ -185,7 +200,8 @@ pub fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
                 ChoiceSource::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
                 ChoiceSource::Flag | ChoiceSource::Conversation | ChoiceSource::Default => return false,
             };
-            named_for.map(String::as_str) != Some(name) && !is_trusted(name, &url.value, &sources.trusted)
+            named_for.map(String::as_str) != Some(name)
+                && trust(name, &url.value, &sources.trusted, account) != Trust::Full
         });
     // An address without a name is that of a service that speaks as most do.
     let provider = provider.or_else(|| {
@@ -233,13 +249,39 @@ pub fn canonical(name: &str) -> String {
     registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
 }
 
-/// Whether a key for a provider may go to an address that only a conversation names.
-fn is_trusted(provider: &str, url: &str, trusted: &[TrustedAddress]) -> bool {
-    let own =
-        registry::find(provider).is_some_and(|service| spelled(Some(service.base_url)) == spelled(Some(url)));
-    own || trusted.iter().any(|known| {
+/// What is known of a provider at an address that a conversation names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// The key may go there, or there is no key that could.
+    Full,
+    /// The user named the address for this provider, but the key has changed since. The address may have been meant for a server
+    /// that got a dummy key.
+    OtherKey,
+    /// The user never named the address for this provider.
+    None,
+}
+
+fn trust(
+    provider: &str,
+    url: &str,
+    trusted: &[TrustedAddress],
+    account: &dyn Fn(&str) -> Option<String>,
+) -> Trust {
+    if registry::find(provider).is_some_and(|service| spelled(Some(service.base_url)) == spelled(Some(url))) {
+        return Trust::Full;
+    }
+    let named = |known: &&TrustedAddress| {
         canonical(&known.provider) == provider && spelled(Some(&known.base_url)) == spelled(Some(url))
-    })
+    };
+    let mut known = trusted.iter().filter(named).peekable();
+    if known.peek().is_none() {
+        return Trust::None;
+    }
+    match account(provider) {
+        None => Trust::Full,
+        key if known.any(|known| known.account == key) => Trust::Full,
+        Some(_) => Trust::OtherKey,
+    }
 }
 
 /// An address as it is recorded, for comparing.

@@ -4,7 +4,7 @@
 
 use rejoin_formats::Dialect;
 
-pub use super::connect::{Connection, Effort, connect, is_address};
+pub use super::connect::{Connection, Effort, account_elsewhere, connect, is_address};
 
 /// How a key is shown to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,20 @@ fn preference(provider: &str) -> Preference {
 }
 
 fn trust(provider: &str, base_url: &str) -> TrustedAddress {
-    TrustedAddress { provider: provider.to_owned(), base_url: base_url.to_owned() }
+    TrustedAddress {
+        provider: provider.to_owned(),
+        base_url: base_url.to_owned(),
+        account: account(provider),
+    }
+}
+
+/// Every provider has a key.
+fn account(_: &str) -> Option<String> {
+    Some(String::from("a key"))
+}
+
+fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
+    super::decide(sources, &account)
 }
 
 fn value_and_source(sourced: Option<&Sourced<String>>) -> (&str, ChoiceSource) {
@@ -167,6 +180,33 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     ] {
         let sources = Sources { flags, conversation: conversation.clone(), ..Sources::default() };
         assert!(decide(&sources).is_ok());
+    }
+}
+
+/// An address that got a dummy key, or none, gets no other key just because a conversation names it.
+#[test]
+fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
+    let there = "http://localhost:1/v1";
+    let recorded = Preference { base_url: Some(there.into()), ..preference("openai") };
+    let set = Preference { base_url: Some(there.into()), ..Preference::default() };
+    for (used_with, now, is_trusted) in [
+        (Some("dummy"), Some("dummy"), true),
+        (Some("dummy"), Some("real"), false),
+        (None, Some("real"), false),
+        (Some("dummy"), None, true),
+        (None, None, true),
+    ] {
+        let account = |_: &str| now.map(str::to_owned);
+        let trusted =
+            vec![TrustedAddress { account: used_with.map(str::to_owned), ..trust("openai", there) }];
+        let followed = Sources { conversation: recorded.clone(), trusted, ..Sources::default() };
+        let decision = super::decide(&followed, &account);
+        assert_eq!(decision.is_ok(), is_trusted, "{used_with:?}, {now:?}");
+        assert!(decision.err().is_none_or(|error| error.used_with_another_key));
+        let environment =
+            Sources { conversation: preference("openai"), environment: set.clone(), ..followed };
+        let decision = super::decide(&environment, &account).unwrap();
+        assert_eq!(decision.withholds_key, !is_trusted, "{used_with:?}, {now:?}");
     }
 }
 
