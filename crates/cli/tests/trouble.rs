@@ -10,6 +10,7 @@ use std::{
     io::Read as _,
     path::Path,
     process::{Command, Stdio},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -20,7 +21,7 @@ use support::{
 };
 use testkit::{
     faults::{self, Kind, shim},
-    loopback::{Config, Fault, Loopback},
+    loopback::{Config, Fault, Loopback, Service, brain::Say},
 };
 
 fn named(label: &str) -> &'static Provider {
@@ -510,4 +511,46 @@ fn a_search_has_a_limit_of_words() {
         }
         has(&home.out(&["history", "search", "files?"]), &["How many"]);
     });
+}
+
+/// The largest amount of memory that a command had, in bytes, and its exit code.
+#[cfg(target_os = "linux")]
+fn peak_of(mut command: Command) -> (usize, Option<i32>) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let kilobytes = text.lines().find(|line| line.starts_with("VmHWM:"));
+        let kilobytes = kilobytes.and_then(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok());
+        peak = kilobytes.map_or(peak, |kilobytes| kilobytes << 10);
+        if let Some(ended) = child.try_wait().unwrap() {
+            return (peak, ended.code());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// An answer that never ends is given up at 64 MiB. Keeping it, also in the index, takes less than four times that.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_answer_without_end_takes_a_small_multiple_of_its_bound() {
+    // Long events with something to escape in them: nothing can be shared with what came over the wire.
+    let word = format!("{}\"\n ", "some words ".repeat(1500));
+    let brain = move |_: &_| Say { text: word.repeat(80), ..Say::default() };
+    let server = Loopback::start(Config { brain: Arc::new(brain), ..Config::default() });
+    for store in ["sqlite", "jsonl"] {
+        let home = Home::new(store);
+        server.fault(Fault::EndlessAnswer);
+        let mut command = home.command(&["chat", "go", "--provider", "openai", "--model", "a-model"]);
+        command.args(["--base-url", &server.base(Service::OpenAi)]).env("OPENAI_API_KEY", "sk-loopback");
+        let (peak, code) = peak_of(command);
+        println!("{store}: {:.2} times the bound", peak as f64 / f64::from(64 << 20));
+        assert_eq!(code, Some(1), "{store}");
+        assert!(peak > 64 << 20, "{store}: {peak} bytes, so nothing was kept");
+        assert!(peak < 4 * (64 << 20), "{store}: {peak} bytes");
+        let found = home.run(&["history", "search", "some words"]);
+        assert_eq!(found.code, 0, "{store}: {}", found.err);
+        has(&found.out, &["*some* *words*"]);
+    }
 }

@@ -63,7 +63,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
         Content::Command(command) => {
             digest.words = words("command", format!("{}\n{}", command.command, command.output));
         }
-        Content::Compacted(compacted) => digest.words = words("summary", compacted.summary.to_string()),
+        Content::Compacted(compacted) => digest.words = words("summary", compacted.summary),
         _ => {}
     }
     digest
@@ -87,7 +87,8 @@ fn own(text: Option<Text>) -> Option<String> {
     text.map(|text| text.to_string()).filter(|text| !text.is_empty())
 }
 
-fn words(role: &str, text: String) -> Option<Words> {
+fn words(role: &str, text: impl Into<Text>) -> Option<Words> {
+    let text = text.into();
     (!text.trim().is_empty()).then(|| Words { role: role.to_owned(), text })
 }
 
@@ -107,25 +108,24 @@ fn one_line(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Everything in a message that can be searched for, a line each.
-fn text_of(message: &Message) -> String {
-    let mut lines: Vec<&str> = Vec::new();
+/// Everything in a message that can be searched for, a line each. A single text is shared, not copied.
+fn text_of(message: &Message) -> Text {
+    let mut texts: Vec<&Text> = Vec::new();
     for block in &message.blocks {
         match &block.kind {
-            BlockKind::Text(text) => lines.push(text),
-            BlockKind::Reasoning(reasoning) => lines.push(&reasoning.text),
-            BlockKind::ToolCall(call) => lines.extend([call.name.as_str(), call.arguments.text().as_str()]),
-            BlockKind::ToolResult(result) => {
-                lines.extend(result.content.iter().filter_map(|inner| Some(inner.as_text()?.as_str())));
-            }
-            BlockKind::Image(media) | BlockKind::Document(media) => {
-                lines.extend(media.name.as_ref().map(Text::as_str));
-            }
+            BlockKind::Text(text) => texts.push(text),
+            BlockKind::Reasoning(reasoning) => texts.push(&reasoning.text),
+            BlockKind::ToolCall(call) => texts.extend([&call.name, call.arguments.text()]),
+            BlockKind::ToolResult(result) => texts.extend(result.content.iter().filter_map(Block::as_text)),
+            BlockKind::Image(media) | BlockKind::Document(media) => texts.extend(&media.name),
             BlockKind::Opaque(_) => {}
         }
     }
-    lines.retain(|line| !line.trim().is_empty());
-    lines.join("\n")
+    texts.retain(|text| !text.trim().is_empty());
+    match texts[..] {
+        [only] => only.clone(),
+        _ => texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join("\n").into(),
+    }
 }
 
 /// The conversation that a note of a fork names.

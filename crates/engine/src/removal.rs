@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
-use rejoin_record::{ConversationId, Entry, EntryId, Kind};
+use rejoin_record::{ConversationId, Entry, EntryId, Kind, Text};
 use rejoin_store::{Item, Store, StoreError};
 
 use crate::{digest::digest_of, draft};
@@ -111,7 +111,7 @@ fn holds_content(entry: &Entry) -> bool {
 }
 
 /// The text of an entry, if it is long enough to tell it from others.
-fn telling_text(entry: &Entry) -> Option<String> {
+fn telling_text(entry: &Entry) -> Option<Text> {
     let text = digest_of(entry, rejoin_record::Content::of(entry)).words?.text;
     (text.chars().nth(TELLING - 1).is_some()).then_some(text)
 }

@@ -32,5 +32,5 @@ pub use hash::Hash;
 pub use ids::{CallId, ConversationId, EntryId, Salt};
 pub use jiff::Timestamp;
 pub use message::{Form, Message, Native, NativeItem, Role};
-pub use text::{Raw, Span, Text};
+pub use text::{Raw, SharedText, Span, Text};
 pub use tree::Tree;

@@ -228,7 +228,7 @@ fn resolve(span: Span, item: &str) -> Option<Text> {
     }
     let quoted = bytes.len() >= 2 && bytes.starts_with('"') && bytes.ends_with('"');
     let (text, lossy) = literal::decode(quoted.then_some(bytes)?);
-    Some(Text::located(text.as_ref(), span, lossy))
+    Some(Text::located(text, span, lossy))
 }
 
 fn bytes_are_lossy(bytes: &str) -> bool {
@@ -373,7 +373,7 @@ impl Reader<'_> {
 
     fn text(&self, value: Value<'_>) -> Option<Text> {
         match value.kind() {
-            Kind::String => value.as_str().map(|text| Text::new(&*text)),
+            Kind::String => value.as_str().map(Text::new),
             Kind::Array => resolve(read_span(value, Span::literal)?, self.item?),
             Kind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?),
             _ => None,

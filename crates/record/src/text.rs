@@ -3,7 +3,12 @@
 //! Text is decoded once and then shared: cloning a [`Text`] copies a pointer. When it was read out of a provider's
 //! own JSON item it remembers the place, so the record can store the item alone and point into it.
 
-use std::{borrow::Borrow, fmt, hash, ops::Deref, sync::Arc};
+use std::{
+    borrow::{Borrow, Cow},
+    fmt, hash,
+    ops::Deref,
+    sync::Arc,
+};
 
 /// Whether a text has nothing to read in it: white space as Unicode has it, and the four separators among the control
 /// characters, which most providers' own check takes for white space too.
@@ -49,10 +54,63 @@ impl Span {
     }
 }
 
+/// A decoded text of at least this many bytes keeps the buffer it was decoded into.
+const LONG: usize = 64 * 1024;
+
+/// The bytes of a [`Text`].
+#[derive(Clone)]
+pub enum SharedText {
+    /// Copied into one allocation with its counter: the usual case.
+    Short(Arc<str>),
+    /// A long text in the buffer that it was decoded into: copying it would take twice the memory for a moment.
+    Long(Arc<String>),
+}
+
+impl Deref for SharedText {
+    type Target = str;
+    fn deref(&self) -> &str {
+        match self {
+            Self::Short(text) => text,
+            Self::Long(text) => text,
+        }
+    }
+}
+
+impl From<&str> for SharedText {
+    fn from(text: &str) -> Self {
+        Self::Short(text.into())
+    }
+}
+
+impl From<Arc<str>> for SharedText {
+    fn from(text: Arc<str>) -> Self {
+        Self::Short(text)
+    }
+}
+
+impl From<String> for SharedText {
+    fn from(mut text: String) -> Self {
+        if text.len() < LONG {
+            return Self::Short(text.into());
+        }
+        text.shrink_to_fit();
+        Self::Long(Arc::new(text))
+    }
+}
+
+impl From<Cow<'_, str>> for SharedText {
+    fn from(text: Cow<'_, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => text.into(),
+            Cow::Owned(text) => text.into(),
+        }
+    }
+}
+
 /// Immutable, shared text.
 #[derive(Clone)]
 pub struct Text {
-    value: Arc<str>,
+    value: SharedText,
     at: Option<Span>,
     lossy: bool,
 }
@@ -60,13 +118,13 @@ pub struct Text {
 impl Text {
     /// Text that was made here.
     #[must_use]
-    pub fn new(value: impl Into<Arc<str>>) -> Self {
+    pub fn new(value: impl Into<SharedText>) -> Self {
         Self { value: value.into(), at: None, lossy: false }
     }
 
     /// Text that was read from `at` in a native item; `lossy` if decoding replaced a lone surrogate.
     #[must_use]
-    pub fn located(value: impl Into<Arc<str>>, at: Span, lossy: bool) -> Self {
+    pub fn located(value: impl Into<SharedText>, at: Span, lossy: bool) -> Self {
         Self { value: value.into(), at: Some(at), lossy }
     }
 
@@ -79,7 +137,7 @@ impl Text {
     /// The same text, for a message without a native item to stand in. It is shared, not copied.
     #[must_use]
     pub fn without_place(&self) -> Self {
-        Self { value: Arc::clone(&self.value), at: None, lossy: false }
+        Self { value: self.value.clone(), at: None, lossy: false }
     }
 
     /// Where it stands in the message's native item.
@@ -128,7 +186,7 @@ impl From<String> for Text {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
+        *self.value == *other.value
     }
 }
 

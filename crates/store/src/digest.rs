@@ -1,7 +1,7 @@
 //! What a store is told about an entry, so that it can list and search without understanding what entries say.
 
 use jiff::Timestamp;
-use rejoin_record::Entry;
+use rejoin_record::{Entry, Text};
 
 use crate::summary::State;
 
@@ -78,5 +78,5 @@ pub struct Words {
     /// Who said it.
     pub role: String,
     /// What was said.
-    pub text: String,
+    pub text: Text,
 }

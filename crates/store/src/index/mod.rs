@@ -395,6 +395,7 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;",
     )?;
+    words::prepare(&connection)?;
     Ok(connection)
 }
 
@@ -423,24 +424,18 @@ fn remove(path: &Path) {
 pub(crate) struct Summaries(HashMap<ConversationId, Tally>);
 
 impl Summaries {
-    /// Takes in one entry, and its words under a key.
+    /// Takes in one entry, and its words under a key. The entry is dropped before its words are stored: either may be very long.
     pub(crate) fn take(
         &mut self,
         index: &Connection,
         key: i64,
         conversation: ConversationId,
-        entry: &Entry,
+        entry: Entry,
         digester: Digester,
     ) -> rusqlite::Result<()> {
-        let (words, _) = self.of(index, conversation, digester)?.add(entry);
-        if let Some(words) = words {
-            sql::run(
-                index,
-                "INSERT INTO words (rowid, text) VALUES (?1, ?2)",
-                (key, words::spaced(&words.text)),
-            )?;
-        }
-        Ok(())
+        let (words, _) = self.of(index, conversation, digester)?.add(&entry);
+        drop(entry);
+        words.map_or(Ok(()), |words| words::put(index, key, words.text))
     }
 
     /// The summary of a conversation so far.

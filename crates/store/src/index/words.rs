@@ -1,31 +1,64 @@
 //! Searching: from what a person types to entries, best first, with the hits marked.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
 
-use rejoin_record::{ConversationId, Entry};
-use rusqlite::Connection;
+use rejoin_record::{ConversationId, Entry, Text};
+use rusqlite::{Connection, ToSql, functions::FunctionFlags, types::ToSqlOutput};
 
 use super::{Feed, Trouble, get};
 use crate::{
     digest::Digester,
-    scan,
+    scan, sql,
     store::{Hit, Search},
 };
 
 /// So many of the matching entries are ranked; of words that are everywhere, the newest ones.
 const RANKED: i64 = 2000;
 
+/// The SQL function that gives SQLite the text to index.
+const TEXT: &str = "text_to_index";
+
+thread_local! {
+    /// The text that [`TEXT`] gives next.
+    static NEXT: RefCell<Option<Text>> = const { RefCell::new(None) };
+}
+
+/// Makes a connection ready for [`put`].
+pub(super) fn prepare(index: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
+    index.create_scalar_function(TEXT, 0, flags, |_| Ok(Indexed(NEXT.take())))
+}
+
+/// A text on its way to SQLite.
+struct Indexed(Option<Text>);
+
+impl ToSql for Indexed {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.as_deref().unwrap_or_default().into())
+    }
+}
+
+/// Stores the words of an entry.
+///
+/// The text is handed over by a function: SQLite keeps one copy of what a function returns, and would keep two of a parameter
+/// beside our own. Texts of 64 MiB do occur.
+pub(super) fn put(index: &Connection, key: i64, text: Text) -> rusqlite::Result<()> {
+    NEXT.set(Some(spaced(text)));
+    sql::run(index, &format!("INSERT INTO words (rowid, text) VALUES (?1, {TEXT}())"), [key])
+}
+
 /// A text as the index takes it: characters of scripts without spaces stand alone, so that each is a word.
-pub(super) fn spaced(text: &str) -> std::borrow::Cow<'_, str> {
+fn spaced(text: Text) -> Text {
     if !text.chars().any(scan::is_unspaced) {
-        return text.into();
+        return text;
     }
     let mut out = String::with_capacity(text.len() * 2);
     for c in text.chars() {
         if scan::is_unspaced(c) {
-            out.push(' ');
-            out.push(c);
-            out.push(' ');
+            out.extend([' ', c, ' ']);
         } else {
             out.push(c);
         }

@@ -132,7 +132,8 @@ impl Files<'_> {
             }
         }
         let mut summaries = Summaries::default();
-        for entry in &entries {
+        let has_new = !entries.is_empty();
+        for entry in entries {
             sql::run(
                 index,
                 "INSERT INTO place (id, seq) VALUES (?1, ?2)",
@@ -140,7 +141,7 @@ impl Files<'_> {
             )?;
             summaries.take(index, index.last_insert_rowid(), id, entry, self.store.digester)?;
         }
-        if damaged && (goes_on || !entries.is_empty()) {
+        if damaged && (goes_on || has_new) {
             summaries.of(index, id, self.store.digester)?.note_damage(true);
         }
         summaries.put(index, |id, newest| scan::entries(newest, |each| self.store.read(id, 0, each)))?;

@@ -72,7 +72,7 @@ impl Feed for Inner {
             self.after_key(before, &mut |key, conversation, (entry, damage)| {
                 seen = key;
                 taken += 1;
-                if let Some(entry) = &entry {
+                if let Some(entry) = entry {
                     done = summaries.take(index, key, conversation, entry, self.digester);
                 }
                 if let (Ok(()), Some(damage)) = (&done, damage) {

@@ -158,7 +158,7 @@ pub fn digest_of(entry: &Entry) -> Digest {
                 digest.title = Some(Title::Said(text.chars().take(60).collect()));
             }
             digest.is_message = true;
-            digest.words = Some(Words { role: message.role.as_str().to_owned(), text });
+            digest.words = Some(Words { role: message.role.as_str().to_owned(), text: text.into() });
         }
         _ => {}
     }
