@@ -16,6 +16,7 @@ mod home;
 mod json;
 mod logging;
 mod meaning;
+mod near;
 mod outfile;
 mod output;
 mod pager;

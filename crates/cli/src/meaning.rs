@@ -10,7 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::output;
+use crate::{near::is_near, output};
 
 /// Words by their meaning. `{}` stands for the rest of the line.
 const MEANINGS: &[(&[&str], &[&str])] = &[
@@ -191,25 +191,6 @@ fn meant(group: Option<&str>, word: &str, similar: &[String]) -> Vec<String> {
     // A word that another group knows.
     let elsewhere = IN_GROUPS.iter().find(|(_, words, _)| group.is_some() && words.contains(&word.as_str()));
     elsewhere.map(|(group, _, meaning)| format!("{group} {meaning}")).into_iter().collect()
-}
-
-/// Whether two words differ by one letter: another one, one more, one less, or two that changed places.
-fn is_near(known: &str, word: &str) -> bool {
-    let (known, word): (Vec<char>, Vec<char>) = (known.chars().collect(), word.chars().collect());
-    if known.len() < 4 || known.len().abs_diff(word.len()) > 1 {
-        return false;
-    }
-    let same = known.iter().zip(&word).take_while(|(one, other)| one == other).count();
-    let (known, word) = (&known[same..], &word[same..]);
-    match known.len().cmp(&word.len()) {
-        std::cmp::Ordering::Greater => known[1..] == *word,
-        std::cmp::Ordering::Less => *known == word[1..],
-        std::cmp::Ordering::Equal if known.is_empty() => true,
-        std::cmp::Ordering::Equal => {
-            known[1..] == word[1..]
-                || (known.len() > 1 && known[0] == word[1] && known[1] == word[0] && known[2..] == word[2..])
-        }
-    }
 }
 
 /// A word as a shell takes it.

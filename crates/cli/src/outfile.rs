@@ -31,20 +31,19 @@ pub fn destination(
     let named = |name: &str| Destination::named(name).expect("BUG: the format is in the registry");
     let ending =
         file(output).and_then(|path| path.extension()).unwrap_or_default().to_string_lossy().to_lowercase();
-    let missing = |what: String| Failure::Usage {
-        what,
-        hint: Some(String::from("add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`")),
-    };
     match (ending.as_str(), usual) {
-        ("md" | "markdown", _) => Ok(named("markdown")),
-        // It may be a body for any provider.
-        ("json", _) => Err(missing(String::from("the ending .json does not say which format to write"))),
-        (_, Some(usual)) => Ok(named(usual)),
-        ("jsonl", None) => {
-            Err(missing(String::from("the ending .jsonl does not say whose session to write")))
-        }
-        (_, None) => Err(missing(String::from("no target format was given"))),
+        ("md" | "markdown", _) => return Ok(named("markdown")),
+        ("" | "jsonl", Some(usual)) => return Ok(named(usual)),
+        _ => {}
     }
+    Err(Failure::Usage {
+        what: match ending.as_str() {
+            "" => String::from("no target format was given"),
+            "jsonl" => String::from("the ending .jsonl does not say whose session to write"),
+            other => format!("the ending .{} does not say which format to write", harmless(other)),
+        },
+        hint: Some(String::from("add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`")),
+    })
 }
 
 /// The file to write; none for standard output.

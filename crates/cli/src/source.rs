@@ -120,7 +120,9 @@ fn look_at(
     }
     let rest = LOOK_AT - bytes.len() as u64;
     (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
-    // The beginning tells whether it is a file of lines: such a file need not be one text to be read.
+    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. What is shorter than
+    // that is detected here once and for all.
+    let is_whole = (bytes.len() as u64) < LOOK_AT;
     let beginning = String::from_utf8_lossy(&bytes);
     let detected = format.or_else(|| sessions::detect(&beginning));
     // A named format does not make a session of every text in a folder.
@@ -148,7 +150,12 @@ fn look_at(
     let mut input = Input::new(path, &bytes).map_err(ReadError::from)?;
     drop(bytes);
     input.companions = beside.map(|beside| Arc::new(beside) as _);
-    let read = sessions::read(&input, format);
+    let known = detected.filter(|_| is_whole && format.is_none()).and_then(|format| format.read.as_ref());
+    let read = match known.map(|reading| reading.read(&input)) {
+        // Why there is none takes another look at the text.
+        None | Some(Err(ReadError::NoConversation(_))) => sessions::read(&input, format),
+        Some(read) => read,
+    };
     Ok((input, read))
 }
 

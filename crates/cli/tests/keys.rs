@@ -326,6 +326,9 @@ fn a_wrong_value_is_told_with_where_it_stands() {
         assert_eq!(ran.code, 2, "{variable}: {}", ran.err);
         has(&ran.err, &[variable, says]);
     }
+    let new = home.run(&["new", "--provider", "opnai"]);
+    assert_eq!((new.code, new.out.as_str()), (2, ""), "{}", new.err);
+    has(&new.err, &["--provider", "`opnai`", "did you mean `openai`?"]);
     let flag = home.run(&["chat", "hello", "--provider", "opnai"]);
     assert_eq!(flag.code, 2);
     has(&flag.err, &["--provider", "`opnai`", "did you mean `openai`?"]);

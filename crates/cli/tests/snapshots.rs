@@ -650,12 +650,8 @@ fn explain() {
     assert_snapshot!(shown(&home, &["explain", "orphan"]), @r#"
 
     --- on standard error
-    error: invalid value 'orphan' for '[RULE]'
-      [possible values: unanswered-call, partial-batch, orphan-result, missing-call-id, result-before-call, detached-result, duplicate-result, reused-call-id, malformed-arguments, misplaced-block, damaged-entry, broken-chain, cannot-be-opened, too-large, unknown-role, unread-text, unusable-media, invalid-utf8, torn-tail, awaiting-approval, result-order, empty-message, foreign-reasoning, illegal-id, illegal-name, role-order, late-system, blank-arguments, lone-surrogate, moved-media, foreign-block, irregular-content, unknown-field, foreign-field, foreign-instructions, stub-tools, thinking-off, split-batch]
-
-      tip: a similar value exists: 'orphan-result'
-
-    For more information, try '--help'.
+    error: there is no rule `orphan`
+    hint: did you mean `orphan-result`? `rejoin explain` lists all findings
     --- exit code 2
     "#);
 }

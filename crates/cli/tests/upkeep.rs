@@ -128,7 +128,7 @@ fn copies_are_the_same() {
     Home::each(|home| {
         home.import("broken.json", BROKEN);
         let id = home.import("sound.json", SOUND);
-        home.out(&["new", "--title", "Mine", "--provider", "p", "--model", "m"]);
+        home.out(&["new", "--title", "Mine", "--provider", "offline", "--model", "m"]);
         home.out(&["history", "rename", &id, "Renamed"]);
         home.out(&["history", "erase", &id, "--message", "2", "--yes"]);
         let kind = if home.is_jsonl() { "sqlite" } else { "jsonl" };
@@ -789,6 +789,8 @@ fn results_are_written_to_files() {
         assert!(home.out(&["convert", &source, "--to", "codex", "-o", "-"]).lines().count() > 1);
         for wrong in [
             vec!["history", "export", &id, "-o", "x.json"],
+            vec!["history", "export", &id, "-o", "x.txt"],
+            vec!["convert", &source, "-o", "x.txt"],
             vec!["convert", &source, "-o", "x.json"],
             vec!["convert", &source, "-o", "x.jsonl"],
             vec!["convert", &source, "-o", "x"],
@@ -800,7 +802,9 @@ fn results_are_written_to_files() {
             assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{wrong:?}: {}", ran.err);
             assert!(ran.err.contains("--to") || ran.err.contains("--output"), "{wrong:?}: {}", ran.err);
         }
-        assert!(!home.path("here/x.json").exists() && !home.path("here/x.jsonl").exists());
+        for name in ["x", "x.json", "x.jsonl", "x.txt"] {
+            assert!(!home.path("here").join(name).exists(), "{name}");
+        }
         // What exists is kept.
         for arguments in [["history", "export", &id, "-o"], ["convert", &source, "--to=markdown", "-o"]] {
             fs::write(home.path("kept.md"), "mine").unwrap();

@@ -1,9 +1,13 @@
 //! What an argument may be: dialects, formats, agents, states and rules by their names, from the registries.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::ffi::OsStr;
+
+use clap::{
+    Arg, Command,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use rejoin::{
     Dialect, OnBroken, Rule,
-    checkers::{ProviderRule, RULES, rule_named},
     sessions::{FORMATS, Format},
     store::{OWN_AGENT, State},
 };
@@ -117,22 +121,19 @@ pub fn policies(allowed: &'static [(OnBroken, &'static str)]) -> impl TypedValue
         .map(|name| OnBroken::named(&name).expect("BUG: the choices are the policies' own names"))
 }
 
-/// What can be explained.
-#[derive(Debug, Clone, Copy)]
-pub enum Explained {
-    /// A kind of finding.
-    Finding(Rule),
-    /// What a provider demands.
-    Demand(&'static ProviderRule),
-}
+/// The name of a rule: any text, because `explain` itself suggests what was meant. The findings are listed in help and
+/// completions; the rules of providers are too many for that.
+#[derive(Clone)]
+pub struct RuleName;
 
-/// The findings, and the rules of providers, which are too many to list.
-pub fn rules() -> impl TypedValueParser<Value = Explained> {
-    let findings = Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()));
-    let demands = RULES.iter().map(|rule| PossibleValue::new(rule.name).hide(true));
-    PossibleValuesParser::new(findings.chain(demands).collect::<Vec<_>>()).map(|name| {
-        let finding = Rule::ALL.iter().copied().find(|rule| rule.name().eq_ignore_ascii_case(&name));
-        let demand = || rule_named(&name).expect("BUG: the choices are the names of both");
-        finding.map_or_else(|| Explained::Demand(demand()), Explained::Finding)
-    })
+impl TypedValueParser for RuleName {
+    type Value = String;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, given: &OsStr) -> Result<String, clap::Error> {
+        Ok(given.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()))))
+    }
 }

@@ -228,7 +228,7 @@ pub struct ExportArguments {
     #[command(flatten)]
     pub which: Which,
     /// Session format, or dialect for a request body (default: by the ending
-    /// of FILE, else jsonl)
+    /// of FILE; jsonl if it has none)
     #[arg(long, value_name = "FORMAT|DIALECT", value_parser = destinations())]
     pub to: Option<Destination>,
     /// File to write and how.

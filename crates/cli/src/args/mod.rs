@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, OnBroken, store::Location};
 
-use choices::{CONVERTING, destinations, dialects, formats, formats_and_dialects, policies, rules};
-pub use choices::{Destination, Explained};
+pub use choices::Destination;
+use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
     ListArguments, NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
@@ -300,8 +300,8 @@ pub struct DoctorArguments {
 #[derive(Debug, clap::Args)]
 pub struct ExplainArguments {
     /// Finding or provider's rule, as `check` names it (default: list all findings)
-    #[arg(value_name = "RULE", value_parser = rules(), ignore_case = true)]
-    pub rule: Option<Explained>,
+    #[arg(value_name = "RULE", value_parser = RuleName)]
+    pub rule: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

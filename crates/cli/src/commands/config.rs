@@ -64,10 +64,8 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
 /// Refuses a provider that is unknown and has no address. Gives the settings as they are before it is set.
 fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
     let settings = Settings::load(&home.config)?;
-    let name = settings::checked(Setting::named("provider")?, value)?;
-    if !rejoin::answering::is_known(&name) && settings.value("base_url").is_none() {
-        return Err(providers::unknown(value, None));
-    }
+    settings::checked(Setting::named("provider")?, value)?;
+    providers::check_name(value, settings.value("base_url"), None)?;
     Ok(settings)
 }
 

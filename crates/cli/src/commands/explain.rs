@@ -1,41 +1,45 @@
 //! `rejoin explain`: the page of a finding, what a provider's rule demands, or the list of all findings.
 
-use rejoin::{Rule, checkers::ProviderRule};
-
-use crate::{
-    args::{ExplainArguments, Explained},
-    failure::Failure,
-    json::Object,
-    output,
+use rejoin::{
+    Rule,
+    checkers::{RULES, rule_named},
 };
+
+use crate::{args::ExplainArguments, failure::Failure, json::Object, near, output};
 
 /// Prints a page or the list.
 pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
-    match (arguments.rule, arguments.json) {
-        (Some(Explained::Demand(rule)), json) => demand(rule, json)?,
-        (Some(Explained::Finding(rule)), true) => output::json_data(&as_json(rule))?,
-        (Some(Explained::Finding(rule)), false) => output::data(rule.page().trim_end())?,
-        (None, json) => {
-            for rule in Rule::ALL {
-                let line = || format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary());
-                if json { output::json_data(&as_json(*rule))? } else { output::data(&line())? }
-            }
+    let Some(given) = &arguments.rule else {
+        for rule in Rule::ALL {
+            let line = || format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary());
+            if arguments.json { output::json_data(&as_json(*rule))? } else { output::data(&line())? }
         }
+        return Ok(0);
+    };
+    let name = given.trim().to_lowercase();
+    if let Some(rule) = Rule::ALL.iter().find(|rule| rule.name() == name) {
+        if arguments.json {
+            output::json_data(&as_json(*rule))?
+        } else {
+            output::data(rule.page().trim_end())?
+        }
+    } else if let Some(rule) = rule_named(&name) {
+        let demanded = || {
+            format!(
+                "# {}\n\n{}\n\nThe provider refuses a request that breaks this rule. Where it is about messages, \
+                 `rejoin convert`\nwrites a request that keeps it. Settings such as the model are yours to choose.",
+                rule.name, rule.demands
+            )
+        };
+        let object = Object::new().text("rule", rule.name).text("summary", rule.demands);
+        if arguments.json { output::json_data(&object.finish())? } else { output::data(&demanded())? }
+    } else {
+        let known = Rule::ALL.iter().map(|rule| rule.name()).chain(RULES.iter().map(|rule| rule.name));
+        let near = near::did_you_mean(&name, known);
+        let hint = Some(format!("{near}`rejoin explain` lists all findings"));
+        return Err(Failure::Usage { what: format!("there is no rule `{given}`"), hint });
     }
     Ok(0)
-}
-
-/// What a provider demands.
-fn demand(rule: &ProviderRule, json: bool) -> Result<(), Failure> {
-    if json {
-        let object = Object::new().text("rule", rule.name).text("summary", rule.demands);
-        return output::json_data(&object.finish());
-    }
-    output::data(&format!("# {}\n\n{}\n", rule.name, rule.demands))?;
-    output::data(
-        "The provider refuses a request that breaks this rule. Where it is about messages, `rejoin convert`\n\
-         writes a request that keeps it. Settings such as the model are yours to choose.",
-    )
 }
 
 fn as_json(rule: Rule) -> String {

@@ -2,6 +2,7 @@
 
 use rejoin::engine::New;
 
+use super::providers;
 use crate::{
     args::NewArguments,
     desk::{self, Desk, Flags},
@@ -21,6 +22,9 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
         model: given(&arguments.model),
         directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
     };
+    if let Some(provider) = &new.provider {
+        providers::check_name(provider, desk.settings.value("base_url"), Some("--provider"))?;
+    }
     let store = desk.write_store()?;
     let id = desk::writer(&*store, "rejoin new").create(&new)?;
     desk::settle(&*store);

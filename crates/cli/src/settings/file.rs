@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Table, Value};
 
-use super::{KEYS, Setting, Takes, near};
+use super::{KEYS, Setting, Takes, did_you_mean};
 use crate::{failure::Failure, home};
 
 /// The settings in the file; none if there is no file.
@@ -17,13 +17,9 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut found = Vec::new();
     for (name, item, at) in flat(document.as_table()) {
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            let near = near(&name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             // A newer version may know it.
-            tracing::warn!(
-                "{}, line {}: there is no setting `{name}`{near}",
-                path.display(),
-                line(&text, at)
-            );
+            let (path, line, near) = (path.display(), line(&text, at), did_you_mean(&name));
+            tracing::warn!("{path}, line {line}: there is no setting `{name}`; {near}it is ignored");
             continue;
         };
         let value = plain(item)

@@ -13,7 +13,7 @@ use rejoin::{
     store::Location,
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, near};
 
 /// A setting.
 pub struct Setting {
@@ -129,7 +129,7 @@ impl Setting {
     pub fn named(name: &str) -> Result<&'static Self, Failure> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-            let near = near(name).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let near = did_you_mean(name);
             Failure::Usage {
                 what: format!("there is no setting `{name}`"),
                 hint: Some(format!("{near}settings are: {}", known.join(", "))),
@@ -189,37 +189,9 @@ impl Setting {
     }
 }
 
-/// The setting whose name is nearest, if one is near.
-fn near(name: &str) -> Option<&'static str> {
-    nearest(name, KEYS.iter().map(|key| key.name))
-}
-
-/// The known name that a mistyped one is nearest to. It may lack a table, or be a part of the known name.
-pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    // A long name may have more wrong letters than a short one.
-    let most = ((name.chars().count() + 1) / 3).clamp(1, 3);
-    let distance = |known: &str| {
-        let last = known.rsplit('.').next().unwrap_or(known);
-        let part = name.len() >= 3 && last.split('_').any(|word| word == name);
-        if part { 1 } else { edits(name, known).min(edits(name, last) + usize::from(last != known)) }
-    };
-    known.map(|known| (distance(known), known)).min().filter(|(far, _)| *far <= most).map(|(_, name)| name)
-}
-
-/// How many letters have to change to make one word of another.
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    // No name is this long; a long one is near to nothing.
-    for (place, letter) in one.chars().take(64).enumerate() {
-        let mut before = std::mem::replace(&mut row[0], place + 1);
-        for (at, known) in other.iter().enumerate() {
-            let swapped = before + usize::from(letter != *known);
-            before = row[at + 1];
-            row[at + 1] = swapped.min(before + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()] + one.chars().skip(64).count()
+/// ``did you mean `model`? ``, if a setting has a name like that.
+fn did_you_mean(name: &str) -> String {
+    near::did_you_mean(name, KEYS.iter().map(|key| key.name))
 }
 
 /// Where a value is from.
@@ -310,18 +282,6 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn near_names_are_found() {
-        assert_eq!(near("modle"), Some("model"));
-        assert_eq!(near("full_arguments"), Some("audit.full_arguments"));
-        assert_eq!(near("max_token"), Some("max_tokens"));
-        assert_eq!(near("url"), Some("base_url"));
-        assert_eq!(near("colour"), Some("color"));
-        assert_eq!(near("abc"), None, "every short word is near to some other");
-        assert_eq!(near("completely different"), None);
-        assert_eq!(near(&"x".repeat(1_000_000)), None);
-    }
 
     #[test]
     fn usual_values_fit_their_keys() {

@@ -13,9 +13,9 @@ use crate::{
 
 /// Exports a conversation.
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
-    let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let desk = Desk::new(flags)?;
     outfile::check(&arguments.output, &Untouched { file: None, store: Some(desk.location.clone()) })?;
+    let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let (store, id) = desk.find(arguments.which.given())?;
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;
     let text = match to {

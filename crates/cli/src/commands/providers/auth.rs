@@ -16,7 +16,7 @@ use crate::{
     desk::{Desk, Flags},
     failure::{Failure, INTERRUPTED},
     json::Object,
-    output, settings, stream,
+    near, output, stream,
 };
 
 /// Keeps, shows or forgets keys.
@@ -47,14 +47,14 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
         return Err(unknown(&given, None));
     }
     if service.is_none() {
-        let near = settings::nearest(&name, registry::all().map(|service| service.name));
+        let near = near::did_you_mean(&name, registry::all().map(|service| service.name));
         let is_set = desk.settings.value("provider") == Some(name.as_str());
-        if let Some(near) = near.filter(|_| !is_set) {
+        if !near.is_empty() && !is_set {
             return Err(Failure::Usage {
                 what: format!("no provider is called `{name}`"),
                 hint: Some(format!(
-                    "did you mean `{near}`? For a provider of your own with that name, run this first: rejoin \
-                     set-provider {name} --base-url URL"
+                    "{near}For a provider of your own with that name, run this first: rejoin set-provider {name} \
+                     --base-url URL"
                 )),
             });
         }

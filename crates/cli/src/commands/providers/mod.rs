@@ -14,7 +14,7 @@ use crate::{
     args::{SetAuthArguments, SetProviderArguments},
     failure::Failure,
     home::Home,
-    output,
+    near, output,
     settings::{self, Setting},
 };
 
@@ -22,9 +22,7 @@ use crate::{
 pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let name = canonical(&arguments.provider);
-    if !is_known(&name) && arguments.base_url.is_none() {
-        return Err(unknown(&arguments.provider, None));
-    }
+    check_name(&arguments.provider, arguments.base_url.as_deref(), None)?;
     let known = registry::find(&name);
     // What was set for another provider does not fit this one.
     let values = [
@@ -52,11 +50,15 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Refuses a provider that is not known and has no address; `from` says what named it.
+pub fn check_name(given: &str, address: Option<&str>, from: Option<&str>) -> Result<(), Failure> {
+    if is_known(&canonical(given)) || address.is_some() { Ok(()) } else { Err(unknown(given, from)) }
+}
+
 /// The error for a provider that is not known and has no address; `from` says what named it.
 pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     let names: Vec<&str> = registry::all().map(|service| service.name).chain([OFFLINE]).collect();
-    let near = settings::nearest(&canonical(given), names.iter().copied());
-    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    let near = near::did_you_mean(&canonical(given), names.iter().copied());
     let from = from.map_or_else(String::new, |from| format!(" (from {from})"));
     Failure::Usage {
         what: format!("no provider is called `{}`{from}", output::harmless(given)),
