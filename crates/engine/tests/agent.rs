@@ -91,16 +91,15 @@ fn an_injected_orphan_is_not_sent() {
     assert!(!sent.iter().any(|message| message.content().is_some_and(|text| text.contains("left over"))));
     assert_eq!(sent[2], history[2], "the valid pair is there as it was");
     assert_eq!(agent.messages().len(), 5 + 2, "and everything is kept");
-    // Whoever wants nothing to be forgotten says so.
-    agent.set_on_broken(OnBroken::Keep);
-    run(agent.execute("Again", &Tools::default())).unwrap();
-    assert_paired(&provider.last_messages());
-    assert!(
-        provider
-            .last_messages()
-            .iter()
-            .any(|message| message.content().is_some_and(|text| text.contains("left over")))
-    );
+    // The policy can be changed between turns, both ways.
+    for (on_broken, is_sent) in [(OnBroken::Keep, true), (OnBroken::Drop, false)] {
+        agent.set_on_broken(on_broken);
+        run(agent.execute("Again", &Tools::default())).unwrap();
+        let sent = provider.last_messages();
+        assert_paired(&sent);
+        let left_over = |message: &Message| message.content().is_some_and(|text| text.contains("left over"));
+        assert_eq!(sent.iter().any(left_over), is_sent, "{on_broken:?}");
+    }
 }
 
 /// S0-36, B2: a call that nobody answered does not fail the turn either.

@@ -145,7 +145,7 @@ pub const BREAKS: &[Break] = &[
         within: "set_on_broken",
         from: "on_broken.drops() != self.settings.",
         to: "on_broken.drops() && self.settings.",
-        tests: test("rejoin-engine", "turns", ""),
+        tests: test("rejoin-engine", "agent", "an_injected_orphan"),
     },
     Break {
         what: "the answer is told before it is recorded",
