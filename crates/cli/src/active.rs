@@ -7,11 +7,14 @@ use std::{ffi::OsStr, fs, io, path::Path};
 
 use rejoin::{
     ConversationId,
-    record::{hash, json::Doc},
+    record::{
+        hash,
+        json::{Doc, Object},
+    },
     store::{Location, files::PrivateFolder},
 };
 
-use crate::{failure::Failure, json::Object};
+use crate::failure::Failure;
 
 /// What a pointer takes at most: an id and two paths.
 const MOST_BYTES: u64 = 64 * 1024;

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-pub use rejoin::record::json::{Object, list, quoted};
-
 use crate::output::steers;
 
 /// The same JSON, for a terminal: characters that would steer it are written as escapes. Outside of strings JSON has only

@@ -88,9 +88,15 @@ pub mod check;
 pub mod compat;
 pub mod doctor;
 pub mod history;
+#[cfg(feature = "agent")]
+pub mod installation;
 #[cfg(feature = "store")]
 pub mod list;
 mod mend;
+#[cfg(feature = "agent")]
+pub mod models;
+#[cfg(feature = "agent")]
+pub mod resume;
 pub mod shape;
 
 /// Who answers, and what every provider's requests go through before they leave.

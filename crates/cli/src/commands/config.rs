@@ -1,6 +1,9 @@
 //! `rejoin config`: read and change settings.
 
-use rejoin::engine::provider::{decide::canonical, http::public};
+use rejoin::{
+    engine::provider::{decide::canonical, http::public},
+    shape,
+};
 
 use super::providers;
 use crate::{
@@ -8,7 +11,6 @@ use crate::{
     desk::Flags,
     failure::{FAILED, Failure},
     home::Home,
-    json::Object,
     output,
     settings::{self, KEYS, Setting, SettingOrigin, Settings},
 };
@@ -35,7 +37,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
             let settings = Settings::load(&home.config)?;
             let value = value(&settings, &home, key);
             match (value, json) {
-                (value, true) => output::json_data(&as_json(key, value))?,
+                (value, true) => output::json_data(&as_json(key, value.as_ref()))?,
                 (Some((value, _)), false) => output::raw_data(&value)?,
                 // Nothing to print; scripts see it by the code.
                 (None, false) => return Ok(FAILED),
@@ -49,7 +51,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
             let width = rows.iter().map(|(_, value)| length(value)).max().unwrap_or(1).min(WIDEST);
             for (key, value) in rows {
                 if json {
-                    output::json_data(&as_json(key, value))?;
+                    output::json_data(&as_json(key, value.as_ref()))?;
                 } else {
                     let (value, from) = value.unwrap_or_else(|| (String::from("-"), "not set"));
                     let from = output::paint(from, output::DIM);
@@ -99,13 +101,7 @@ fn value(settings: &Settings, home: &Home, key: &Setting) -> Option<(String, &'s
     set.or_else(|| (key.name == "store").then(|| (home.store().to_string(), "default")))
 }
 
-fn as_json(key: &Setting, value: Option<(String, &str)>) -> String {
-    let (value, from) = value.map_or((None, "not set"), |(value, from)| (Some(value), from));
-    Object::new()
-        .text("key", key.name)
-        .text_or_null("value", value.as_deref())
-        .text("from", from)
-        .text("variable", key.variable())
-        .text("about", key.about)
-        .finish()
+fn as_json(key: &Setting, value: Option<&(String, &str)>) -> String {
+    let value = value.map(|(value, from)| (value.as_str(), *from));
+    shape::setting(key.name, value, &key.variable(), key.about)
 }

@@ -10,7 +10,7 @@ use rejoin::{
     shape,
 };
 
-use super::{install::Installation, report, summary};
+use super::{install::AgentCopy, report, summary};
 use crate::{
     args::{ConvertArguments, Destination},
     desk::Flags,
@@ -70,7 +70,7 @@ fn install(
     arguments: &ConvertArguments,
     on_broken: OnBroken,
 ) -> Result<u8, Failure> {
-    match Installation::make(session, to, arguments.model.as_deref(), on_broken)? {
+    match AgentCopy::make(session, to, arguments.model.as_deref(), on_broken)? {
         Ok(made) => {
             tell(subject, session, made.converted.findings.clone(), arguments, Finding::deed)?;
             made.put(arguments.place.json)?;

@@ -3,13 +3,12 @@
 use std::ops::ControlFlow;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::{ConversationId, EngineError, list::list, store::Filter};
+use rejoin::{ConversationId, EngineError, engine::Copied, list::list, shape, store::Filter};
 
 use crate::{
     args::CopyArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
     output,
 };
 
@@ -58,7 +57,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     for id in &ids {
         let copied = writer.copy_from(&*store, *id);
         match copied {
-            Ok(copied) => bar.suspend(|| tell(*id, copied.added, copied.total, arguments.json))?,
+            Ok(copied) => bar.suspend(|| tell(*id, &copied, arguments.json))?,
             Err(error) => {
                 failed += 1;
                 bar.suspend(|| failure(error).say());
@@ -84,10 +83,10 @@ fn failure(error: EngineError) -> Failure {
     }
 }
 
-fn tell(id: ConversationId, added: u64, total: u64, json: bool) -> Result<(), Failure> {
+fn tell(id: ConversationId, copied: &Copied, json: bool) -> Result<(), Failure> {
+    let Copied { added, total } = *copied;
     if json {
-        let object = Object::new().text("id", id).number("added", added).number("entries", total);
-        output::json_data(&object.finish())
+        output::json_data(&shape::copied(id, copied))
     } else if added == 0 {
         output::data(&format!("{id}  nothing new, {total} entries"))
     } else {

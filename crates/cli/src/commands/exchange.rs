@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rejoin::{
     Message,
     record::{Block, Role},
+    resume::OpenCall,
 };
 
 use crate::output::{harmless, harmless_lines};
@@ -19,27 +20,13 @@ const ARGUMENTS: usize = 80;
 /// How many calls are named.
 const CALLS: usize = 10;
 
-/// A tool call without a result.
-pub struct OpenCall {
-    /// The tool.
-    pub name: String,
-    /// Its arguments, as the model wrote them.
-    pub arguments: String,
-    /// Whether rejoin has this tool, so that the call can be run again. Most tools of other agents it does not have.
-    pub can_run: bool,
-}
-
-impl OpenCall {
-    /// On one line.
-    pub fn line(&self) -> String {
-        let arguments = shortened(&self.arguments, ARGUMENTS);
-        format!("{} {arguments}", harmless(&self.name)).trim_end().to_owned()
-    }
-}
-
 /// The calls, a line each.
 pub fn listed(calls: &[OpenCall]) -> Vec<String> {
-    let mut lines: Vec<String> = calls.iter().take(CALLS).map(OpenCall::line).collect();
+    let line = |call: &OpenCall| {
+        let arguments = shortened(&call.arguments, ARGUMENTS);
+        format!("{} {arguments}", harmless(&call.name)).trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = calls.iter().take(CALLS).map(line).collect();
     if calls.len() > CALLS {
         lines.push(format!("and {} more", calls.len() - CALLS));
     }

@@ -3,23 +3,24 @@
 use rejoin::{
     Rule,
     checkers::{RULES, rule_named},
+    shape,
 };
 
-use crate::{args::ExplainArguments, failure::Failure, json::Object, near, output};
+use crate::{args::ExplainArguments, failure::Failure, near, output};
 
 /// Prints a page or the list.
 pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let Some(given) = &arguments.rule else {
         for rule in Rule::ALL {
             let line = || format!("{:<20} {:<8} {}", rule.name(), rule.severity().name(), rule.summary());
-            if arguments.json { output::json_data(&as_json(*rule))? } else { output::data(&line())? }
+            if arguments.json { output::json_data(&shape::rule(*rule))? } else { output::data(&line())? }
         }
         return Ok(0);
     };
     let name = given.trim().to_lowercase();
     if let Some(rule) = Rule::ALL.iter().find(|rule| rule.name() == name) {
         if arguments.json {
-            output::json_data(&as_json(*rule))?
+            output::json_data(&shape::rule(*rule))?
         } else {
             output::data(rule.page().trim_end())?
         }
@@ -31,8 +32,8 @@ pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
                 rule.name, rule.demands
             )
         };
-        let object = Object::new().text("rule", rule.name).text("summary", rule.demands);
-        if arguments.json { output::json_data(&object.finish())? } else { output::data(&demanded())? }
+        let json = || shape::provider_rule(rule);
+        if arguments.json { output::json_data(&json())? } else { output::data(&demanded())? }
     } else {
         let known = Rule::ALL.iter().map(|rule| rule.name()).chain(RULES.iter().map(|rule| rule.name));
         let near = near::did_you_mean(&name, known);
@@ -40,13 +41,4 @@ pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
         return Err(Failure::Usage { what: format!("there is no rule `{given}`"), hint });
     }
     Ok(0)
-}
-
-fn as_json(rule: Rule) -> String {
-    Object::new()
-        .text("rule", rule.name())
-        .text("severity", rule.severity().name())
-        .text("summary", rule.summary())
-        .text("page", rule.page())
-        .finish()
 }

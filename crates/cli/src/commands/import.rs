@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     Session,
     engine::{EngineError, Imported, Writer},
+    shape,
     store::StoreError,
 };
 
@@ -17,7 +18,6 @@ use crate::{
     args::ImportArguments,
     desk::{self, Desk, Flags},
     failure::{Failure, UNREADABLE},
-    json::Object,
     output::{self, harmless, paint, plural},
     places::{self, AGENTS, Candidate, Candidates},
 };
@@ -63,8 +63,9 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let counts = import.counts;
     if !arguments.json {
         output::talk(&counts.sentence());
-    } else if let Some(line) = counts.skipped_json() {
-        output::json_data(&line)?;
+    } else if !counts.skipped.is_empty() {
+        let reasons = counts.skipped.iter().map(|(reason, (count, _))| (*reason, *count));
+        output::json_data(&shape::skipped(reasons))?;
     }
     match (counts.read, counts.unreadable + missing.len(), counts.failed) {
         (0, 1.., _) => Ok(UNREADABLE),
@@ -114,16 +115,6 @@ impl Counts {
     fn skip(&mut self, path: &Path, reason: &'static str) {
         let (count, _) = self.skipped.entry(reason).or_insert_with(|| (0, path.display().to_string()));
         *count += 1;
-    }
-
-    /// What was skipped, for programs; nothing if that is nothing.
-    fn skipped_json(&self) -> Option<String> {
-        let total: u64 = self.skipped.values().map(|(count, _)| count).sum();
-        let reasons = self.skipped.iter();
-        let reasons =
-            reasons.fold(Object::new(), |object, (reason, (count, _))| object.number(reason, *count));
-        let object = Object::new().number("skipped", total).raw("reasons", &reasons.finish());
-        (total > 0).then(|| object.finish())
     }
 }
 
@@ -188,17 +179,10 @@ impl Import<'_> {
     }
 
     fn tell(&self, path: &str, session: &Session, imported: Imported) -> Result<(), Failure> {
-        let id = imported.id.to_string();
         if self.json {
-            let object = Object::new()
-                .text("id", &id)
-                .text("path", path)
-                .text("format", session.format)
-                .flag("new", imported.new)
-                .number("added", imported.added)
-                .number("messages", imported.messages);
-            return output::json_data(&object.finish());
+            return output::json_data(&shape::imported(&imported, path, session.format));
         }
+        let id = imported.id.to_string();
         let added = if imported.added == 0 {
             String::from("nothing new")
         } else {

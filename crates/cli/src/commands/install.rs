@@ -24,14 +24,14 @@ use crate::{
 const ATTEMPTS: usize = 1000;
 
 /// A session file, and where it belongs.
-pub struct Installation {
+pub struct AgentCopy {
     /// What was made, and what was found on the way.
     pub converted: Converted,
     agent: &'static AgentPlace,
     new: NewSession,
 }
 
-impl Installation {
+impl AgentCopy {
     /// Makes a session file for an agent, under an id that the agent does not know yet.
     pub fn make(
         session: &Session,

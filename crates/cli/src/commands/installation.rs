@@ -1,111 +1,24 @@
-//! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now.
-//!
-//! Asking changes nothing: the write that is tried is taken back. Nothing that is wrong keeps the rest from being told.
+//! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now. Nothing
+//! that is wrong keeps the rest from being told.
 
 use std::sync::Arc;
 
 use rejoin::{
     Conversation, ConversationId, Dialect,
-    engine::{SystemClock, Wanted, open_store},
+    engine::{SystemClock, Wanted},
+    installation::{AnswerOutlook, Installation, StoreReport, StoreState, readable, writable},
     record::entry::VERSION,
-    sessions::FORMATS,
-    store::{Access, Location, Size, Store, StoreError, try_writing},
 };
 
 use crate::{
-    answering::{self, Outcome},
+    answering,
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
     home::Home,
-    json::{Object, list, quoted},
     output::{self, harmless},
     places::{AGENTS, AgentPlace},
     settings::Settings,
 };
-
-/// What is known of the store.
-struct About {
-    location: Location,
-    /// Why it cannot be written, if it cannot.
-    unwritable: Option<String>,
-    state: State,
-}
-
-/// Whether the store can be read, and what is in it.
-enum State {
-    /// It is not there yet: the first command that saves something makes it.
-    Missing,
-    /// It is there and cannot be opened.
-    Unusable(String),
-    Open {
-        conversations: usize,
-        size: Size,
-        schema: Option<i64>,
-    },
-}
-
-/// Who would answer in a conversation, if that can be told.
-struct Answers {
-    /// The active conversation of this folder; none for a new one.
-    conversation: Option<ConversationId>,
-    outcome: Result<(Outcome, Option<String>), String>,
-}
-
-impl Answers {
-    fn told(desk: &Desk, active: Option<(ConversationId, &Wanted)>) -> Self {
-        let plain = |failure: Failure| match failure.hint() {
-            Some(hint) => format!("{failure} ({hint})"),
-            None => failure.to_string(),
-        };
-        let outlook = answering::outlook(desk, active.map(|(_, recorded)| recorded));
-        Self {
-            conversation: active.map(|(id, _)| id),
-            outcome: outlook.map(|(outcome, trouble)| (outcome, trouble.map(plain))).map_err(plain),
-        }
-    }
-
-    fn in_words(&self) -> Vec<String> {
-        let title = match self.conversation {
-            None => String::from("answers:  "),
-            Some(id) => format!("          in {id}, which is active here: "),
-        };
-        match &self.outcome {
-            Ok((outcome, trouble)) => {
-                let mut lines = vec![format!("{title}{}", outcome.in_words("using"))];
-                lines.extend(trouble.as_ref().map(|trouble| format!("          cannot answer: {trouble}")));
-                lines
-            }
-            Err(trouble) => vec![format!("{title}no provider: {trouble}")],
-        }
-    }
-
-    fn as_json(&self) -> String {
-        let object = Object::new().text_or_null("conversation", self.conversation);
-        match &self.outcome {
-            Ok((outcome, trouble)) => {
-                outcome.with_parts(object).text_or_null("error", trouble.as_deref()).finish()
-            }
-            Err(trouble) => object.text("error", trouble).finish(),
-        }
-    }
-}
-
-/// Who would answer in a new conversation, and in the active one of this folder.
-fn answers(flags: &Flags) -> Vec<Answers> {
-    // Settings that cannot be read are told of elsewhere.
-    let Ok(desk) = Desk::new(flags) else { return Vec::new() };
-    let mut all = vec![Answers::told(&desk, None)];
-    let active = || {
-        let store = desk.read_store().ok()??;
-        let id = desk.active(&*store).ok()??;
-        let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
-        Some((id, Wanted::of(&conversation)))
-    };
-    if let Some((id, recorded)) = active() {
-        all.push(Answers::told(&desk, Some((id, &recorded))));
-    }
-    all
-}
 
 /// Tells about this installation. The exit code says whether the store can be read.
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
@@ -117,101 +30,90 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
         Err(_) => std::env::var("REJOIN_STORE").ok(),
     };
     let set = set.and_then(|store| store.parse().ok());
-    let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
-    let about = About { unwritable: unwritable(&location), state: state(&location), location };
-    let trouble = settings.err().map(|failure| failure.to_string());
-    let answers = answers(flags);
+    let found = Installation {
+        version: env!("CARGO_PKG_VERSION"),
+        program: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
+        settings_error: settings.err().map(|failure| failure.to_string()),
+        answers: answers(flags),
+        store: StoreReport::of(flags.store.clone().or(set).unwrap_or_else(|| home.store())),
+        settings: home.config,
+    };
     if json {
-        output::json_data(&as_json(&about, &home, trouble.as_deref(), &answers))?;
+        output::json_data(&found.to_json())?;
     } else {
-        for line in for_people(&about, &home, trouble.as_deref(), &answers) {
-            output::data(&harmless(&line))?;
+        for_people(&found).iter().try_for_each(|line| output::data(&harmless(line)))?;
+    }
+    Ok(if matches!(found.store.state, StoreState::Unusable(_)) { FAILED } else { 0 })
+}
+
+/// Who would answer in a new conversation, and in the active one of this folder.
+fn answers(flags: &Flags) -> Vec<AnswerOutlook> {
+    // Settings that cannot be read are told of elsewhere.
+    let Ok(desk) = Desk::new(flags) else { return Vec::new() };
+    let active = || {
+        let store = desk.read_store().ok()??;
+        let id = desk.active(&*store).ok()??;
+        let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
+        Some((id, Wanted::of(&conversation)))
+    };
+    let active = active().map(|(id, recorded)| answer(&desk, Some((id, &recorded))));
+    [answer(&desk, None)].into_iter().chain(active).collect()
+}
+
+fn answer(desk: &Desk, active: Option<(ConversationId, &Wanted)>) -> AnswerOutlook {
+    let plain = |failure: Failure| match failure.hint() {
+        Some(hint) => format!("{failure} ({hint})"),
+        None => failure.to_string(),
+    };
+    let outlook = answering::outlook(desk, active.map(|(_, recorded)| recorded));
+    let outcome = outlook.map(|(outcome, trouble)| (outcome, trouble.map(plain))).map_err(plain);
+    AnswerOutlook { conversation: active.map(|(id, _)| id), outcome }
+}
+
+fn for_people(found: &Installation) -> Vec<String> {
+    let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
+    let there = |there: bool| if there { "" } else { " (not there)" };
+    let mut lines = vec![
+        format!("rejoin {}, {}", found.version, found.program),
+        format!("dialects: {}", dialects.join(", ")),
+        format!("reads:    {}", readable().collect::<Vec<_>>().join(", ")),
+        format!("writes:   {}", writable().collect::<Vec<_>>().join(", ")),
+        format!("settings: {}{}", found.settings.display(), there(found.settings.is_file())),
+    ];
+    lines.extend(found.settings_error.iter().map(|trouble| format!("          {trouble}")));
+    for AnswerOutlook { conversation, outcome } in &found.answers {
+        let title = match conversation {
+            None => String::from("answers:  "),
+            Some(id) => format!("          in {id}, which is active here: "),
+        };
+        match outcome {
+            Ok((outcome, trouble)) => {
+                lines.push(format!("{title}{}", outcome.in_words("using")));
+                lines.extend(trouble.iter().map(|trouble| format!("          cannot answer: {trouble}")));
+            }
+            Err(trouble) => lines.push(format!("{title}no provider: {trouble}")),
         }
     }
-    let is_unusable = matches!(about.state, State::Unusable(_));
-    Ok(if is_unusable { FAILED } else { 0 })
-}
-
-fn state(location: &Location) -> State {
-    // Memory would be made by looking at it.
-    if *location == Location::Memory {
-        return State::Missing;
-    }
-    let store = match open_store(location, Access::Read) {
-        Ok(store) => store,
-        Err(StoreError::Missing(_)) => return State::Missing,
-        Err(why) => return State::Unusable(why.to_string()),
-    };
-    match look(&*store) {
-        Ok(state) => state,
-        Err(why) => State::Unusable(why.to_string()),
-    }
-}
-
-fn look(store: &dyn Store) -> Result<State, StoreError> {
-    Ok(State::Open {
-        conversations: store.ids("", usize::MAX)?.len(),
-        size: store.size()?,
-        schema: store.schema(),
-    })
-}
-
-/// Why a store cannot be written, found out by writing to it; what was written is taken back.
-fn unwritable(location: &Location) -> Option<String> {
-    let why = try_writing(location).err()?;
-    let place = match location {
-        Location::Sqlite(path) | Location::Jsonl(path) => path.display().to_string(),
-        Location::Memory => return None,
-    };
-    Some(format!("{place}: {why}"))
-}
-
-fn readers_and_writers() -> (Vec<&'static str>, Vec<&'static str>) {
-    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
-    let written = FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name);
-    (read.collect(), written.collect())
-}
-
-fn program() -> String {
-    std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn for_people(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> Vec<String> {
-    let (read, written) = readers_and_writers();
-    let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
-    let mut lines = vec![
-        format!("rejoin {}, {}", env!("CARGO_PKG_VERSION"), program()),
-        format!("dialects: {}", dialects.join(", ")),
-        format!("reads:    {}", read.join(", ")),
-        format!("writes:   {}", written.join(", ")),
-    ];
-    let there = if home.config.is_file() { "" } else { " (not there)" };
-    lines.push(format!("settings: {}{there}", home.config.display()));
-    lines.extend(trouble.map(|trouble| format!("          {trouble}")));
-    lines.extend(answers.iter().flat_map(Answers::in_words));
-    lines.push(format!("store:    {}", about.location));
-    lines.push(match &about.state {
-        State::Missing => String::from("          not there yet; whatever is saved first makes it"),
-        State::Unusable(why) => format!("          cannot be read: {why}"),
-        State::Open { conversations, size, schema } => {
+    lines.push(format!("store:    {}", found.store.location));
+    lines.push(match &found.store.state {
+        StoreState::Missing => String::from("          not there yet; whatever is saved first makes it"),
+        StoreState::Unusable(why) => format!("          cannot be read: {why}"),
+        StoreState::Open { conversations, size, schema } => {
             let schema = schema.map_or_else(String::new, |schema| format!(", schema {schema}"));
-            format!(
-                "          {}; record {}, index {}; entries {VERSION}{schema}",
-                output::plural(*conversations as u64, "conversation"),
-                bytes(size.record),
-                bytes(size.index),
-            )
+            let conversations = output::plural(*conversations as u64, "conversation");
+            let (record, index) = (bytes(size.record), bytes(size.index));
+            format!("          {conversations}; record {record}, index {index}; entries {VERSION}{schema}")
         }
     });
-    lines.push(match &about.unwritable {
+    lines.push(match &found.store.unwritable {
         None => String::from("          can be written"),
         Some(why) => format!("          cannot be written: {why}"),
     });
     let folders = |agent: &'static AgentPlace| agent.folders().into_iter().map(|folder| (agent.name, folder));
-    for (agent, folder) in AGENTS.iter().flat_map(folders) {
-        let there = if folder.is_dir() { "" } else { " (not there)" };
-        lines.push(format!("{agent}: {}{there}", folder.display()));
-    }
+    let folders = AGENTS.iter().flat_map(folders);
+    lines.extend(
+        folders.map(|(agent, folder)| format!("{agent}: {}{}", folder.display(), there(folder.is_dir()))),
+    );
     lines
 }
 
@@ -223,38 +125,4 @@ fn bytes(count: u64) -> String {
         1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
         _ => format!("{:.1} GB", count as f64 / 1e9),
     }
-}
-
-fn as_json(about: &About, home: &Home, trouble: Option<&str>, answers: &[Answers]) -> String {
-    let (read, written) = readers_and_writers();
-    let names = |names: Vec<&str>| list(names.into_iter().map(quoted));
-    let store = Object::new()
-        .text("location", &about.location)
-        .flag("there", !matches!(about.state, State::Missing))
-        .flag("writable", about.unwritable.is_none())
-        .text_or_null("unwritable", about.unwritable.as_deref());
-    let store = match &about.state {
-        State::Missing => store,
-        State::Unusable(why) => store.text("error", why),
-        State::Open { conversations, size, schema } => store
-            .count("conversations", *conversations)
-            .number("record_bytes", size.record)
-            .number("index_bytes", size.index)
-            .raw("schema", &schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
-            .text("entries", VERSION),
-    };
-    let settings = Object::new()
-        .text("path", home.config.to_string_lossy())
-        .flag("there", home.config.is_file())
-        .text_or_null("error", trouble);
-    Object::new()
-        .text("version", env!("CARGO_PKG_VERSION"))
-        .text("program", program())
-        .raw("dialects", &names(Dialect::all().map(Dialect::name).collect()))
-        .raw("reads", &names(read))
-        .raw("writes", &names(written))
-        .raw("settings", &settings.finish())
-        .list("answers", answers.iter().map(Answers::as_json))
-        .raw("store", &store.finish())
-        .finish()
 }

@@ -1,13 +1,12 @@
 //! `rejoin new`: start a conversation and make it the active one of this folder.
 
-use rejoin::engine::New;
+use rejoin::{engine::New, shape};
 
 use super::providers;
 use crate::{
     args::NewArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
     output,
 };
 
@@ -33,12 +32,7 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
         failure.say();
     }
     if arguments.json {
-        let object = Object::new()
-            .text("id", id)
-            .text_or_null("title", new.title.as_deref())
-            .text_or_null("provider", new.provider.as_deref())
-            .text_or_null("model", new.model.as_deref());
-        output::json_data(&object.finish())?;
+        output::json_data(&shape::created(id, &new))?;
     } else {
         output::raw_data(&id.to_string())?;
     }

@@ -3,19 +3,18 @@
 use rejoin::{
     OnBroken,
     engine::{EngineError, Mode},
-    store::{Store, StoreError},
+    resume::{OpenCall, Resumption},
+    store::{State, StoreError},
 };
 
 use super::{
-    exchange::{self, OpenCall},
-    report,
+    exchange, report,
     talking::{self, GivenMessage, Talking},
 };
 use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
     meaning, output,
 };
 
@@ -71,20 +70,10 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     let reruns = rerun && state.unanswered > 0;
-    let calls = talking.open_calls();
+    let calls = &state.calls;
     if said.is_none() {
         if arguments.talk.json {
-            let object = Object::new()
-                .text("type", "resumed")
-                .text("id", id)
-                .text("state", state.state.name())
-                .count("unanswered_calls", state.unanswered)
-                .count("messages", state.messages)
-                .count("damaged", state.damaged)
-                .list("calls", calls.iter().map(call_json))
-                .text("provider", talking.provider_name())
-                .text("model", talking.model_name());
-            output::json_data(&object.finish())?;
+            output::json_data(&state.to_json(talking.endpoint()))?;
         } else {
             output::data(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)))?;
             if !reruns {
@@ -95,11 +84,11 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
     }
     output::talk(&format!("  {}", talking.provider_line()));
-    output::talk(&format!("  {}", state.in_words()));
+    output::talk(&format!("  {}", in_words_of(&state)));
     if said.is_none() && !reruns && !arguments.talk.json {
         show_last_exchange(&talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
-            say_what_can_be_done(&calls, &id.to_string(), talking.elsewhere());
+            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere());
         }
     }
     match said {
@@ -107,7 +96,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(GivenMessage::Prompt) | None if reruns => talking.go_on_once(),
         _ if prompts => {
             if !calls.is_empty() {
-                decide_at_the_prompt(&mut talking, &calls, decided)?;
+                decide_at_the_prompt(&mut talking, calls, decided)?;
             }
             talking.prompt()
         }
@@ -174,10 +163,6 @@ fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     output::talk(&format!("    leave them out: rejoin resume {id} --on-broken drop \"your message\""));
 }
 
-fn call_json(call: &OpenCall) -> String {
-    Object::new().text("name", &call.name).text("arguments", &call.arguments).finish()
-}
-
 fn unknown(given: &str) -> Failure {
     Failure::Engine(Box::new(EngineError::Unknown(given.to_owned())))
 }
@@ -212,47 +197,28 @@ fn in_words(given: &str, failure: Failure) -> Failure {
     }
 }
 
-/// Where a conversation stands, for people.
-pub struct Standing {
-    pub state: rejoin::store::State,
-    /// Calls that have no result and were not decided about.
-    pub unanswered: usize,
-    pub messages: usize,
-    /// How much cannot be read.
-    pub damaged: usize,
-}
-
-impl Standing {
-    /// In one line.
-    pub fn in_words(&self) -> String {
-        use rejoin::store::State;
-        let messages = output::plural(self.messages as u64, "message");
-        let rest = match self.damaged {
-            0 => String::from("nothing is lost"),
-            1 => String::from("1 place of it cannot be read, everything else is used"),
-            count => format!("{count} places of it cannot be read, everything else is used"),
-        };
-        match self.state {
-            State::New if self.damaged > 0 => format!("State: nothing that was said can be read; {rest}"),
-            State::Ready | State::Waiting if self.damaged > 0 => {
-                format!("State: {}, {messages}; {rest}", self.state)
-            }
-            State::New | State::Damaged => String::from("State: new, nothing was said yet"),
-            State::Ready => format!("State: ready, {messages}"),
-            State::Waiting => format!("State: waiting for an answer, {messages}"),
-            State::Approval => format!("State: a call waits for approval, {messages}"),
-            State::Interrupted if self.unanswered > 0 => {
-                let calls = output::plural(self.unanswered as u64, "call");
-                let has = if self.unanswered == 1 { "has" } else { "have" };
-                format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
-            }
-            State::Interrupted => format!("State: interrupted, {messages}; {rest}"),
+/// The state of a conversation, in one line.
+fn in_words_of(found: &Resumption) -> String {
+    let messages = output::plural(found.messages as u64, "message");
+    let rest = match found.damaged {
+        0 => String::from("nothing is lost"),
+        1 => String::from("1 place of it cannot be read, everything else is used"),
+        count => format!("{count} places of it cannot be read, everything else is used"),
+    };
+    match found.state {
+        State::New if found.damaged > 0 => format!("State: nothing that was said can be read; {rest}"),
+        State::Ready | State::Waiting if found.damaged > 0 => {
+            format!("State: {}, {messages}; {rest}", found.state)
         }
+        State::New | State::Damaged => String::from("State: new, nothing was said yet"),
+        State::Ready => format!("State: ready, {messages}"),
+        State::Waiting => format!("State: waiting for an answer, {messages}"),
+        State::Approval => format!("State: a call waits for approval, {messages}"),
+        State::Interrupted if found.unanswered > 0 => {
+            let calls = output::plural(found.unanswered as u64, "call");
+            let has = if found.unanswered == 1 { "has" } else { "have" };
+            format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
+        }
+        State::Interrupted => format!("State: interrupted, {messages}; {rest}"),
     }
-}
-
-/// The state of a conversation in its store.
-pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> rejoin::store::State {
-    let summary = store.and_then(|store| rejoin::engine::summary(store, id).ok());
-    summary.map(|summary| summary.state).unwrap_or_default()
 }

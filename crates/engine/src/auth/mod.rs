@@ -64,6 +64,18 @@ pub enum KeyKind {
     Claude,
 }
 
+impl KeyKind {
+    /// What people call it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Api => "key",
+            Self::ChatGpt { .. } => "ChatGPT login",
+            Self::Claude => "Claude login",
+        }
+    }
+}
+
 /// A key, and what is known about it.
 #[derive(Clone)]
 pub struct Key {

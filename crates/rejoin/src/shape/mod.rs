@@ -4,8 +4,9 @@
 //! Larger things write themselves: [`check::Report`], [`Diagnosis`](crate::doctor::Diagnosis) and the rows of
 //! [`history`](crate::history) have a `to_json`.
 
+use rejoin_checkers::ProviderRule;
 use rejoin_record::json::{self, Object};
-use rejoin_view::{Action, Finding, Position, Severity};
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use crate::check::{self, Refusal};
 
@@ -15,9 +16,12 @@ mod stored;
 mod turns;
 
 #[cfg(feature = "store")]
-pub use stored::{call, conversation, hit, removal, verified, whole_conversation};
+pub use stored::{
+    call, conversation, copied, created, forked, hit, imported, removal, skipped, verified,
+    whole_conversation,
+};
 #[cfg(feature = "agent")]
-pub use turns::{event, turn_error};
+pub use turns::{event, key, turn_error};
 
 /// A finding.
 #[must_use]
@@ -48,6 +52,35 @@ pub fn refusal(refusal: &Refusal, severity: Severity) -> String {
         .text("path", &violation.path)
         .text("message", &violation.message)
         .text("action", Action::Kept.name())
+        .finish()
+}
+
+/// A kind of finding, with the page that explains it.
+#[must_use]
+pub fn rule(rule: Rule) -> String {
+    Object::new()
+        .text("rule", rule)
+        .text("severity", rule.severity().name())
+        .text("summary", rule.summary())
+        .text("page", rule.page())
+        .finish()
+}
+
+/// A rule of a provider.
+#[must_use]
+pub fn provider_rule(rule: &ProviderRule) -> String {
+    Object::new().text("rule", rule.name).text("summary", rule.demands).finish()
+}
+
+/// A setting: its value and where that comes from, the variable that sets it, and what it is for.
+#[must_use]
+pub fn setting(key: &str, value: Option<(&str, &str)>, variable: &str, about: &str) -> String {
+    Object::new()
+        .text("key", key)
+        .text_or_null("value", value.map(|(value, _)| value))
+        .text("from", value.map_or("not set", |(_, from)| from))
+        .text("variable", variable)
+        .text("about", about)
         .finish()
 }
 

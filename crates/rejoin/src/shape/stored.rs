@@ -1,6 +1,6 @@
-//! The JSON of what is in a store: conversations, calls, hits, and what verifying and removing found.
+//! The JSON of what is in a store: conversations, calls, hits, and what creating, importing, copying, verifying and removing did.
 
-use rejoin_engine::{CallRecord, Removal, Sharer};
+use rejoin_engine::{CallRecord, Copied, Imported, New, Removal, Sharer};
 use rejoin_record::{
     ConversationId,
     json::{Object, quoted},
@@ -86,6 +86,53 @@ pub fn hit(hit: &Hit, number: Option<usize>) -> String {
         .list("hits", hits.map(|(piece, _)| quoted(piece)))
         .raw("score", &score)
         .finish()
+}
+
+/// A new conversation.
+#[must_use]
+pub fn created(id: ConversationId, new: &New) -> String {
+    Object::new()
+        .text("id", id)
+        .text_or_null("title", new.title.as_deref())
+        .text_or_null("provider", new.provider.as_deref())
+        .text_or_null("model", new.model.as_deref())
+        .finish()
+}
+
+/// A fork, and the conversation that it comes from.
+#[must_use]
+pub fn forked(id: ConversationId, from: ConversationId) -> String {
+    Object::new().text("id", id).text("from", from).finish()
+}
+
+/// What importing a session from a file added.
+#[must_use]
+pub fn imported(imported: &Imported, path: &str, format: &str) -> String {
+    Object::new()
+        .text("id", imported.id)
+        .text("path", path)
+        .text("format", format)
+        .flag("new", imported.new)
+        .number("added", imported.added)
+        .number("messages", imported.messages)
+        .finish()
+}
+
+/// How many files were not imported, and why.
+#[must_use]
+pub fn skipped<'r>(reasons: impl Iterator<Item = (&'r str, u64)>) -> String {
+    let (mut total, mut counts) = (0, Object::new());
+    for (reason, count) in reasons {
+        total += count;
+        counts = counts.number(reason, count);
+    }
+    Object::new().number("skipped", total).object("reasons", counts).finish()
+}
+
+/// What copying a conversation added.
+#[must_use]
+pub fn copied(id: ConversationId, copied: &Copied) -> String {
+    Object::new().text("id", id).number("added", copied.added).number("entries", copied.total).finish()
 }
 
 /// What deleting or erasing removes, and which conversations keep the same content. `action` is the name of the command.

@@ -1,6 +1,9 @@
-//! The JSON of a turn: its events, and the error that ends it.
+//! The JSON of a turn: its events, the error that ends it, and the keys that it needs.
 
-use rejoin_engine::turn::{Ending, Event, TurnError};
+use rejoin_engine::{
+    auth::Status,
+    turn::{Ending, Event, TurnError},
+};
 use rejoin_record::json::Object;
 
 use super::findings;
@@ -76,5 +79,20 @@ pub fn turn_error(error: &TurnError) -> String {
         .text("message", error)
         .text_or_null("hint", error.hint())
         .raw("findings", &findings(error.findings()))
+        .finish()
+}
+
+/// What is known about a provider's key; never the key itself.
+#[must_use]
+pub fn key(status: &Status) -> String {
+    let key = status.key.as_ref();
+    Object::new()
+        .text("provider", status.provider)
+        .flag("has_key", key.is_some_and(|key| !key.has_expired))
+        .flag("needs_key", status.needs_key)
+        .text_or_null("kind", key.map(|key| key.kind.name()))
+        .text_or_null("from", key.map(|key| &key.origin))
+        .text_or_null("ending", key.and_then(|key| key.ending.as_deref()))
+        .text_or_null("expires", key.and_then(|key| key.expires))
         .finish()
 }

@@ -18,7 +18,6 @@ use crate::{
     commands::{asking::sure, verify},
     desk::{self, Desk, Flags},
     failure::Failure,
-    json::Object,
     output::{self, harmless, plural},
 };
 
@@ -57,8 +56,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
     if arguments.json {
-        let object = Object::new().text("id", new).text("from", id);
-        output::json_data(&object.finish())?;
+        output::json_data(&shape::forked(new, id))?;
     } else {
         output::raw_data(&new.to_string())?;
     }

@@ -2,10 +2,13 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
-use rejoin::engine::{
-    Clock as _, SystemClock,
-    auth::{self, KeyKind, SecretString, copilot::DeviceLogin},
-    provider::{choose::OFFLINE, registry},
+use rejoin::{
+    engine::{
+        Clock as _, SystemClock,
+        auth::{self, SecretString, copilot::DeviceLogin},
+        provider::{choose::OFFLINE, registry},
+    },
+    shape,
 };
 
 use super::unknown;
@@ -15,7 +18,6 @@ use crate::{
     commands::block_on,
     desk::{Desk, Flags},
     failure::{Failure, INTERRUPTED},
-    json::Object,
     near, output, stream,
 };
 
@@ -190,32 +192,15 @@ fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
 fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
     let keys = answering::keys(&desk.home, &desk.settings);
     for status in auth::status(&keys, SystemClock.now()) {
-        let origin = status.key.as_ref().map(|key| key.origin.to_string());
-        let kind = status.key.as_ref().map(|key| match key.kind {
-            KeyKind::Api => "key",
-            KeyKind::ChatGpt { .. } => "ChatGPT login",
-            KeyKind::Claude => "Claude login",
-        });
-        let ending = status.key.as_ref().and_then(|key| key.ending.clone());
-        let expired = status.key.as_ref().is_some_and(|key| key.has_expired);
         if arguments.json {
-            let expires = status.key.as_ref().and_then(|key| key.expires).map(|time| time.to_string());
-            let object = Object::new()
-                .text("provider", status.provider)
-                .flag("has_key", status.key.is_some() && !expired)
-                .flag("needs_key", status.needs_key)
-                .text_or_null("kind", kind)
-                .text_or_null("from", origin.as_deref())
-                .text_or_null("ending", ending.as_deref())
-                .text_or_null("expires", expires.as_deref());
-            output::json_data(&object.finish())?;
+            output::json_data(&shape::key(&status))?;
             continue;
         }
-        let said = match (origin, status.needs_key) {
-            (Some(origin), _) if expired => format!("expired: {} in {origin}", kind.unwrap_or("key")),
-            (Some(origin), _) => {
-                let ending = ending.map(|ending| format!(" (…{ending})")).unwrap_or_default();
-                format!("{} in {origin}{ending}", kind.unwrap_or("key"))
+        let said = match (&status.key, status.needs_key) {
+            (Some(key), _) if key.has_expired => format!("expired: {} in {}", key.kind.name(), key.origin),
+            (Some(key), _) => {
+                let ending = key.ending.as_ref().map(|ending| format!(" (…{ending})")).unwrap_or_default();
+                format!("{} in {}{ending}", key.kind.name(), key.origin)
             }
             (None, false) => String::from("needs no key"),
             (None, true) => format!(

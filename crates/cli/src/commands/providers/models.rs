@@ -1,6 +1,9 @@
-//! `rejoin models`: what a provider offers, and what is known of a model without asking anybody.
+//! `rejoin models`: what a provider offers, and what is known about a model without asking one.
 
-use rejoin::engine::provider::{Model, catalogue, choose::OFFLINE};
+use rejoin::{
+    engine::provider::{Model, choose::OFFLINE},
+    models::{ModelFacts, TokenCount},
+};
 
 use crate::{
     answering::{self, Outcome},
@@ -8,7 +11,6 @@ use crate::{
     commands::block_on,
     desk::{Desk, Flags},
     failure::Failure,
-    json::{Object, list as list_of, quoted},
     output::{self, harmless},
 };
 
@@ -39,86 +41,23 @@ fn models(
     Ok((name, models.map_err(|error| Failure::Provider(Box::new(error)))?))
 }
 
-/// What is known of a model: as its provider says, else as the built-in table has it.
-struct Facts {
-    id: String,
-    name: Option<String>,
-    window: Option<Fact>,
-    max_output: Option<Fact>,
-    /// The provider that lists the model; none if no provider was asked, or none lists it.
-    provider: Option<String>,
-}
-
-/// A number of tokens.
-#[derive(Clone, Copy)]
-struct Fact {
-    tokens: u64,
-    /// Whether only the built-in table says so.
-    from_table: bool,
-}
-
-impl Facts {
-    /// Of a model that a provider lists.
-    fn listed(provider: &str, model: Model) -> Self {
-        let known = Self::known(&model.id);
-        let told = |tokens: Option<u64>| tokens.map(|tokens| Fact { tokens, from_table: false });
-        Self {
-            name: model.name,
-            window: told(model.window).or(known.as_ref().and_then(|known| known.window)),
-            max_output: told(model.max_output).or(known.as_ref().and_then(|known| known.max_output)),
-            provider: Some(provider.to_owned()),
-            id: model.id,
-        }
+/// Prints what is known about a model. `unasked` says why no provider was asked.
+fn show(facts: &ModelFacts, unasked: Option<&str>) -> Result<(), Failure> {
+    let count = |count: Option<TokenCount>| match count {
+        None => String::from("not known"),
+        Some(TokenCount { tokens, from_table: false }) => format!("{tokens} tokens"),
+        Some(TokenCount { tokens, from_table: true }) => format!("{tokens} tokens (from the built-in table)"),
+    };
+    let provider = facts.provider.as_deref().map_or_else(
+        || format!("not asked{}", unasked.map_or_else(String::new, |why| format!(": {}", harmless(why)))),
+        harmless,
+    );
+    output::data(&format!("{}\n  Provider: {provider}", harmless(&facts.id)))?;
+    if let Some(name) = &facts.name {
+        output::data(&format!("  Name: {}", harmless(name)))?;
     }
-
-    /// Of a model that the built-in table knows.
-    fn known(id: &str) -> Option<Self> {
-        let family = catalogue::known(id)?;
-        let fact = |tokens| Some(Fact { tokens, from_table: true });
-        Some(Self {
-            id: id.to_owned(),
-            name: None,
-            window: fact(family.window),
-            max_output: fact(family.max_output),
-            provider: None,
-        })
-    }
-
-    fn as_json(&self) -> String {
-        let number = |fact: Option<Fact>| fact.map(|fact| fact.tokens.to_string());
-        let facts = [("window", self.window), ("max_output", self.max_output)];
-        let from_table = facts.iter().filter(|(_, fact)| fact.is_some_and(|fact| fact.from_table));
-        Object::new()
-            .text("id", &self.id)
-            .text_or_null("provider", self.provider.as_deref())
-            .text_or_null("name", self.name.as_deref())
-            .raw_if("window", number(self.window).as_deref())
-            .raw_if("max_output", number(self.max_output).as_deref())
-            .raw("from_table", &list_of(from_table.map(|(name, _)| quoted(name))))
-            .finish()
-    }
-
-    /// Prints it for people. `unasked` says why no provider was asked.
-    fn show(&self, unasked: Option<&str>) -> Result<(), Failure> {
-        let fact = |fact: Option<Fact>| match fact {
-            None => String::from("not known"),
-            Some(Fact { tokens, from_table: false }) => format!("{tokens} tokens"),
-            Some(Fact { tokens, from_table: true }) => format!("{tokens} tokens (from the built-in table)"),
-        };
-        output::data(&harmless(&self.id))?;
-        match (&self.provider, unasked) {
-            (Some(provider), _) => output::data(&format!("  Provider: {}", harmless(provider)))?,
-            (None, why) => {
-                let why = why.map_or_else(String::new, |why| format!(": {}", harmless(why)));
-                output::data(&format!("  Provider: not asked{why}"))?;
-            }
-        }
-        if let Some(name) = &self.name {
-            output::data(&format!("  Name: {}", harmless(name)))?;
-        }
-        output::data(&format!("  Window: {}", fact(self.window)))?;
-        output::data(&format!("  Longest answer: {}", fact(self.max_output)))
-    }
+    output::data(&format!("  Window: {}", count(facts.window)))?;
+    output::data(&format!("  Longest answer: {}", count(facts.max_output)))
 }
 
 fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -127,9 +66,9 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("{} lists no models.", harmless(&provider)));
     }
     for model in models {
-        let facts = Facts::listed(&provider, model);
+        let facts = ModelFacts::listed(&provider, model);
         if arguments.json {
-            output::json_data(&facts.as_json())?;
+            output::json_data(&facts.to_json())?;
         } else {
             let window = facts.window.map(|fact| format!("{} tokens", fact.tokens)).unwrap_or_default();
             output::data(
@@ -142,7 +81,7 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
 
 fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
     let asked = models(arguments.provider.clone(), arguments.base_url.clone(), flags);
-    let known = Facts::known(&arguments.model);
+    let known = ModelFacts::known(&arguments.model);
     let (facts, unasked) = match (asked, known) {
         (Ok((provider, models)), known) => {
             let near: Vec<&str> = models
@@ -155,7 +94,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
                 if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
             let hint = format!("`rejoin models list` shows what there is{near}");
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
-                (Some(model), _) => (Facts::listed(&provider, model), None),
+                (Some(model), _) => (ModelFacts::listed(&provider, model), None),
                 // The built-in responder was asked only because there is no key for anybody else.
                 (None, Some(known)) if provider == OFFLINE && arguments.provider.is_none() => {
                     (known, Some(String::from("no key was found")))
@@ -170,9 +109,9 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
         (Err(failure), _) => return Err(failure),
     };
     if arguments.json {
-        output::json_data(&facts.as_json())?;
+        output::json_data(&facts.to_json())?;
     } else {
-        facts.show(unasked.as_deref())?;
+        show(&facts, unasked.as_deref())?;
     }
     Ok(0)
 }

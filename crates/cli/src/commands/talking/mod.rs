@@ -15,20 +15,18 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, Message, OnBroken, Rule,
+    Conversation, ConversationId, Finding, OnBroken,
     engine::{
         New, SystemClock, Wanted,
+        provider::Endpoint,
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Worker},
     },
-    record::{Content, EntryId, content::CallAt},
-    store::{Access, Location, Store},
+    resume::{OpenCall, Resumption},
+    store::{Access, Location, State, Store},
 };
 
-use super::{
-    exchange::{self, OpenCall},
-    resume::{Standing, state_of},
-};
+use super::exchange;
 use crate::{
     active::Pointer,
     answering::{self, Answering, Outcome},
@@ -266,7 +264,8 @@ impl Talking {
 
     /// Provider, model and address in one line, for people.
     pub fn provider_line(&self) -> String {
-        let mut line = format!("Provider: {}, model: {}", self.provider_name(), self.model_name());
+        let Endpoint { provider, model, .. } = self.endpoint();
+        let mut line = format!("Provider: {provider}, model: {model}");
         if let Some(Outcome { provider, model, address: Some(address), .. }) = &self.outcome {
             line += &format!(", at {}", address.value);
             line += &format!(" (from: {}, {}, {})", provider.from, model.from, address.from);
@@ -274,39 +273,9 @@ impl Talking {
         output::harmless(&line)
     }
 
-    /// The name of whoever answers. A conversation from elsewhere may name anything.
-    pub fn provider_name(&self) -> &str {
-        &self.worker.provider().endpoint().provider
-    }
-
-    /// The name of the model. The same goes for it.
-    pub fn model_name(&self) -> &str {
-        &self.worker.provider().endpoint().model
-    }
-
-    /// The calls that have no result and were not decided about.
-    pub fn open_calls(&mut self) -> Vec<OpenCall> {
-        let open = self.worker.unanswered();
-        let tools = self.worker.tools_mut().clone();
-        let entries = self.worker.conversation().entries();
-        // Calls of one message follow each other, so each message is looked for once.
-        let mut read: Option<(EntryId, Message)> = None;
-        let call = |at: &CallAt| {
-            if read.as_ref().is_none_or(|(entry, _)| *entry != at.entry) {
-                let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
-                let Content::Message(message) = Content::of(entry) else { return None };
-                read = Some((at.entry, message));
-            }
-            let (_, message) = read.as_ref()?;
-            let block = message.blocks.get(usize::try_from(at.block).ok()?)?;
-            let call = block.as_call()?;
-            Some(OpenCall {
-                name: call.name.to_string(),
-                arguments: call.arguments.text().to_string(),
-                can_run: tools.get(&call.name).is_some(),
-            })
-        };
-        open.iter().filter_map(call).collect()
+    /// The provider and the model. A conversation from elsewhere may give them any name.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.worker.provider().endpoint()
     }
 
     /// The last exchange: who spoke, and what was said.
@@ -319,16 +288,11 @@ impl Talking {
         self.elsewhere.as_deref()
     }
 
-    /// Where the conversation stands.
-    pub fn state(&mut self) -> Standing {
-        let state = state_of(self.store.as_deref(), self.worker.conversation().id());
-        let unanswered = self.worker.unanswered().len();
-        let messages = self.worker.conversation().messages().len();
-        self.unfinished = matches!(state, rejoin::store::State::Interrupted | rejoin::store::State::Waiting);
-        // What follows from damage is not counted again.
-        let damaged =
-            self.worker.damaged().iter().filter(|finding| finding.rule == Rule::DamagedEntry).count();
-        Standing { state, unanswered, messages, damaged }
+    /// The state of the conversation.
+    pub fn state(&mut self) -> Resumption {
+        let found = Resumption::of(&mut self.worker, self.store.as_deref());
+        self.unfinished = matches!(found.state, State::Interrupted | State::Waiting);
+        found
     }
 
     /// Goes on without a store, which cannot be opened for this reason.

@@ -15,6 +15,7 @@ use std::{
 use rejoin::{
     engine::{
         EngineError,
+        provider::Endpoint,
         turn::{Stop, TurnInput},
     },
     history,
@@ -55,12 +56,9 @@ impl Talking {
     }
 
     async fn lines(&mut self) -> Result<u8, Failure> {
-        output::talk(&format!(
-            "{} · {} · {} · /help",
-            self.worker.conversation().id(),
-            output::harmless(self.provider_name()),
-            output::harmless(self.model_name())
-        ));
+        let Endpoint { provider, model, .. } = self.endpoint();
+        let about = output::harmless(&format!("{provider} · {model}"));
+        output::talk(&format!("{} · {about} · /help", self.worker.conversation().id()));
         let terminal = Terminal::new();
         let mut lines = terminal.lines();
         let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));

@@ -1,0 +1,157 @@
+//! What an installation is, where it keeps things, who would answer, and whether it could save something now.
+//!
+//! Looking changes nothing: the write that is tried is taken back.
+
+use std::path::PathBuf;
+
+use rejoin_engine::open_store;
+use rejoin_formats::{Dialect, sessions::FORMATS};
+use rejoin_record::{
+    ConversationId,
+    entry::VERSION,
+    json::{Object, quoted},
+};
+use rejoin_store::{Access, Location, Size, StoreError, try_writing};
+
+use crate::answering::Outcome;
+
+/// An installation.
+#[derive(Debug)]
+pub struct Installation {
+    /// The version of the program.
+    pub version: &'static str,
+    /// Where the program is.
+    pub program: String,
+    /// The file with settings, whether it is there or not.
+    pub settings: PathBuf,
+    /// Why the settings cannot be used.
+    pub settings_error: Option<String>,
+    /// Who would answer in a new conversation, then in the active one.
+    pub answers: Vec<AnswerOutlook>,
+    /// The store.
+    pub store: StoreReport,
+}
+
+/// Who would answer in a conversation.
+#[derive(Debug)]
+pub struct AnswerOutlook {
+    /// The conversation; none for a new one.
+    pub conversation: Option<ConversationId>,
+    /// Who would answer and what would keep it from answering, or why there is no provider.
+    pub outcome: Result<(Outcome, Option<String>), String>,
+}
+
+/// A store as it is found.
+#[derive(Debug)]
+pub struct StoreReport {
+    /// Where it is.
+    pub location: Location,
+    /// Why it cannot be written, if it cannot.
+    pub unwritable: Option<String>,
+    /// Whether it can be read, and what is in it.
+    pub state: StoreState,
+}
+
+/// Whether a store can be read, and what is in it.
+#[derive(Debug)]
+pub enum StoreState {
+    /// It is not there yet: the first command that saves something makes it.
+    Missing,
+    /// It is there and cannot be opened.
+    Unusable(String),
+    /// It can be read.
+    Open {
+        /// How many conversations it holds.
+        conversations: usize,
+        /// How large it is.
+        size: Size,
+        /// The version of its schema, if it has one.
+        schema: Option<i64>,
+    },
+}
+
+/// The formats that can be read, by name.
+pub fn readable() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name)
+}
+
+/// The formats that can be written, by name.
+pub fn writable() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name)
+}
+
+impl StoreReport {
+    /// Looks at a store.
+    #[must_use]
+    pub fn of(location: Location) -> Self {
+        let unwritable = match &location {
+            Location::Sqlite(path) | Location::Jsonl(path) => {
+                try_writing(&location).err().map(|why| format!("{}: {why}", path.display()))
+            }
+            Location::Memory => None,
+        };
+        let look = || {
+            let store = open_store(&location, Access::Read)?;
+            let conversations = store.ids("", usize::MAX)?.len();
+            Ok(StoreState::Open { conversations, size: store.size()?, schema: store.schema() })
+        };
+        let state = match look() {
+            // Looking at one in memory creates it.
+            _ if location == Location::Memory => StoreState::Missing,
+            Ok(state) => state,
+            Err(StoreError::Missing(_)) => StoreState::Missing,
+            Err(why) => StoreState::Unusable(why.to_string()),
+        };
+        Self { location, unwritable, state }
+    }
+
+    fn to_json(&self) -> Object {
+        let store = Object::new()
+            .text("location", &self.location)
+            .flag("there", !matches!(self.state, StoreState::Missing))
+            .flag("writable", self.unwritable.is_none())
+            .text_or_null("unwritable", self.unwritable.as_deref());
+        match &self.state {
+            StoreState::Missing => store,
+            StoreState::Unusable(why) => store.text("error", why),
+            StoreState::Open { conversations, size, schema } => store
+                .count("conversations", *conversations)
+                .number("record_bytes", size.record)
+                .number("index_bytes", size.index)
+                .raw("schema", &schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
+                .text("entries", VERSION),
+        }
+    }
+}
+
+impl AnswerOutlook {
+    fn to_json(&self) -> String {
+        let object = Object::new().text_or_null("conversation", self.conversation);
+        match &self.outcome {
+            Ok((outcome, trouble)) => outcome.with_parts(object).text_or_null("error", trouble.as_deref()),
+            Err(trouble) => object.text("error", trouble),
+        }
+        .finish()
+    }
+}
+
+impl Installation {
+    /// As a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let settings = Object::new()
+            .text("path", self.settings.display())
+            .flag("there", self.settings.is_file())
+            .text_or_null("error", self.settings_error.as_deref());
+        Object::new()
+            .text("version", self.version)
+            .text("program", &self.program)
+            .list("dialects", Dialect::all().map(|dialect| quoted(dialect.name())))
+            .list("reads", readable().map(quoted))
+            .list("writes", writable().map(quoted))
+            .object("settings", settings)
+            .list("answers", self.answers.iter().map(AnswerOutlook::to_json))
+            .object("store", self.store.to_json())
+            .finish()
+    }
+}

@@ -1,0 +1,96 @@
+//! The state a conversation is in when it is resumed: how much was said, what is damaged, and which calls have no result.
+
+use rejoin_engine::{provider::Endpoint, summary, turn::Worker};
+use rejoin_record::{Content, ConversationId, EntryId, Message, content::CallAt, json::Object};
+use rejoin_store::{State, Store};
+use rejoin_view::Rule;
+
+/// A tool call without a result.
+#[derive(Debug)]
+pub struct OpenCall {
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
+    /// Whether rejoin has this tool, so that the call can be run again. It lacks most tools of other agents.
+    pub can_run: bool,
+}
+
+/// The state of a conversation.
+#[derive(Debug)]
+pub struct Resumption {
+    /// The conversation.
+    pub id: ConversationId,
+    /// Its state in the store.
+    pub state: State,
+    /// How many calls have no result and were not decided about.
+    pub unanswered: usize,
+    /// How many messages a model would see.
+    pub messages: usize,
+    /// How many places cannot be read.
+    pub damaged: usize,
+    /// The calls without a result, as far as they can be read.
+    pub calls: Vec<OpenCall>,
+}
+
+impl Resumption {
+    /// Looks at the conversation that a worker would go on with.
+    #[must_use]
+    pub fn of(worker: &mut Worker, store: Option<&dyn Store>) -> Self {
+        let id = worker.conversation().id();
+        let state = store.and_then(|store| summary(store, id).ok()).map(|summary| summary.state);
+        // What follows from damage is not counted again.
+        let damaged = worker.damaged().iter().filter(|finding| finding.rule == Rule::DamagedEntry).count();
+        Self {
+            id,
+            state: state.unwrap_or_default(),
+            unanswered: worker.unanswered().len(),
+            messages: worker.conversation().messages().len(),
+            damaged,
+            calls: open_calls(worker),
+        }
+    }
+
+    /// As a JSON object, with who answered last.
+    #[must_use]
+    pub fn to_json(&self, endpoint: &Endpoint) -> String {
+        let call = |call: &OpenCall| {
+            Object::new().text("name", &call.name).text("arguments", &call.arguments).finish()
+        };
+        Object::new()
+            .text("type", "resumed")
+            .text("id", self.id)
+            .text("state", self.state.name())
+            .count("unanswered_calls", self.unanswered)
+            .count("messages", self.messages)
+            .count("damaged", self.damaged)
+            .list("calls", self.calls.iter().map(call))
+            .text("provider", &endpoint.provider)
+            .text("model", &endpoint.model)
+            .finish()
+    }
+}
+
+/// The calls that have no result and were not decided about.
+fn open_calls(worker: &mut Worker) -> Vec<OpenCall> {
+    let open = worker.unanswered();
+    let tools = worker.tools_mut().clone();
+    let entries = worker.conversation().entries();
+    // Calls of one message follow each other, so each message is looked for once.
+    let mut read: Option<(EntryId, Message)> = None;
+    let call = |at: &CallAt| {
+        if read.as_ref().is_none_or(|(entry, _)| *entry != at.entry) {
+            let entry = entries.iter().rfind(|entry| entry.id() == at.entry)?;
+            let Content::Message(message) = Content::of(entry) else { return None };
+            read = Some((at.entry, message));
+        }
+        let (_, message) = read.as_ref()?;
+        let call = message.blocks.get(usize::try_from(at.block).ok()?)?.as_call()?;
+        Some(OpenCall {
+            name: call.name.to_string(),
+            arguments: call.arguments.text().to_string(),
+            can_run: tools.get(&call.name).is_some(),
+        })
+    };
+    open.iter().filter_map(call).collect()
+}
