@@ -3,7 +3,7 @@
 use rejoin::{
     OnBroken,
     engine::{EngineError, Mode},
-    store::{Store, StoreError},
+    store::{SessionState, Store, StoreError},
 };
 
 use super::{
@@ -77,7 +77,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             let object = Object::new()
                 .text("type", "resumed")
                 .text("id", id)
-                .text("state", state.state.name())
+                .text("state", state.state.word())
                 .count("unanswered_calls", state.unanswered)
                 .count("messages", state.messages)
                 .count("damaged", state.damaged)
@@ -214,7 +214,7 @@ fn in_words(given: &str, failure: Failure) -> Failure {
 
 /// Where a conversation stands, for people.
 pub struct Standing {
-    pub state: rejoin::store::State,
+    pub state: SessionState,
     /// Calls that have no result and were not decided about.
     pub unanswered: usize,
     pub messages: usize,
@@ -225,7 +225,6 @@ pub struct Standing {
 impl Standing {
     /// In one line.
     pub fn in_words(&self) -> String {
-        use rejoin::store::State;
         let messages = output::plural(self.messages as u64, "message");
         let rest = match self.damaged {
             0 => String::from("nothing is lost"),
@@ -233,26 +232,30 @@ impl Standing {
             count => format!("{count} places of it cannot be read, everything else is used"),
         };
         match self.state {
-            State::New if self.damaged > 0 => format!("State: nothing that was said can be read; {rest}"),
-            State::Ready | State::Waiting if self.damaged > 0 => {
-                format!("State: {}, {messages}; {rest}", self.state)
+            SessionState::Empty if self.damaged > 0 => {
+                format!("State: nothing that was said can be read; {rest}")
             }
-            State::New | State::Damaged => String::from("State: new, nothing was said yet"),
-            State::Ready => format!("State: ready, {messages}"),
-            State::Waiting => format!("State: waiting for an answer, {messages}"),
-            State::Approval => format!("State: a call waits for approval, {messages}"),
-            State::Interrupted if self.unanswered > 0 => {
+            SessionState::Complete | SessionState::WaitingForModel if self.damaged > 0 => {
+                format!("State: {}, {messages}; {rest}", self.state.word())
+            }
+            SessionState::Empty | SessionState::Damaged => String::from("State: new, nothing was said yet"),
+            SessionState::Complete => format!("State: ready, {messages}"),
+            SessionState::WaitingForModel => format!("State: waiting for an answer, {messages}"),
+            SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),
+            SessionState::WaitingForTools | SessionState::Interrupted if self.unanswered > 0 => {
                 let calls = output::plural(self.unanswered as u64, "call");
                 let has = if self.unanswered == 1 { "has" } else { "have" };
                 format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
             }
-            State::Interrupted => format!("State: interrupted, {messages}; {rest}"),
+            SessionState::WaitingForTools | SessionState::Interrupted => {
+                format!("State: interrupted, {messages}; {rest}")
+            }
         }
     }
 }
 
 /// The state of a conversation in its store.
-pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> rejoin::store::State {
+pub fn state_of(store: Option<&dyn Store>, id: rejoin::ConversationId) -> SessionState {
     let summary = store.and_then(|store| rejoin::engine::summary(store, id).ok());
     summary.map(|summary| summary.state).unwrap_or_default()
 }

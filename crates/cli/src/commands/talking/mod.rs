@@ -321,10 +321,11 @@ impl Talking {
 
     /// Where the conversation stands.
     pub fn state(&mut self) -> Standing {
+        use rejoin::store::SessionState::{Interrupted, WaitingForModel, WaitingForTools};
         let state = state_of(self.store.as_deref(), self.worker.conversation().id());
         let unanswered = self.worker.unanswered().len();
         let messages = self.worker.conversation().messages().len();
-        self.unfinished = matches!(state, rejoin::store::State::Interrupted | rejoin::store::State::Waiting);
+        self.unfinished = matches!(state, Interrupted | WaitingForTools | WaitingForModel);
         // What follows from damage is not counted again.
         let damaged =
             self.worker.damaged().iter().filter(|finding| finding.rule == Rule::DamagedEntry).count();
