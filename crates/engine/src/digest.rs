@@ -6,7 +6,7 @@ use rejoin_record::{
     json::{Doc, Value},
     limits,
 };
-use rejoin_store::{Digest, State, Summarize, Title, Words};
+use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 /// Follows a conversation for a store, from its beginning or from what was kept. This is the digester that stores are opened
@@ -25,7 +25,7 @@ impl Summarize for Following {
         digest_of(entry, content)
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<SessionState> {
         (!self.0.is_lost()).then(|| crate::state::listed(&self.0))
     }
 

@@ -24,7 +24,7 @@ pub mod provider;
 pub mod reading;
 mod removal;
 pub mod resolve;
-pub mod state;
+mod state;
 mod tool_messages;
 #[cfg(feature = "agent")]
 pub mod tools;
@@ -45,9 +45,9 @@ pub use error::EngineError;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 pub use reading::{Mode, Recorded, read};
+pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
-pub use state::SessionState;
 #[cfg(feature = "agent")]
 pub use wanted::Wanted;
 pub use writer::{Copied, Imported, New, Writer};

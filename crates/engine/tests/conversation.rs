@@ -12,7 +12,7 @@ use rejoin_record::{
     Chain, Content, ConversationId, Kind, Message, Text, ToolCall,
     content::{CallAt, Compacted, Metadata, Turn, TurnState},
 };
-use rejoin_store::{State, Store, StoreError, memory::Memory};
+use rejoin_store::{SessionState, Store, StoreError, memory::Memory};
 use rejoin_view::{OnBroken, Rule};
 use support::{Fragile, assert_verifies, clock, lines, stored, writer};
 
@@ -228,7 +228,7 @@ fn other_entries_change_what_is_seen() {
     let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     conversation.say(Message::user("one"));
     let asked = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
-    assert_eq!(store.summary(conversation.id()).unwrap().state, State::Interrupted);
+    assert_eq!(store.summary(conversation.id()).unwrap().state, SessionState::WaitingForTools);
     assert_eq!(conversation.history().known(), []);
     let call = CallAt { entry: asked.id(), block: 0 };
     conversation.append(&Content::Turn(Turn { state: TurnState::CallRunning, call: Some(call) }));

@@ -13,7 +13,7 @@ use rejoin_record::{
     chain::Stamp,
     content::{self, Closed, ClosedCall, Decision, Turn, TurnState},
 };
-use rejoin_store::{Digest, Search, State, Store, Title, memory::Memory};
+use rejoin_store::{Digest, Search, SessionState, Store, Title, memory::Memory};
 use support::clock;
 
 fn entry(kind: Kind, content: &Content, id: EntryId, source_time: Option<&str>) -> Entry {
@@ -97,23 +97,27 @@ fn the_state_follows_what_happens() {
     let mut conversation = Conversation::create_with_clock(store.clone(), clock(), &New::default(), "test");
     let id = conversation.id();
     let state = || store.summary(id).unwrap().state;
-    assert_eq!(state(), State::New);
+    assert_eq!(state(), SessionState::Empty);
     conversation.say(Message::system("be kind"));
-    assert_eq!(state(), State::New);
+    assert_eq!(state(), SessionState::Empty);
     conversation.say(Message::user("go"));
-    assert_eq!(state(), State::Waiting);
+    assert_eq!(state(), SessionState::WaitingForModel);
     let asked = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
-    assert_eq!(state(), State::Interrupted);
+    assert_eq!(state(), SessionState::WaitingForTools);
     let call = content::CallAt { entry: asked.id(), block: 0 };
     conversation.append(&Content::Turn(Turn { state: TurnState::CallAwaitingApproval, call: Some(call) }));
-    assert_eq!(state(), State::Approval);
+    assert_eq!(state(), SessionState::WaitingForApproval);
     let closed = |decision| Closed { calls: vec![ClosedCall { entry: asked.id(), block: 0, decision }] };
     conversation.append(&Content::Closed(closed(Decision::Rerun)));
-    assert_eq!(state(), State::Interrupted, "a call that is run again stays open and needs no approval");
+    assert_eq!(
+        state(),
+        SessionState::WaitingForTools,
+        "a call that is run again stays open and needs no approval"
+    );
     conversation.append(&Content::Closed(closed(Decision::LeftOut)));
-    assert_eq!(state(), State::Waiting);
+    assert_eq!(state(), SessionState::WaitingForModel);
     conversation.say(Message::assistant("done"));
-    assert_eq!(state(), State::Ready);
+    assert_eq!(state(), SessionState::Complete);
 }
 
 #[test]

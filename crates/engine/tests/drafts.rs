@@ -18,7 +18,7 @@ use rejoin_engine::{
     turn::{Event, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_record::{Chain, Content, ConversationId, Kind, Message, content::Meta};
-use rejoin_store::{Access, Location, State, Store};
+use rejoin_store::{Access, Location, Store};
 use support::{assert_verifies, clock, path_kinds, stored, writer};
 
 /// Runs a test on a store of each kind that keeps files.
@@ -119,7 +119,7 @@ fn readers_and_the_next_writer_see_the_same_entries() {
         drop(worker);
         let looked = Conversation::open_read_only(Arc::clone(store), clock(), id).unwrap();
         assert_eq!((texts(&looked).len(), looked.state()), (2, SessionState::Interrupted));
-        assert_eq!(rejoin_engine::summary(&**store, id).unwrap().state, State::Interrupted);
+        assert_eq!(rejoin_engine::summary(&**store, id).unwrap().state, SessionState::Interrupted);
         assert_eq!(drafts(place).len(), 1, "reading changes nothing");
         // A copy and a fork have it as well, the copy under the same hashes.
         let other: Arc<dyn Store> = Arc::new(rejoin_store::memory::Memory::new(rejoin_engine::digest));

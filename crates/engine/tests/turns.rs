@@ -243,7 +243,8 @@ fn states() {
             ("WAITING_FOR_TOOLS", false),
             ("WAITING_FOR_APPROVAL", false),
             ("INTERRUPTED", true),
-            ("COMPLETE", true)
+            ("COMPLETE", true),
+            ("DAMAGED", false)
         ]
     );
 }
@@ -274,7 +275,7 @@ fn a_running_turn_is_seen_in_the_store() {
             };
             let conversation = Conversation::open_read_only(looking.clone(), clock(), id).unwrap();
             let marks = stored(&*looking, id).iter().filter_map(mark).collect::<Vec<_>>().join(" ");
-            let listed = looking.summary(id).unwrap().state.name();
+            let listed = looking.summary(id).unwrap().state.word();
             seen.push(format!("{name}: {}, {listed}, {marks}", conversation.state()));
         },
         &Stop::new(),

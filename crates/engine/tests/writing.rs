@@ -8,7 +8,7 @@ use rejoin_engine::{Conversation, EngineError, Mode, New, read};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, chain::Stamp, content::Meta,
 };
-use rejoin_store::{Access, Holder, Location, Query, Search, State, Store, memory::Memory};
+use rejoin_store::{Access, Holder, Location, Query, Search, SessionState, Store, memory::Memory};
 use std::sync::Arc;
 use support::{Counting, Fragile, assert_verifies, clock, lines, stored, writer};
 
@@ -44,7 +44,7 @@ fn a_new_conversation_is_listed_at_once() {
     assert_eq!(summary.id, id);
     assert_eq!(summary.title.as_deref(), Some("Plans"));
     assert_eq!((summary.provider.as_deref(), summary.model.as_deref()), (Some("offline"), Some("tiny")));
-    assert_eq!((summary.directory.as_deref(), summary.state), (Some("/work"), State::New));
+    assert_eq!((summary.directory.as_deref(), summary.state), (Some("/work"), SessionState::Empty));
     assert_verifies(&*store, id);
 }
 

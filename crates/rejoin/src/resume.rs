@@ -2,7 +2,7 @@
 
 use rejoin_engine::{provider::Endpoint, summary, turn::Worker};
 use rejoin_record::{Content, ConversationId, EntryId, Message, content::CallAt, json::Object};
-use rejoin_store::{State, Store};
+use rejoin_store::{SessionState, Store};
 use rejoin_view::Rule;
 
 /// A tool call without a result.
@@ -22,7 +22,7 @@ pub struct Resumption {
     /// The conversation.
     pub id: ConversationId,
     /// Its state in the store.
-    pub state: State,
+    pub state: SessionState,
     /// How many calls have no result and were not decided about.
     pub unanswered: usize,
     /// How many messages a model would see.
@@ -60,7 +60,7 @@ impl Resumption {
         Object::new()
             .text("type", "resumed")
             .text("id", self.id)
-            .text("state", self.state.name())
+            .text("state", self.state.word())
             .count("unanswered_calls", self.unanswered)
             .count("messages", self.messages)
             .count("damaged", self.damaged)

@@ -16,7 +16,10 @@ use rejoin::{
         chain::Stamp,
         content::{Branch, CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
     },
-    store::{Query, State},
+    store::{
+        Query,
+        SessionState::{Interrupted, WaitingForApproval, WaitingForTools},
+    },
     view::{Pairing, path::path},
 };
 
@@ -196,7 +199,7 @@ impl Talk {
 
         // The list.
         let listed = store.list(&Query::default()).unwrap().conversations.remove(0).state;
-        let waits = matches!(listed, State::Interrupted | State::Approval);
+        let waits = matches!(listed, Interrupted | WaitingForTools | WaitingForApproval);
         assert_eq!(waits, !open.is_empty() || self.was_stopped(), "{name} lists {listed}: {open:?}");
 
         // The audit.

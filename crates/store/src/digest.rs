@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rejoin_record::{Entry, Text};
 
-use crate::summary::State;
+use crate::summary::SessionState;
 
 /// Makes what follows a conversation: from its beginning, or from what [`Summarize::keep`] gave earlier.
 pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
@@ -14,7 +14,7 @@ pub trait Summarize: Send {
     fn add(&mut self, entry: &Entry) -> Digest;
 
     /// Where the conversation stands. None if that cannot be told from what was kept: then [`Summarize::review`] can.
-    fn state(&self) -> Option<State>;
+    fn state(&self) -> Option<SessionState>;
 
     /// Starts over with all entries of the conversation, in the order of appending.
     fn review(&mut self, entries: &[Entry]);
@@ -29,8 +29,8 @@ impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
         self(entry)
     }
 
-    fn state(&self) -> Option<State> {
-        Some(State::default())
+    fn state(&self) -> Option<SessionState> {
+        Some(SessionState::default())
     }
 
     fn review(&mut self, _: &[Entry]) {}

@@ -39,4 +39,4 @@ pub use store::{
     Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Progress, ProgressHook, Query, Search,
     Size, Store, Verified,
 };
-pub use summary::{Filter, OWN_AGENT, State, Summary};
+pub use summary::{Filter, OWN_AGENT, SessionState, Summary};

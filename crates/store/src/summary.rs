@@ -12,51 +12,84 @@ use crate::{
 
 /// Where a conversation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum State {
+pub enum SessionState {
     /// Nothing was said yet.
     #[default]
-    New,
-    /// The model had the last word, and asked for nothing.
-    Ready,
-    /// A person or a tool had the last word: the model's answer is not there.
-    Waiting,
-    /// A call has no result, or the turn was stopped.
-    Interrupted,
+    Empty,
+    /// A person or a tool had the last word, and the model has not answered.
+    WaitingForModel,
+    /// Calls have no result yet.
+    WaitingForTools,
     /// A call waits for a person's approval.
-    Approval,
-    /// A part of it cannot be read as it was stored. [`Summary::shown_state`] says so; [`Summary::state`] never does.
+    WaitingForApproval,
+    /// A person or an error stopped the turn. Every call has a result.
+    Interrupted,
+    /// The model had the last word, and asked for nothing.
+    Complete,
+    /// A part cannot be read as it was stored. Only [`Summary::shown_state`] says so.
     Damaged,
 }
 
-impl State {
-    /// Every state, in the order of the enum.
-    pub const ALL: &[State] =
-        &[Self::New, Self::Ready, Self::Waiting, Self::Interrupted, Self::Approval, Self::Damaged];
+impl SessionState {
+    /// Every state.
+    pub const ALL: &[Self] = &[
+        Self::Empty,
+        Self::WaitingForModel,
+        Self::WaitingForTools,
+        Self::WaitingForApproval,
+        Self::Interrupted,
+        Self::Complete,
+        Self::Damaged,
+    ];
 
-    /// Its name.
+    /// The words that lists use for states ([`SessionState::word`]).
+    pub const WORDS: &[&str] = &["new", "ready", "waiting", "interrupted", "approval", "damaged"];
+
+    /// The state's name for programs.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::New => "new",
-            Self::Ready => "ready",
-            Self::Waiting => "waiting",
-            Self::Interrupted => "interrupted",
-            Self::Approval => "approval",
+            Self::Empty => "EMPTY",
+            Self::WaitingForModel => "WAITING_FOR_MODEL",
+            Self::WaitingForTools => "WAITING_FOR_TOOLS",
+            Self::WaitingForApproval => "WAITING_FOR_APPROVAL",
+            Self::Interrupted => "INTERRUPTED",
+            Self::Complete => "COMPLETE",
+            Self::Damaged => "DAMAGED",
+        }
+    }
+
+    /// The word that lists show. A list is about work that someone can take up again, so a call without a result and a
+    /// stopped turn share a word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Empty => "new",
+            Self::WaitingForModel => "waiting",
+            Self::WaitingForTools | Self::Interrupted => "interrupted",
+            Self::WaitingForApproval => "approval",
+            Self::Complete => "ready",
             Self::Damaged => "damaged",
         }
     }
-}
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    /// Whether every call of the last answer has its result: a list of messages that was copied now would end whole.
+    #[must_use]
+    pub fn is_safe_point(self) -> bool {
+        !matches!(self, Self::WaitingForTools | Self::WaitingForApproval | Self::Damaged)
     }
 }
 
-impl FromStr for State {
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SessionState {
     type Err = ();
     fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|state| state.name() == name).ok_or(())
+        Self::ALL.iter().copied().find(|state| state.as_str() == name).ok_or(())
     }
 }
 
@@ -80,7 +113,7 @@ pub struct Summary {
     /// The conversation that it was forked from.
     pub forked_from: Option<String>,
     /// Where it stands, judged by what can be read of it. Lists show [`Summary::shown_state`].
-    pub state: State,
+    pub state: SessionState,
     /// Whether a part of it is known to be unreadable or missing. A part that was damaged since it was last read may not be
     /// known yet.
     pub damaged: bool,
@@ -109,7 +142,7 @@ impl Summary {
             directory: None,
             format: None,
             forked_from: None,
-            state: State::New,
+            state: SessionState::default(),
             damaged: false,
             messages: 0,
             entries: 0,
@@ -121,8 +154,8 @@ impl Summary {
 
     /// The state for people: a damaged conversation is that before anything else.
     #[must_use]
-    pub fn shown_state(&self) -> State {
-        if self.damaged { State::Damaged } else { self.state }
+    pub fn shown_state(&self) -> SessionState {
+        if self.damaged { SessionState::Damaged } else { self.state }
     }
 
     /// Goes on by one entry. The state stays: whoever follows the path sets it.
@@ -243,8 +276,8 @@ pub struct Filter {
     pub folders: Vec<PathBuf>,
     /// Conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
     pub agent: Option<String>,
-    /// Conversations whose [`Summary::shown_state`] is this one.
-    pub state: Option<State>,
+    /// Conversations for whose [`Summary::shown_state`] lists use this word, one of [`SessionState::WORDS`].
+    pub state: Option<String>,
 }
 
 impl Filter {
@@ -264,6 +297,6 @@ impl Filter {
         let agent = summary.format.as_deref().unwrap_or(OWN_AGENT);
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
-            && self.state.is_none_or(|wanted| wanted == summary.shown_state())
+            && self.state.as_deref().is_none_or(|wanted| wanted == summary.shown_state().word())
     }
 }

@@ -9,7 +9,7 @@ use clap::{
 use rejoin::{
     Dialect, OnBroken, Rule,
     sessions::{FORMATS, Format},
-    store::{OWN_AGENT, State},
+    store::{OWN_AGENT, SessionState},
 };
 
 /// The dialects.
@@ -91,10 +91,9 @@ pub fn agents() -> impl TypedValueParser<Value = String> {
     )
 }
 
-/// The states of a conversation.
-pub fn states() -> impl TypedValueParser<Value = State> {
-    PossibleValuesParser::new(State::ALL.iter().map(|state| state.name()))
-        .map(|name| name.parse().expect("BUG: the choices are the states' own names"))
+/// The words that lists use for states.
+pub fn states() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(SessionState::WORDS)
 }
 
 /// What `convert --on-broken` takes.

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{Dialect, store::State};
+use rejoin::Dialect;
 
 use super::choices::{Destination, agents, destinations, dialects, states};
 use crate::completing;
@@ -55,7 +55,7 @@ pub struct ListArguments {
     pub agent: Option<String>,
     /// Only conversations in this state
     #[arg(long, value_name = "STATE", value_parser = states())]
-    pub state: Option<State>,
+    pub state: Option<String>,
     /// Print one JSON object per line, one per conversation
     #[arg(long)]
     pub json: bool,

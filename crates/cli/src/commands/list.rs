@@ -79,7 +79,7 @@ fn filter(arguments: &ListArguments) -> Filter {
             folders.push(folder.clone());
         }
     }
-    Filter { folders, agent: arguments.agent.clone(), state: arguments.state }
+    Filter { folders, agent: arguments.agent.clone(), state: arguments.state.clone() }
 }
 
 /// The list, as far as it is drawn.
@@ -95,7 +95,7 @@ impl Drawn {
         let id = paint(&summary.id.to_string(), output::STRONG);
         let untitled = if summary.damaged { "(title unreadable)" } else { "(untitled)" };
         let title = short(&harmless(summary.title.as_deref().unwrap_or(untitled)));
-        let state = paint(&format!("[{}]", summary.shown_state()), output::NOTE);
+        let state = paint(&format!("[{}]", summary.shown_state().word()), output::NOTE);
         let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
         self.text.push_str(&format!(

@@ -4,7 +4,7 @@ use rejoin::{
     OnBroken,
     engine::{EngineError, Mode},
     resume::{OpenCall, Resumption},
-    store::{State, StoreError},
+    store::{SessionState, StoreError},
 };
 
 use super::{
@@ -206,19 +206,23 @@ fn in_words_of(found: &Resumption) -> String {
         count => format!("{count} places of it cannot be read, everything else is used"),
     };
     match found.state {
-        State::New if found.damaged > 0 => format!("State: nothing that was said can be read; {rest}"),
-        State::Ready | State::Waiting if found.damaged > 0 => {
-            format!("State: {}, {messages}; {rest}", found.state)
+        SessionState::Empty if found.damaged > 0 => {
+            format!("State: nothing that was said can be read; {rest}")
         }
-        State::New | State::Damaged => String::from("State: new, nothing was said yet"),
-        State::Ready => format!("State: ready, {messages}"),
-        State::Waiting => format!("State: waiting for an answer, {messages}"),
-        State::Approval => format!("State: a call waits for approval, {messages}"),
-        State::Interrupted if found.unanswered > 0 => {
+        SessionState::Complete | SessionState::WaitingForModel if found.damaged > 0 => {
+            format!("State: {}, {messages}; {rest}", found.state.word())
+        }
+        SessionState::Empty | SessionState::Damaged => String::from("State: new, nothing was said yet"),
+        SessionState::Complete => format!("State: ready, {messages}"),
+        SessionState::WaitingForModel => format!("State: waiting for an answer, {messages}"),
+        SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),
+        SessionState::WaitingForTools | SessionState::Interrupted if found.unanswered > 0 => {
             let calls = output::plural(found.unanswered as u64, "call");
             let has = if found.unanswered == 1 { "has" } else { "have" };
             format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
         }
-        State::Interrupted => format!("State: interrupted, {messages}; {rest}"),
+        SessionState::WaitingForTools | SessionState::Interrupted => {
+            format!("State: interrupted, {messages}; {rest}")
+        }
     }
 }

@@ -13,7 +13,7 @@ pub fn conversation(summary: &Summary, active: bool) -> String {
     Object::new()
         .text("id", summary.id)
         .text_or_null("title", summary.title.as_deref())
-        .text("state", summary.shown_state().name())
+        .text("state", summary.shown_state().word())
         .text_or_null("provider", summary.provider.as_deref())
         .text_or_null("model", summary.model.as_deref())
         .text_or_null("directory", summary.directory.as_deref())

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The form of the file. Any other is thrown away and made again.
-const FORM: i64 = 7;
+const FORM: i64 = 8;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
@@ -495,7 +495,7 @@ fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
             summary.model,
             summary.directory,
             summary.format,
-            summary.state.name(),
+            summary.state.as_str(),
             summary.messages as i64,
             summary.entries as i64,
             summary.created.as_microsecond(),

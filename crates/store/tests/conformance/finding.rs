@@ -19,7 +19,7 @@ fn conversations_are_listed_newest_first() {
         for summary in &page.conversations {
             assert_eq!(summary.provider.as_deref(), Some("offline"), "{}", home.name);
             assert_eq!(summary.model.as_deref(), Some("tiny"), "{}", home.name);
-            assert_eq!((summary.state, summary.messages, summary.entries), (State::New, 0, 1));
+            assert_eq!((summary.state, summary.messages, summary.entries), (SessionState::Empty, 0, 1));
         }
         // Something is said in the oldest one, later than anything else.
         let (talk, entries) = &mut talks[0];
@@ -36,7 +36,12 @@ fn conversations_are_listed_newest_first() {
         assert_eq!(first.updated, talks[0].1[1].envelope().timestamp, "{}", home.name);
         assert_eq!(first.created, talks[0].1[0].envelope().timestamp, "{}", home.name);
         assert_eq!(first.title.as_deref(), Some("a late word"), "{}", home.name);
-        assert_eq!((first.state, first.messages, first.entries), (State::Waiting, 1, 2), "{}", home.name);
+        assert_eq!(
+            (first.state, first.messages, first.entries),
+            (SessionState::WaitingForModel, 1, 2),
+            "{}",
+            home.name
+        );
         assert_eq!(first.tail, tail(&talks[0].1), "{}", home.name);
         assert_eq!(store.summary(talks[0].0.id).unwrap(), *first, "{}", home.name);
     });
@@ -107,13 +112,13 @@ fn a_summary_follows_the_conversation() {
         let (mut talk, mut entries) = Talk::of(1, 0);
         store.append(talk.id, None, &entries).unwrap();
         let call = || vec![ToolCall::new("c1", "search", "{}")];
-        let steps: Vec<(Entry, State, Option<&str>)> = vec![
-            (talk.user("find it"), State::Waiting, Some("find it")),
-            (talk.say(Message::assistant_with_tools(call())), State::Interrupted, Some("find it")),
-            (talk.say(Message::tool("c1", "found")), State::Waiting, Some("find it")),
-            (talk.say(Message::assistant("here")), State::Ready, Some("find it")),
-            (talk.titled("The search"), State::Ready, Some("The search")),
-            (talk.user("thanks"), State::Waiting, Some("The search")),
+        let steps: Vec<(Entry, SessionState, Option<&str>)> = vec![
+            (talk.user("find it"), SessionState::WaitingForModel, Some("find it")),
+            (talk.say(Message::assistant_with_tools(call())), SessionState::WaitingForTools, Some("find it")),
+            (talk.say(Message::tool("c1", "found")), SessionState::WaitingForModel, Some("find it")),
+            (talk.say(Message::assistant("here")), SessionState::Complete, Some("find it")),
+            (talk.titled("The search"), SessionState::Complete, Some("The search")),
+            (talk.user("thanks"), SessionState::WaitingForModel, Some("The search")),
         ];
         for (entry, state, title) in steps {
             store.append(talk.id, tail(&entries), std::slice::from_ref(&entry)).unwrap();

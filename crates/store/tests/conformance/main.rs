@@ -22,7 +22,7 @@ use std::{
 
 use rejoin_record::{Chain, Entry, Kind, Message, Raw, Tail, ToolCall, entry::SaltedBody};
 use rejoin_store::{
-    Damage, Holder, Item, Location, Place, Query, Search, State, Store, StoreError, lock::Lock,
+    Damage, Holder, Item, Location, Place, Query, Search, SessionState, Store, StoreError, lock::Lock,
 };
 use support::{Talk, WRITE, ancestors, hashes, ids, problems, read, tail};
 

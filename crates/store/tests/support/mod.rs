@@ -11,8 +11,8 @@ use rejoin_record::{
     content::{Erased, Meta, Metadata},
 };
 use rejoin_store::{
-    Access, Damage, Digest, Each, Item, Location, Options, Problem, State, Store, StoreError, Summarize,
-    Title, Words,
+    Access, Damage, Digest, Each, Item, Location, Options, Problem, SessionState, Store, StoreError,
+    Summarize, Title, Words,
 };
 
 /// A conversation in the making. Everything about it follows from its number.
@@ -106,7 +106,7 @@ pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
 }
 
 struct Following {
-    state: State,
+    state: SessionState,
     open: BTreeSet<String>,
 }
 
@@ -119,16 +119,16 @@ impl Summarize for Following {
             }
             self.open.extend(message.tool_calls().map(|call| call.id.to_string()));
             self.state = match message.role {
-                _ if !self.open.is_empty() => State::Interrupted,
-                Role::Assistant => State::Ready,
-                Role::User | Role::Tool => State::Waiting,
+                _ if !self.open.is_empty() => SessionState::WaitingForTools,
+                Role::Assistant => SessionState::Complete,
+                Role::User | Role::Tool => SessionState::WaitingForModel,
                 _ => self.state,
             };
         }
         digest_of(entry)
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<SessionState> {
         Some(self.state)
     }
 

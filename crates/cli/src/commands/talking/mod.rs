@@ -23,7 +23,7 @@ use rejoin::{
         turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Worker},
     },
     resume::{OpenCall, Resumption},
-    store::{Access, Location, State, Store},
+    store::{Access, Location, Store},
 };
 
 use super::exchange;
@@ -290,8 +290,9 @@ impl Talking {
 
     /// The state of the conversation.
     pub fn state(&mut self) -> Resumption {
+        use rejoin::store::SessionState::{Interrupted, WaitingForModel, WaitingForTools};
         let found = Resumption::of(&mut self.worker, self.store.as_deref());
-        self.unfinished = matches!(found.state, State::Interrupted | State::Waiting);
+        self.unfinished = matches!(found.state, Interrupted | WaitingForTools | WaitingForModel);
         found
     }
 
