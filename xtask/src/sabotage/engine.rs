@@ -85,7 +85,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a call that waits for approval counts as a safe point",
-        file: "crates/engine/src/state.rs",
+        file: "crates/store/src/summary.rs",
         within: "is_safe_point",
         from: "WaitingForTools | Self::WaitingForApproval",
         to: "WaitingForTools",
@@ -95,8 +95,8 @@ pub const BREAKS: &[Break] = &[
         what: "an old call that nobody answered holds a conversation up",
         file: "crates/engine/src/state.rs",
         within: "state",
-        from: "call: &PendingCall| path.waits_for(call)",
-        to: "_: &PendingCall| true",
+        from: "|call| path.waits_for(call)",
+        to: "|_| true",
         tests: test("rejoin-engine", "turns", ""),
     },
     Break {
