@@ -8,10 +8,14 @@
 
 mod anthropic;
 mod bedrock;
+mod check;
+#[cfg(test)]
+mod conformance_tests;
 mod gemini;
 mod media;
 mod mistral;
 mod ollama;
+mod openai;
 mod openai_chat;
 mod openai_responses;
 mod registry;
@@ -19,10 +23,24 @@ mod rules;
 #[cfg(test)]
 mod settings_tests;
 mod shape;
-#[cfg(test)]
-mod trials;
+mod turns;
+mod values;
 mod violation;
 mod words;
+
+/// What the rules of every dialect use.
+mod prelude {
+    pub(crate) use serde_json::Value;
+
+    pub(crate) use crate::{
+        Scope,
+        check::{Check, Dialect, Fields, Provider, dialect},
+        media,
+        shape::{Row, What},
+        values::*,
+        words::{self, bracketed, kind_of},
+    };
+}
 
 pub use registry::{CHECKERS, Checker, Scope, Verdict, named};
 pub use rules::{ProviderRule, RULES, rule_named};

@@ -66,6 +66,16 @@ pub(crate) fn is_base64(text: &str) -> bool {
         && digits.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/'))
 }
 
+/// True for the types of images that most providers take, one of them by its wrong name as well.
+pub(crate) fn is_image(media_type: &str) -> bool {
+    media_type == "image/jpg" || IMAGES.contains(&media_type)
+}
+
+/// How many bytes a base64 text stands for; none if it is not one, or empty.
+pub(crate) fn decoded_length(text: &str) -> Option<usize> {
+    is_base64(text).then(|| text.len() / 4 * 3 - (text.len() - text.trim_end_matches('=').len()))
+}
+
 /// Type and data of an address of the form `data:TYPE;base64,DATA`.
 pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
@@ -132,19 +142,20 @@ mod tests {
 
     #[test]
     fn types_are_told_by_their_first_bytes() {
-        for (data, found) in [
-            ("iVBORw0KGgo=", Some("image/png")),
-            ("/9j/4AA=", Some("image/jpeg")),
-            ("_9j_4AA", Some("image/jpeg")),
-            ("R0lGODlhAQ==", Some("image/gif")),
-            ("UklGRgAAAABXRUJQ", Some("image/webp")),
-            ("JVBERi0=", Some("application/pdf")),
-            ("IAolUERGLTEuNw==", Some("application/pdf")),
-            ("aGVsbG8=", None),
-            ("iVBORw==", None),
-            ("", None),
-        ] {
-            assert_eq!(type_of(data), found, "{data}");
+        let known = [
+            ("image/png", ["iVBORw0KGgo="].as_slice()),
+            ("image/jpeg", &["/9j/4AA=", "_9j_4AA"]),
+            ("image/gif", &["R0lGODlhAQ=="]),
+            ("image/webp", &["UklGRgAAAABXRUJQ"]),
+            ("application/pdf", &["JVBERi0=", "IAolUERGLTEuNw=="]),
+        ];
+        for (found, data) in
+            known.into_iter().flat_map(|(kind, all)| all.iter().map(move |data| (kind, data)))
+        {
+            assert_eq!(type_of(data), Some(found), "{data}");
+        }
+        for data in ["aGVsbG8=", "iVBORw==", ""] {
+            assert_eq!(type_of(data), None, "{data}");
         }
     }
 

@@ -1,6 +1,9 @@
 //! The checkers, by dialect.
 
-use crate::{Violation, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses};
+use crate::{
+    Violation, anthropic::Anthropic, bedrock::Bedrock, check, gemini::Gemini, mistral::Mistral,
+    ollama::Ollama, openai_chat::OpenAiChat, openai_responses::OpenAiResponses,
+};
 
 /// How much of a request a body is taken to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,24 +43,27 @@ pub struct Checker {
     pub provider: &'static str,
     /// The field of a request that holds its messages.
     pub list: &'static str,
-    judge: fn(&[u8], Scope) -> Verdict,
+    pub(crate) judge: fn(&[u8], Scope) -> Verdict,
 }
 
 /// Every checker.
 pub const CHECKERS: &[Checker] = &[
-    Checker { dialect: "openai-chat", provider: "OpenAI", list: "messages", judge: openai_chat::check },
-    Checker {
-        dialect: "openai-responses",
-        provider: "OpenAI",
-        list: "input",
-        judge: openai_responses::check,
-    },
-    Checker { dialect: "anthropic", provider: "Anthropic", list: "messages", judge: anthropic::check },
-    Checker { dialect: "gemini", provider: "Google", list: "contents", judge: gemini::check },
-    Checker { dialect: "ollama", provider: "Ollama", list: "messages", judge: ollama::check },
-    Checker { dialect: "mistral", provider: "Mistral", list: "messages", judge: mistral::check },
-    Checker { dialect: "bedrock", provider: "AWS Bedrock", list: "messages", judge: bedrock::check },
+    checker::<OpenAiChat>("openai-chat", "OpenAI", "messages"),
+    checker::<OpenAiResponses>("openai-responses", "OpenAI", "input"),
+    checker::<Anthropic>("anthropic", "Anthropic", "messages"),
+    checker::<Gemini>("gemini", "Google", "contents"),
+    checker::<Ollama>("ollama", "Ollama", "messages"),
+    checker::<Mistral>("mistral", "Mistral", "messages"),
+    checker::<Bedrock>("bedrock", "AWS Bedrock", "messages"),
 ];
+
+const fn checker<D: check::Dialect>(
+    dialect: &'static str,
+    provider: &'static str,
+    list: &'static str,
+) -> Checker {
+    Checker { dialect, provider, list, judge: check::judge::<D> }
+}
 
 /// The checker of the dialect with this name.
 #[must_use]

@@ -5,29 +5,28 @@ use serde_json::{Map, Value};
 
 use crate::Scope;
 
-/// One field of an object.
+/// Fields of an object that may hold the same.
 #[derive(Debug)]
-pub(crate) struct Field {
-    pub name: &'static str,
-    pub kind: Kind,
+pub(crate) struct Row {
     pub need: Need,
+    pub kind: Kind,
+    /// The names of the fields, with spaces between them.
+    pub names: &'static str,
 }
 
-impl Field {
-    /// A field that may be absent, but not null.
-    pub const fn optional(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, need: Need::Optional }
-    }
+/// Fields that may be absent, but not null.
+pub(crate) const fn optional(names: &'static str, kind: Kind) -> Row {
+    Row { need: Need::Optional, kind, names }
+}
 
-    /// A field that may be absent or null.
-    pub const fn nullable(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, need: Need::Nullable }
-    }
+/// Fields that may be absent or null.
+pub(crate) const fn nullable(names: &'static str, kind: Kind) -> Row {
+    Row { need: Need::Nullable, kind, names }
+}
 
-    /// A field that every request needs and that only the caller can choose.
-    pub const fn required(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, need: Need::Required }
-    }
+/// Fields that every request needs and that only the caller can choose.
+pub(crate) const fn required(names: &'static str, kind: Kind) -> Row {
+    Row { need: Need::Required, kind, names }
 }
 
 /// Whether a field may be missing.
@@ -61,7 +60,7 @@ pub(crate) enum Kind {
     TextOrTexts(usize),
     Object,
     /// An object with these fields and no others.
-    Fields(&'static [Field]),
+    Fields(&'static [Row]),
     /// An object whose values are strings, at most this many.
     TextMap(usize),
 }
@@ -106,6 +105,8 @@ pub(crate) enum What<'v> {
         allowed: &'static [&'static str],
         found: &'v Value,
     },
+    /// Anything else, in words of the provider that need the place only.
+    Other(&'v str),
 }
 
 /// Compares the fields of an object with a table, in the order of the document; what is missing comes last.
@@ -113,7 +114,7 @@ pub(crate) enum What<'v> {
 /// `spelling` gives a field's name as the table spells it.
 pub(crate) fn faults<'v>(
     object: &'v Map<String, Value>,
-    table: &[Field],
+    table: &[Row],
     scope: Scope,
     spelling: fn(&str) -> String,
 ) -> Vec<Fault<'v>> {
@@ -131,23 +132,22 @@ struct Comparison<'v> {
 }
 
 impl<'v> Comparison<'v> {
-    fn fields(&mut self, object: &'v Map<String, Value>, table: &[Field], above: &str) {
+    fn fields(&mut self, object: &'v Map<String, Value>, table: &[Row], above: &str) {
         for (name, value) in object {
             let path = format!("{above}{name}");
             let spelled = (self.spelling)(name);
-            match table.iter().find(|field| field.name == spelled) {
+            match table.iter().find(|row| row.names.split(' ').any(|name| name == spelled)) {
                 None => self.faults.push(Fault { path, what: What::Unknown }),
-                Some(field) if value.is_null() && field.need == Need::Nullable => {}
-                Some(field) => self.value(value, field.kind, path),
+                Some(row) if value.is_null() && row.need == Need::Nullable => {}
+                Some(row) => self.value(value, row.kind, path),
             }
         }
-        for field in table {
-            if field.need == Need::Required
-                && self.scope == Scope::Request
-                && !object.contains_key(field.name)
-            {
-                self.faults.push(Fault { path: format!("{above}{}", field.name), what: What::Missing });
-            }
+        if self.scope == Scope::Request {
+            let required = table.iter().filter(|row| row.need == Need::Required);
+            let missing =
+                required.flat_map(|row| row.names.split(' ')).filter(|name| !object.contains_key(*name));
+            let fault = |name| Fault { path: format!("{above}{name}"), what: What::Missing };
+            self.faults.extend(missing.map(fault));
         }
     }
 

@@ -1,14 +1,34 @@
-//! How each family of servers words a fault in a table of fields.
+//! How each family of servers words a fault, and how it writes the place of one.
 
 use serde_json::Value;
 
-use crate::shape::{Fault, What};
+use crate::{check::Provider, shape::What};
 
-/// Servers that validate with pydantic: Anthropic, Mistral.
-pub(crate) fn pydantic(fault: &Fault<'_>) -> String {
-    let reason = match &fault.what {
-        What::Unknown => String::from("Extra inputs are not permitted"),
-        What::Missing => String::from("Field required"),
+/// Anthropic and Mistral validate with pydantic.
+pub(crate) const PYDANTIC: Provider = family("Input should be a valid dictionary", pydantic, str::to_owned);
+pub(crate) const OPENAI: Provider =
+    family("Invalid body: expected an object, but got {a type} instead.", openai, bracketed);
+/// Google reads JSON as protocol buffers.
+pub(crate) const GOOGLE: Provider =
+    family("Invalid JSON payload received. Root element must be a message.", google, bracketed);
+pub(crate) const AWS: Provider = family("The request body must be a JSON object", aws, members);
+/// Ollama is written in Go.
+pub(crate) const GO: Provider =
+    family("json: cannot unmarshal {type} into Go value of type api.ChatRequest", go, str::to_owned);
+
+const fn family(
+    not_an_object: &'static str,
+    words: fn(&str, &What<'_>) -> String,
+    place: fn(&str) -> String,
+) -> Provider {
+    let largest_body = (usize::MAX, "");
+    Provider { schema: "", not_an_object, words, place, spelling: str::to_owned, largest_body }
+}
+
+fn pydantic(place: &str, what: &What<'_>) -> String {
+    let reason = match what {
+        What::Unknown => "Extra inputs are not permitted".to_owned(),
+        What::Missing => "Field required".to_owned(),
         What::Type { expected, .. } => {
             let expected = match *expected {
                 "an object" => "a valid dictionary",
@@ -23,108 +43,91 @@ pub(crate) fn pydantic(fault: &Fault<'_>) -> String {
         }
         What::TooSmall { least, .. } => format!("Input should be greater than or equal to {least}"),
         What::TooLarge { most, .. } => format!("Input should be less than or equal to {most}"),
-        What::Empty => String::from("String should have at least 1 character"),
+        What::Empty => "String should have at least 1 character".to_owned(),
         What::TooMany { most, found } => {
             format!("List should have at most {most} items after validation, not {found}")
         }
         What::NotOneOf { allowed, .. } => format!("Input should be {}", quoted(allowed, "or")),
+        What::Other(reason) => (*reason).to_owned(),
     };
-    format!("{}: {reason}", fault.path)
+    format!("{place}: {reason}")
 }
 
-/// OpenAI's servers.
-pub(crate) fn openai(fault: &Fault<'_>) -> String {
-    let path = &fault.path;
-    match &fault.what {
-        What::Unknown => format!("Unknown parameter: '{path}'."),
-        What::Missing => format!("Missing required parameter: '{path}'."),
+fn openai(place: &str, what: &What<'_>) -> String {
+    let reason = match what {
+        What::Unknown => return format!("Unknown parameter: '{place}'."),
+        What::Missing => return format!("Missing required parameter: '{place}'."),
         What::Type { expected, found } => {
-            format!("Invalid type for '{path}': expected {expected}, but got {} instead.", kind_of(found))
-        }
-        What::TooSmall { least, found } => {
-            format!(
-                "Invalid '{path}': value below minimum. Expected a value >= {least}, but got {found} instead."
-            )
-        }
-        What::TooLarge { most, found } => {
-            format!(
-                "Invalid '{path}': value above maximum. Expected a value <= {most}, but got {found} instead."
-            )
-        }
-        What::Empty => {
-            format!(
-                "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
-            )
-        }
-        What::TooMany { most, found } => {
-            format!("Invalid '{path}': too many entries. Expected at most {most}, but got {found} instead.")
+            let found = kind_of(found);
+            return format!("Invalid type for '{place}': expected {expected}, but got {found} instead.");
         }
         What::NotOneOf { allowed, found } => {
             let found = found.as_str().unwrap_or_default();
-            format!("Invalid value: '{found}'. Supported values are: {}.", quoted(allowed, "and"))
+            return format!("Invalid value: '{found}'. Supported values are: {}.", quoted(allowed, "and"));
         }
-    }
+        What::TooSmall { least, found } => {
+            format!("value below minimum. Expected a value >= {least}, but got {found} instead.")
+        }
+        What::TooLarge { most, found } => {
+            format!("value above maximum. Expected a value <= {most}, but got {found} instead.")
+        }
+        What::Empty => {
+            "empty string. Expected a string with minimum length 1, but got an empty string instead."
+                .to_owned()
+        }
+        What::TooMany { most, found } => {
+            format!("too many entries. Expected at most {most}, but got {found} instead.")
+        }
+        What::Other(reason) => (*reason).to_owned(),
+    };
+    format!("Invalid '{place}': {reason}")
 }
 
-/// Google's servers, which read JSON as protocol buffers.
-pub(crate) fn google(fault: &Fault<'_>) -> String {
-    let path = &fault.path;
-    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
-    match &fault.what {
-        What::Unknown if above.is_empty() => {
-            format!("Invalid JSON payload received. Unknown name \"{name}\": Cannot find field.")
-        }
+fn google(place: &str, what: &What<'_>) -> String {
+    let (above, name) = place.rsplit_once('.').unwrap_or(("", place));
+    let reason = match what {
         What::Unknown => {
-            format!("Invalid JSON payload received. Unknown name \"{name}\" at '{above}': Cannot find field.")
+            let at = if above.is_empty() { String::new() } else { format!(" at '{above}'") };
+            return format!("Invalid JSON payload received. Unknown name \"{name}\"{at}: Cannot find field.");
         }
-        What::Missing => format!("* GenerateContentRequest.{path}: {path} is not specified"),
         What::Type { found, .. } | What::NotOneOf { found, .. } => {
-            format!("Invalid value at '{path}', {found}")
+            return format!("Invalid value at '{place}', {found}");
         }
+        What::Missing => &format!("{place} is not specified"),
         What::TooSmall { .. } | What::TooLarge { .. } | What::TooMany { .. } | What::Empty => {
-            format!("* GenerateContentRequest.{path}: the value is out of the supported range")
+            "the value is out of the supported range"
         }
-    }
+        What::Other(reason) => reason,
+    };
+    format!("* GenerateContentRequest.{place}: {reason}")
 }
 
-/// Bedrock's servers.
-pub(crate) fn aws(fault: &Fault<'_>) -> String {
-    let path = &fault.path;
-    match &fault.what {
-        What::Unknown => format!("Unknown parameter in input: \"{path}\""),
-        What::Missing => format!("Value at '{path}' failed to satisfy constraint: Member must not be null"),
-        What::Type { expected, .. } => {
-            format!("Value at '{path}' failed to satisfy constraint: Member must be {expected}")
+fn aws(place: &str, what: &What<'_>) -> String {
+    let reason = match what {
+        What::Unknown => return format!("Unknown parameter in input: \"{place}\""),
+        What::Missing => "Member must not be null".to_owned(),
+        What::Type { expected, .. } => format!("Member must be {expected}"),
+        What::TooSmall { least, .. } => format!("Member must have value greater than or equal to {least}"),
+        What::TooLarge { most, .. } => format!("Member must have value less than or equal to {most}"),
+        What::Empty => "Member must have length greater than or equal to 1".to_owned(),
+        What::TooMany { most, .. } => format!("Member must have length less than or equal to {most}"),
+        What::NotOneOf { allowed, .. } => {
+            format!("Member must satisfy enum value set: [{}]", allowed.join(", "))
         }
-        What::TooSmall { least, .. } => format!(
-            "Value at '{path}' failed to satisfy constraint: Member must have value greater than or equal to {least}"
-        ),
-        What::TooLarge { most, .. } => format!(
-            "Value at '{path}' failed to satisfy constraint: Member must have value less than or equal to {most}"
-        ),
-        What::Empty => format!(
-            "Value at '{path}' failed to satisfy constraint: Member must have length greater than or equal to 1"
-        ),
-        What::TooMany { most, .. } => format!(
-            "Value at '{path}' failed to satisfy constraint: Member must have length less than or equal to {most}"
-        ),
-        What::NotOneOf { allowed, .. } => format!(
-            "Value at '{path}' failed to satisfy constraint: Member must satisfy enum value set: [{}]",
-            allowed.join(", ")
-        ),
-    }
+        What::Other(reason) => (*reason).to_owned(),
+    };
+    format!("Value at '{place}' failed to satisfy constraint: {reason}")
 }
 
-/// Servers written in Go: Ollama.
-pub(crate) fn go(fault: &Fault<'_>) -> String {
-    let path = &fault.path;
-    match &fault.what {
-        What::Missing | What::Empty => format!("{path} is required"),
+fn go(place: &str, what: &What<'_>) -> String {
+    match what {
+        What::Missing | What::Empty => format!("{place} is required"),
         What::Type { expected, found } => format!(
-            "json: cannot unmarshal {} into Go struct field ChatRequest.{path} of type {expected}",
+            "json: cannot unmarshal {} into Go struct field ChatRequest.{place} of type {expected}",
             kind_of(found)
         ),
-        other => format!("{path}: {other:?}"),
+        What::Other(reason) => format!("{place}: {reason}"),
+        other => format!("{place}: {other:?}"),
     }
 }
 
@@ -149,6 +152,14 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
+/// A value's type as Go calls it.
+pub(crate) fn go_kind_of(value: &Value) -> &'static str {
+    match kind_of(value) {
+        "a boolean" => "bool",
+        kind => kind.split_once(' ').map_or(kind, |(_, noun)| noun),
+    }
+}
+
 /// A path as OpenAI and Google write it: `messages.3.content.0` becomes `messages[3].content[0]`.
 pub(crate) fn bracketed(path: &str) -> String {
     let mut written = String::new();
@@ -161,4 +172,13 @@ pub(crate) fn bracketed(path: &str) -> String {
         }
     }
     written
+}
+
+/// A path as Amazon writes it, which counts from one: `messages.0.role` becomes `messages.1.member.role`.
+pub(crate) fn members(path: &str) -> String {
+    let segments = path.split('.').map(|segment| match segment.parse::<usize>() {
+        Ok(index) => format!("{}.member", index + 1),
+        Err(_) => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join(".")
 }

@@ -8,14 +8,10 @@ mod settings;
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
 use crate::{
-    Scope, Verdict,
-    media::{self, Flaw},
-    shape,
-    violation::{Violation, read_body},
-    words,
+    media::Flaw,
+    prelude::*,
+    turns::{self, Misfit, Turn},
 };
 
 /// "32 MB" read as the smaller of its two meanings.
@@ -25,93 +21,50 @@ const MAX_CACHE_MARKS: usize = 4;
 const MAX_NAME: usize = 128;
 const MAX_REFERENCE_NAME: usize = 64;
 
-/// Tells every reason why the Anthropic Messages API would refuse a request body; none means it is accepted.
-///
-/// The order is that of the document: first the settings of the request, then message by message.
-pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, "ANT-schema");
-    let mut checker = Checker { scope, ..Checker::default() };
-    if body.len() > MAX_BODY_BYTES {
-        let message =
-            format!("request_too_large: Request exceeds the maximum size of {MAX_BODY_BYTES} bytes");
-        checker.refuse("ANT-28", "body", message);
-    }
-    match &request {
-        Ok(Value::Object(fields)) => checker.request(fields),
-        Ok(_) => checker.refuse("ANT-schema", "body", "Input should be a valid dictionary"),
-        Err(violation) => checker.verdict.violations.push(violation.clone()),
-    }
-    checker.verdict
+/// Anthropic's Messages API.
+pub(crate) struct Anthropic;
+
+#[derive(Default)]
+pub(crate) struct State<'a> {
+    call_ids: HashSet<&'a str>,
+    cache_marks: usize,
+    model: Option<model::Version>,
 }
 
-/// Where a block stands, which decides the types it may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    System,
-    User,
-    Assistant,
-    ToolResult,
-    Document,
-    SearchResult,
-}
+dialect!(
+    Anthropic,
+    State<'a>,
+    settings::SETTINGS,
+    Provider { schema: "ANT-schema", largest_body: (MAX_BODY_BYTES, "ANT-28"), ..words::PYDANTIC }
+);
 
-impl Place {
+/// Where a block may be, in the words of a refusal.
+mod place {
+    pub const SYSTEM: &str = "`system`";
+    pub const USER: &str = "`user` messages";
+    pub const ASSISTANT: &str = "`assistant` messages";
+    pub const TOOL_RESULT: &str = "`tool_result` blocks";
+    pub const DOCUMENT: &str = "`document` blocks";
+    pub const SEARCH_RESULT: &str = "`search_result` blocks";
+
     /// The places of a block type; none for a type that does not exist.
-    fn of(kind: &str) -> &'static [Place] {
-        use Place::*;
+    pub fn of(kind: &str) -> &'static [&'static str] {
         match kind {
-            "text" => &[System, User, Assistant, ToolResult, Document, SearchResult],
-            "image" => &[User, ToolResult, Document],
-            "document" | "search_result" => &[User, ToolResult],
-            "tool_result" => &[User],
-            "tool_reference" => &[ToolResult],
-            "container_upload" => &[User, Assistant],
-            "thinking" | "redacted_thinking" | "compaction" => &[Assistant],
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => &[Assistant],
-            _ if kind.ends_with("_tool_result") => &[Assistant],
+            "text" => &[SYSTEM, USER, ASSISTANT, TOOL_RESULT, DOCUMENT, SEARCH_RESULT],
+            "image" => &[USER, TOOL_RESULT, DOCUMENT],
+            "document" | "search_result" => &[USER, TOOL_RESULT],
+            "tool_result" => &[USER],
+            "tool_reference" => &[TOOL_RESULT],
+            "container_upload" => &[USER, ASSISTANT],
+            "thinking" | "redacted_thinking" | "compaction" => &[ASSISTANT],
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => &[ASSISTANT],
+            _ if kind.ends_with("_tool_result") => &[ASSISTANT],
             _ => &[],
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            Place::System => "`system`",
-            Place::User => "`user` messages",
-            Place::Assistant => "`assistant` messages",
-            Place::ToolResult => "`tool_result` blocks",
-            Place::Document => "`document` blocks",
-            Place::SearchResult => "`search_result` blocks",
-        }
-    }
 }
 
-/// A message reduced to what the rules between messages look at.
-struct Turn<'a> {
-    role: &'a str,
-    blocks: &'a [Value],
-    calls: Vec<&'a str>,
-    /// Block index and answered id of each result.
-    results: Vec<(usize, &'a str)>,
-}
-
-impl<'a> Turn<'a> {
-    fn read(message: &'a Value) -> Self {
-        let role = message["role"].as_str().unwrap_or_default();
-        let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
-        let ids_of = |kind, field| {
-            let wanted = move |(_, block): &(usize, &Value)| kind_of(block) == kind;
-            blocks
-                .iter()
-                .enumerate()
-                .filter(wanted)
-                .filter_map(move |(j, block)| Some((j, block[field].as_str()?)))
-        };
-        let calls =
-            if role == "assistant" { ids_of("tool_use", "id").map(|(_, id)| id).collect() } else { vec![] };
-        let results = if role == "user" { ids_of("tool_result", "tool_use_id").collect() } else { vec![] };
-        Turn { role, blocks, calls, results }
-    }
-
+impl Turn<'_> {
     fn has(&self, kind: &str) -> bool {
         self.blocks.iter().any(|block| kind_of(block) == kind)
     }
@@ -124,31 +77,19 @@ impl<'a> Turn<'a> {
     }
 }
 
-#[derive(Default)]
-struct Checker<'a> {
-    scope: Scope,
-    verdict: Verdict,
-    call_ids: HashSet<&'a str>,
-    cache_marks: usize,
-    model: Option<model::Version>,
-}
-
 /// The request and the rules between its messages.
-impl<'a> Checker<'a> {
-    fn request(&mut self, fields: &'a Map<String, Value>) {
-        self.model = fields.get("model").and_then(Value::as_str).and_then(model::Version::of);
+impl<'a> Check<'a, Anthropic> {
+    fn request(&mut self, fields: &'a Fields) {
+        self.state.model = fields.get("model").and_then(Value::as_str).and_then(model::Version::of);
         self.settings(fields);
         self.cache_mark(fields, "body");
         self.system(fields.get("system"));
         let tool_names = self.tools(fields.get("tools"));
         let thinking = self.thinking_type(fields.get("thinking"));
         self.tool_choice(fields, &tool_names, thinking);
-        let messages = match fields.get("messages") {
-            Some(Value::Array(messages)) => messages,
-            Some(_) => return self.schema("messages", "Input should be a valid list"),
-            None => return self.schema("messages", "Field required"),
-        };
-        let turns: Vec<Turn> = messages.iter().map(Turn::read).collect();
+        let Some(messages) = self.list(fields.get("messages"), "an array", "messages") else { return };
+        let turns: Vec<Turn> =
+            messages.iter().map(|message| Turn::read(message, call_id, result_id)).collect();
         self.request_wide(&turns, fields);
         for (i, message) in messages.iter().enumerate() {
             self.message(i, message);
@@ -160,7 +101,7 @@ impl<'a> Checker<'a> {
         self.trailing_assistant(messages, &turns, thinking);
     }
 
-    fn request_wide(&mut self, turns: &[Turn], request: &Map<String, Value>) {
+    fn request_wide(&mut self, turns: &[Turn], request: &Fields) {
         if turns.len() > MAX_MESSAGES {
             let message = format!("request_too_large: messages: at most {MAX_MESSAGES} messages are allowed");
             self.refuse("ANT-28", "messages", message);
@@ -174,7 +115,7 @@ impl<'a> Checker<'a> {
         }
         if self.scope != Scope::Messages
             && !declares_tools(request)
-            && turns.iter().any(|turn| turn.has("tool_use") || turn.has("tool_result"))
+            && turns.iter().any(|turn| turn.uses_tools)
         {
             let message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
             self.refuse("ANT-09", "tools", message);
@@ -182,40 +123,39 @@ impl<'a> Checker<'a> {
     }
 
     fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
-        let turn = &turns[i];
-        let previous = i.checked_sub(1).map(|before| &turns[before]);
-        let calls: HashSet<&str> = previous.into_iter().flat_map(|turn| turn.calls.iter().copied()).collect();
-        let leading = turn.blocks.iter().take_while(|block| kind_of(block) == "tool_result").count();
-        let mut answered = HashSet::new();
-        let mut misplaced = Vec::new();
-        for &(j, id) in &turn.results {
+        let mut late = Vec::new();
+        for (j, id, misfit) in turns::misfits(i, turns) {
             let path = format!("messages.{i}.content.{j}");
-            if !calls.contains(id) {
-                let message = format!(
-                    "{path}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
-                     `tool_result` block must have a corresponding `tool_use` block in the previous message."
-                );
-                self.refuse("ANT-02", path, message);
-            } else if !answered.insert(id) {
-                let message = format!(
-                    "{path}: each tool_use must have a single result. Found multiple `tool_result` blocks \
-                     with id: {id}"
-                );
-                self.refuse("ANT-04", path, message);
-            } else if j >= leading {
-                misplaced.push((path, id));
-            }
+            let (rule, message) = match misfit {
+                Misfit::Late => {
+                    late.push((path, id));
+                    continue;
+                }
+                Misfit::Unexpected => (
+                    "ANT-02",
+                    format!(
+                        "{path}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
+                         `tool_result` block must have a corresponding `tool_use` block in the previous message."
+                    ),
+                ),
+                Misfit::Repeated => (
+                    "ANT-04",
+                    format!(
+                        "{path}: each tool_use must have a single result. Found multiple `tool_result` blocks \
+                         with id: {id}"
+                    ),
+                ),
+            };
+            self.refuse(rule, path, message);
         }
-        if let Some((path, _)) = misplaced.first() {
-            let ids: Vec<&str> = misplaced.iter().map(|(_, id)| *id).collect();
+        if let Some((path, _)) = late.first() {
+            let ids: Vec<&str> = late.iter().map(|(_, id)| *id).collect();
             self.refuse("ANT-03", path.clone(), unanswered(i.saturating_sub(1), &ids));
         }
     }
 
     fn calls_are_answered_next(&mut self, i: usize, turns: &[Turn]) {
-        let answers = turns.get(i + 1).map_or(&[][..], |next| next.results.as_slice());
-        let answered: HashSet<&str> = answers.iter().map(|(_, id)| *id).collect();
-        let missing: Vec<&str> = turns[i].calls.iter().copied().filter(|id| !answered.contains(id)).collect();
+        let missing = turns::unanswered(i, turns);
         if !missing.is_empty() {
             self.refuse("ANT-01", format!("messages.{i}"), unanswered(i, &missing));
         }
@@ -284,7 +224,7 @@ impl<'a> Checker<'a> {
         }
         let prefill = "This model does not support assistant message prefill. The conversation must end \
                        with a user message.";
-        if !self.model.is_some_and(model::Version::takes_prefill) {
+        if !self.state.model.is_some_and(model::Version::takes_prefill) {
             self.refuse("ANT-14", path.clone(), prefill);
         }
         let thinking_is_on = ["enabled", "adaptive"].contains(&thinking);
@@ -297,19 +237,21 @@ impl<'a> Checker<'a> {
 }
 
 /// The settings beside the messages.
-impl<'a> Checker<'a> {
-    fn settings(&mut self, fields: &Map<String, Value>) {
-        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
-            let rule = if fault.what == shape::What::Missing { "ANT-30" } else { "ANT-schema" };
-            self.refuse(rule, fault.path.clone(), words::pydantic(&fault));
+impl<'a> Check<'a, Anthropic> {
+    fn settings(&mut self, fields: &Fields) {
+        for fault in self.setting_faults(fields) {
+            let rule = if fault.what == What::Missing { "ANT-30" } else { "ANT-schema" };
+            self.refuse(rule, fault.path.clone(), (words::PYDANTIC.words)(&fault.path, &fault.what));
         }
         let thinking = fields.get("thinking").unwrap_or(&Value::Null);
         let Some("enabled") = thinking["type"].as_str() else { return };
         match (thinking["budget_tokens"].as_u64(), fields.get("max_tokens").and_then(Value::as_u64)) {
-            (None, _) => self.schema("thinking.enabled.budget_tokens", "Field required"),
+            (None, _) => self.missing("thinking.enabled.budget_tokens"),
             (Some(..1024), _) => {
-                let reason = "Input should be greater than or equal to 1024";
-                self.schema("thinking.enabled.budget_tokens", reason);
+                self.schema(
+                    "thinking.enabled.budget_tokens",
+                    "Input should be greater than or equal to 1024",
+                );
             }
             (Some(budget), Some(most)) if budget >= most => {
                 let message = "`max_tokens` must be greater than `thinking.budget_tokens`.";
@@ -328,7 +270,7 @@ impl<'a> Checker<'a> {
             None => {}
             Some(Value::String(text)) if text.is_empty() => {}
             Some(Value::String(text)) => self.text(text, "system"),
-            Some(Value::Array(blocks)) => self.blocks(Place::System, blocks, "system"),
+            Some(Value::Array(blocks)) => self.blocks(place::SYSTEM, blocks, "system"),
             Some(_) => self.schema("system", "Input should be a valid string or list"),
         }
     }
@@ -336,47 +278,34 @@ impl<'a> Checker<'a> {
     /// Returns the declared names.
     fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<&'a str> {
         let mut names = HashSet::new();
-        let tools = match tools {
-            None | Some(Value::Null) => return names,
-            Some(Value::Array(tools)) => tools,
-            Some(_) => {
-                self.schema("tools", "Input should be a valid list");
-                return names;
-            }
-        };
-        for (k, tool) in tools.iter().enumerate() {
-            let Some(fields) = tool.as_object() else {
-                self.schema(&format!("tools.{k}"), "Input should be a valid dictionary");
-                continue;
-            };
-            self.cache_mark(fields, &format!("tools.{k}"));
-            if let Some(name) = self.tool(fields, &format!("tools.{k}"))
+        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return names };
+        let tools = self.list(Some(tools), "an array", "tools").unwrap_or_default();
+        self.each_object(tools, "an object", "tools", |check, tool, path| {
+            check.cache_mark(tool, path);
+            if let Some(name) = check.tool(tool, path)
                 && !names.insert(name)
             {
-                self.refuse("ANT-schema", format!("tools.{k}"), "tools: Tool names must be unique.");
+                check.refuse("ANT-schema", path, "tools: Tool names must be unique.");
             }
-        }
+        });
         names
     }
 
-    fn tool(&mut self, tool: &'a Map<String, Value>, path: &str) -> Option<&'a str> {
+    fn tool(&mut self, tool: &'a Fields, path: &str) -> Option<&'a str> {
         match tool.get("type") {
             None | Some(Value::Null) => {}
             Some(Value::String(kind)) if kind == "custom" => {}
             // A set of tools has no name of its own; other server tools have a fixed one.
             Some(Value::String(kind)) if kind == "mcp_toolset" => return None,
             Some(Value::String(kind)) => return self.tool_name(tool, "name", &format!("{path}.{kind}")),
-            Some(_) => self.schema(&format!("{path}.type"), "Input should be a valid string"),
+            Some(other) => self.mistyped(&format!("{path}.type"), "a string", other),
         }
-        match tool.get("input_schema").map(|schema| (schema.is_object(), schema["type"] == "object")) {
-            Some((true, true)) => {}
-            Some((true, false)) => {
-                self.schema(&format!("{path}.custom.input_schema.type"), "Input should be 'object'");
-            }
-            Some((false, _)) => {
-                self.schema(&format!("{path}.custom.input_schema"), "Input should be a valid dictionary");
-            }
-            None => self.schema(&format!("{path}.custom.input_schema"), "Field required"),
+        let schema = format!("{path}.custom.input_schema");
+        match tool.get("input_schema") {
+            Some(Value::Object(fields)) if fields.get("type").is_some_and(|kind| kind == "object") => {}
+            Some(Value::Object(_)) => self.schema(&format!("{schema}.type"), "Input should be 'object'"),
+            Some(other) => self.mistyped(&schema, "an object", other),
+            None => self.missing(&schema),
         }
         self.tool_name(tool, "name", &format!("{path}.custom"))
     }
@@ -393,7 +322,7 @@ impl<'a> Checker<'a> {
         kind
     }
 
-    fn tool_choice(&mut self, request: &Map<String, Value>, names: &HashSet<&str>, thinking: &str) {
+    fn tool_choice(&mut self, request: &Fields, names: &HashSet<&str>, thinking: &str) {
         // What is no object has been refused by its type.
         let Some(choice) = request.get("tool_choice").filter(|choice| choice.is_object()) else { return };
         let kind = choice["type"].as_str().unwrap_or_default();
@@ -414,34 +343,31 @@ impl<'a> Checker<'a> {
 }
 
 /// One message and its blocks.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Anthropic> {
     fn message(&mut self, i: usize, message: &'a Value) {
         let path = format!("messages.{i}");
-        let Some(fields) = message.as_object() else {
-            return self.schema(&path, "Input should be a valid dictionary");
-        };
+        let Some(fields) = message.as_object() else { return self.mistyped(&path, "an object", message) };
         let place = match fields.get("role").and_then(Value::as_str) {
-            Some("user") => Place::User,
-            Some("assistant") => Place::Assistant,
+            Some("user") => place::USER,
+            Some("assistant") => place::ASSISTANT,
             Some("system") => {
                 let message = "messages: Unexpected role \"system\". The Messages API accepts a top-level \
                                `system` parameter, not \"system\" as an input message role.";
-                if self.model.is_some_and(model::Version::takes_system_messages) {
+                if self.state.model.is_some_and(model::Version::takes_system_messages) {
                     // Their place and content are judged by rules that differ from model to model.
                     return self.note("ANT-16", format!("{path}.role"), message);
                 }
                 self.refuse("ANT-16", format!("{path}.role"), message);
-                Place::User
+                place::USER
             }
             _ => {
                 let message = format!("{path}.role: Input should be 'user' or 'assistant'");
                 self.refuse("ANT-17", format!("{path}.role"), message);
-                Place::User
+                place::USER
             }
         };
         for field in fields.keys().filter(|field| !["role", "content"].contains(&field.as_str())) {
-            let path = format!("{path}.{field}");
-            self.refuse("ANT-29", &*path, format!("{path}: Extra inputs are not permitted"));
+            self.fault("ANT-29", &format!("{path}.{field}"), &What::Unknown);
         }
         let content = format!("{path}.content");
         match fields.get("content") {
@@ -454,32 +380,25 @@ impl<'a> Checker<'a> {
                 );
                 self.refuse("ANT-11", path, message);
             }
-            Some(_) => self.schema(&content, "Input should be a valid string or list"),
-            None => self.schema(&content, "Field required"),
+            Some(other) => self.mistyped(&content, "a valid string or list", other),
+            None => self.missing(&content),
         }
     }
 
-    fn blocks(&mut self, place: Place, blocks: &'a [Value], path: &str) {
-        for (j, block) in blocks.iter().enumerate() {
-            let path = format!("{path}.{j}");
-            match block.as_object() {
-                Some(fields) => self.block(place, fields, &path),
-                None => self.schema(&path, "Input should be a valid dictionary"),
-            }
-        }
+    fn blocks(&mut self, place: &str, blocks: &'a [Value], path: &str) {
+        self.each_object(blocks, "an object", path, |check, block, path| check.block(place, block, path));
     }
 
-    fn block(&mut self, place: Place, block: &'a Map<String, Value>, path: &str) {
+    fn block(&mut self, place: &str, block: &'a Fields, path: &str) {
         self.cache_mark(block, path);
         let Some(kind) = self.string(block, "type", path) else { return };
-        let places = Place::of(kind);
+        let places = place::of(kind);
         if places.is_empty() {
             let reason = "found using 'type' does not match any of the expected tags";
             return self.schema(path, &format!("Input tag '{kind}' {reason}"));
         }
         if !places.contains(&place) {
-            let names: Vec<&str> = places.iter().map(|place| place.name()).collect();
-            return self.schema(path, &format!("`{kind}` blocks can only be in {}", names.join(" or ")));
+            return self.schema(path, &format!("`{kind}` blocks can only be in {}", places.join(" or ")));
         }
         match kind {
             "text" => self.text_block(block, path),
@@ -499,8 +418,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn text_block(&mut self, block: &'a Map<String, Value>, path: &str) {
-        self.only_fields(block, &["type", "text", "citations", "cache_control"], path);
+    fn text_block(&mut self, block: &'a Fields, path: &str) {
+        self.only_fields(block, "type text citations cache_control", path);
         let Some(text) = self.string(block, "text", path) else { return };
         self.text(text, path);
         if text.chars().all(is_space) && is_marked(block) {
@@ -508,26 +427,21 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Judges a text wherever one stands: block, bare content, or result.
+    /// Judges a text wherever it is: in a block, as bare content, or in a result.
     fn text(&mut self, text: &str, path: &str) {
         let field = path.split('.').next().unwrap_or_default();
-        if text.is_empty() {
-            self.refuse("ANT-10", path, format!("{field}: text content blocks must be non-empty"));
-        } else if text.chars().all(is_space) {
-            self.refuse(
-                "ANT-10",
-                path,
-                format!("{field}: text content blocks must contain non-whitespace text"),
-            );
+        if text.chars().all(is_space) {
+            let reason = if text.is_empty() { "be non-empty" } else { "contain non-whitespace text" };
+            self.refuse("ANT-10", path, format!("{field}: text content blocks must {reason}"));
         }
     }
 
-    fn media(&mut self, kind: &str, block: &'a Map<String, Value>, path: &str) {
+    fn media(&mut self, kind: &str, block: &'a Fields, path: &str) {
         if kind == "image" {
-            self.only_fields(block, &["type", "source", "cache_control"], path);
+            self.only_fields(block, "type source cache_control", path);
         }
         let source = block.get("source").unwrap_or(&Value::Null);
-        let filled = |field: &str| source[field].as_str().is_some_and(|text| !text.is_empty());
+        let filled = |field: &str| is_filled(&source[field]);
         let form = source["type"].as_str().unwrap_or_default();
         let path = format!("{path}.{kind}.source");
         let whole = match (form, kind) {
@@ -546,7 +460,7 @@ impl<'a> Checker<'a> {
             ("file", _) => filled("file_id"),
             ("content", "document") => match &source["content"] {
                 Value::Array(blocks) => {
-                    self.blocks(Place::Document, blocks, &format!("{path}.content"));
+                    self.blocks(place::DOCUMENT, blocks, &format!("{path}.content"));
                     !blocks.is_empty()
                 }
                 _ => filled("content"),
@@ -585,24 +499,23 @@ impl<'a> Checker<'a> {
         self.refuse("ANT-25", path, reason);
     }
 
-    fn search_result(&mut self, block: &'a Map<String, Value>, path: &str) {
+    fn search_result(&mut self, block: &'a Fields, path: &str) {
         self.string(block, "source", path);
         self.string(block, "title", path);
+        let content = format!("{path}.content");
         match block.get("content") {
-            Some(Value::Array(blocks)) => {
-                self.blocks(Place::SearchResult, blocks, &format!("{path}.content"))
-            }
-            _ => self.schema(&format!("{path}.content"), "Input should be a valid list"),
+            Some(Value::Array(blocks)) => self.blocks(place::SEARCH_RESULT, blocks, &content),
+            other => self.mistyped(&content, "an array", other.unwrap_or(&Value::Null)),
         }
     }
 
-    fn reasoning(&mut self, kind: &str, block: &'a Map<String, Value>, path: &str) {
+    fn reasoning(&mut self, kind: &str, block: &'a Fields, path: &str) {
         if kind == "redacted_thinking" {
-            self.only_fields(block, &["type", "data"], path);
+            self.only_fields(block, "type data", path);
             self.string(block, "data", path);
             return;
         }
-        self.only_fields(block, &["type", "thinking", "signature"], path);
+        self.only_fields(block, "type thinking signature", path);
         self.string(block, "thinking", path);
         match block.get("signature") {
             None => self.refuse("ANT-20", path, format!("{path}.thinking.signature: Field required")),
@@ -613,13 +526,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn call(&mut self, kind: &'a str, block: &'a Map<String, Value>, path: &str) {
+    fn call(&mut self, kind: &'a str, block: &'a Fields, path: &str) {
         if kind == "tool_use" {
-            self.only_fields(block, &["type", "id", "name", "input", "caller", "cache_control"], path);
+            self.only_fields(block, "type id name input caller cache_control", path);
         }
         self.id(block, "id", path, kind);
         if let Some(id) = block.get("id").and_then(Value::as_str)
-            && !self.call_ids.insert(id)
+            && !self.state.call_ids.insert(id)
         {
             self.refuse("ANT-05", path, format!("{path}: `tool_use` ids must be unique"));
         }
@@ -627,29 +540,24 @@ impl<'a> Checker<'a> {
         if kind == "mcp_tool_use" {
             self.string(block, "server_name", path);
         }
-        match block.get("input") {
-            Some(Value::Object(_)) => {}
-            Some(_) => {
-                self.refuse(
-                    "ANT-07",
-                    path,
-                    format!("{path}.{kind}.input: Input should be a valid dictionary"),
-                );
-            }
-            None => self.refuse("ANT-07", path, format!("{path}.{kind}.input: Field required")),
-        }
+        let reason = match block.get("input") {
+            Some(Value::Object(_)) => return,
+            Some(_) => "Input should be a valid dictionary",
+            None => "Field required",
+        };
+        self.refuse("ANT-07", path, format!("{path}.{kind}.input: {reason}"));
     }
 
-    fn tool_result(&mut self, block: &'a Map<String, Value>, path: &str) {
-        self.only_fields(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], path);
+    fn tool_result(&mut self, block: &'a Fields, path: &str) {
+        self.only_fields(block, "type tool_use_id content is_error cache_control", path);
         self.id(block, "tool_use_id", path, "tool_result");
         let content = format!("{path}.content");
         match block.get("content") {
             None => {}
             Some(Value::String(text)) => self.text(text, &content),
             Some(Value::Array(blocks)) if blocks.is_empty() => self.text("", &content),
-            Some(Value::Array(blocks)) => self.blocks(Place::ToolResult, blocks, &content),
-            Some(_) => self.schema(&content, "Input should be a valid string or list"),
+            Some(Value::Array(blocks)) => self.blocks(place::TOOL_RESULT, blocks, &content),
+            Some(other) => self.mistyped(&content, "a valid string or list", other),
         }
         match block.get("is_error") {
             None | Some(Value::Bool(false)) => {}
@@ -660,87 +568,61 @@ impl<'a> Checker<'a> {
                     self.refuse("ANT-24", path, message);
                 }
             }
-            Some(_) => self.schema(&format!("{path}.is_error"), "Input should be a valid boolean"),
+            Some(other) => self.mistyped(&format!("{path}.is_error"), "a boolean", other),
         }
     }
 
-    fn id(&mut self, block: &'a Map<String, Value>, field: &str, path: &str, kind: &str) {
+    fn id(&mut self, block: &'a Fields, field: &str, path: &str, kind: &str) {
         let Some(id) = self.string(block, field, path) else { return };
         let of_server = !["tool_use", "tool_result", "mcp_tool_use", "mcp_tool_result"].contains(&kind);
         let (legal, pattern) = if of_server {
             let rest = id.strip_prefix("srvtoolu_").unwrap_or_default();
-            (is_word(rest) && !rest.contains('-'), "^srvtoolu_[a-zA-Z0-9_]+$")
+            (is_word(rest, "") && !rest.contains('-'), "^srvtoolu_[a-zA-Z0-9_]+$")
         } else {
-            (is_word(id), "^[a-zA-Z0-9_-]+$")
+            (is_word(id, ""), "^[a-zA-Z0-9_-]+$")
         };
         if !legal {
-            self.refuse(
-                "ANT-06",
-                path,
-                format!("{path}.{kind}.{field}: String should match pattern '{pattern}'"),
-            );
+            let message = format!("{path}.{kind}.{field}: String should match pattern '{pattern}'");
+            self.refuse("ANT-06", path, message);
         }
     }
 
     /// Returns the name, legal or not, if there is one.
-    fn tool_name(&mut self, fields: &'a Map<String, Value>, field: &str, path: &str) -> Option<&'a str> {
+    fn tool_name(&mut self, fields: &'a Fields, field: &str, path: &str) -> Option<&'a str> {
         let max = if field == "tool_name" { MAX_REFERENCE_NAME } else { MAX_NAME };
         let name = self.string(fields, field, path)?;
         let path = format!("{path}.{field}");
         if name.chars().count() > max {
-            self.refuse("ANT-08", &*path, format!("{path}: String should have at most {max} characters"));
-        } else if !is_word(name) {
-            let message = format!("{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,{max}}}$'");
-            self.refuse("ANT-08", path, message);
+            self.fault(
+                "ANT-08",
+                &path,
+                &What::Other(&format!("String should have at most {max} characters")),
+            );
+        } else if !is_word(name, "") {
+            let reason = format!("String should match pattern '^[a-zA-Z0-9_-]{{1,{max}}}$'");
+            self.fault("ANT-08", &path, &What::Other(&reason));
         }
         Some(name)
     }
 }
 
-/// What all of the above is made of.
-impl<'a> Checker<'a> {
-    fn string(&mut self, fields: &'a Map<String, Value>, field: &str, path: &str) -> Option<&'a str> {
-        let value = fields.get(field);
-        if value.and_then(Value::as_str).is_none() {
-            let reason = if value.is_some() { "Input should be a valid string" } else { "Field required" };
-            self.schema(&format!("{path}.{field}"), reason);
-        }
-        value?.as_str()
-    }
-
-    fn only_fields(&mut self, fields: &Map<String, Value>, known: &[&str], path: &str) {
-        for field in fields.keys().filter(|field| !known.contains(&field.as_str())) {
-            self.schema(&format!("{path}.{field}"), "Extra inputs are not permitted");
-        }
-    }
-
-    fn cache_mark(&mut self, fields: &Map<String, Value>, path: &str) {
+/// Marks for the cache.
+impl Check<'_, Anthropic> {
+    fn cache_mark(&mut self, fields: &Fields, path: &str) {
         if !is_marked(fields) {
             return;
         }
         if fields["cache_control"]["type"] != "ephemeral" {
             self.schema(&format!("{path}.cache_control.type"), "Input should be 'ephemeral'");
         }
-        self.cache_marks += 1;
-        if self.cache_marks > MAX_CACHE_MARKS {
-            let found = self.cache_marks;
+        self.state.cache_marks += 1;
+        if self.state.cache_marks > MAX_CACHE_MARKS {
+            let found = self.state.cache_marks;
             let message = format!(
                 "A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided. Found {found}."
             );
             self.refuse("ANT-26", path, message);
         }
-    }
-
-    fn schema(&mut self, path: &str, reason: &str) {
-        self.refuse("ANT-schema", path, format!("{path}: {reason}"));
-    }
-
-    fn note(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.notes.push(Violation::new(rule, path, message));
-    }
-
-    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -756,21 +638,22 @@ fn kind_of(block: &Value) -> &str {
     block["type"].as_str().unwrap_or_default()
 }
 
-fn declares_tools(request: &Map<String, Value>) -> bool {
+fn declares_tools(request: &Fields) -> bool {
     request.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty())
 }
 
-fn is_marked(fields: &Map<String, Value>) -> bool {
+fn is_marked(fields: &Fields) -> bool {
     fields.get("cache_control").is_some_and(|mark| !mark.is_null())
 }
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+/// The id of a block that is a call.
+fn call_id(block: &Value) -> Option<&Value> {
+    (kind_of(block) == "tool_use").then(|| &block["id"])
 }
 
-/// Whitespace to Unicode or to Python, which counts the four separator controls as well.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+/// The id that a block answers if it is a result.
+fn result_id(block: &Value) -> Option<&Value> {
+    (kind_of(block) == "tool_result").then(|| &block["tool_use_id"])
 }
 
 #[cfg(test)]

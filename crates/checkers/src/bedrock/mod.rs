@@ -8,100 +8,48 @@ mod settings;
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
-
 use crate::{
-    Scope, Verdict, media, shape,
-    violation::{Violation, read_body},
-    words,
+    prelude::*,
+    turns::{self, Misfit, Turn},
 };
 
 const MAX_WORD: usize = 64;
 const MAX_INPUT_NESTING: usize = 128;
-const MAX_IMAGES: usize = 20;
-const MAX_DOCUMENTS: usize = 5;
 const MAX_DOCUMENT_NAME: usize = 200;
-/// "3.75 MB" and "4.5 MB" read as the smaller of their two meanings.
-const MAX_IMAGE_BYTES: usize = 3_750_000;
-const MAX_DOCUMENT_BYTES: usize = 4_500_000;
+/// How many images a message may have, and how many bytes each. "3.75 MB" and "4.5 MB" are read as the smaller of their
+/// two meanings.
+const MAX_IMAGES: (usize, usize) = (20, 3_750_000);
+/// The same for documents.
+const MAX_DOCUMENTS: (usize, usize) = (5, 4_500_000);
 
 const IMAGE_FORMATS: &[&str] = &["png", "jpeg", "gif", "webp"];
 const DOCUMENT_FORMATS: &[&str] = &["pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"];
 const VIDEO_FORMATS: &[&str] = &["mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"];
 
-/// Tells every reason why Bedrock's Converse API would refuse a request body; none means it is accepted.
-///
-/// The order is that of the document: first the settings of the request, then message by message.
-pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, "BED-schema");
-    let mut checker = Checker { scope, ..Checker::default() };
-    match &request {
-        Ok(Value::Object(fields)) => checker.request(fields),
-        Ok(_) => checker.refuse("BED-schema", "body", "The request body must be a JSON object"),
-        Err(violation) => checker.verdict.violations.push(violation.clone()),
-    }
-    checker.verdict
-}
-
-/// A message reduced to what the rules between messages look at.
-struct Turn<'a> {
-    role: &'a str,
-    blocks: &'a [Value],
-    calls: Vec<&'a str>,
-    /// Block index and answered id of each result.
-    results: Vec<(usize, &'a str)>,
-}
-
-impl<'a> Turn<'a> {
-    fn read(message: &'a Value) -> Self {
-        let role = message["role"].as_str().unwrap_or_default();
-        let blocks = list(&message["content"]);
-        let ids_of = |kind: &'static str, of: &str| {
-            let blocks = if role == of { blocks } else { &[] };
-            blocks
-                .iter()
-                .enumerate()
-                .filter_map(move |(j, block)| Some((j, block.get(kind)?["toolUseId"].as_str()?)))
-        };
-        let calls = ids_of("toolUse", "assistant").map(|(_, id)| id).collect();
-        let results = ids_of("toolResult", "user").collect();
-        Turn { role, blocks, calls, results }
-    }
-
-    fn uses_tools(&self) -> bool {
-        let is_of_tools = |block: &Value| block.get("toolUse").is_some() || block.get("toolResult").is_some();
-        self.blocks.iter().any(is_of_tools)
-    }
-}
+/// Bedrock's Converse API.
+pub(crate) struct Bedrock;
 
 /// What one message holds of media, its results included.
 #[derive(Default)]
-struct Media<'a> {
+pub(crate) struct Media<'a> {
     images: usize,
     documents: usize,
     names: HashSet<&'a str>,
 }
 
-#[derive(Default)]
-struct Checker<'a> {
-    scope: Scope,
-    verdict: Verdict,
-    media: Media<'a>,
-}
+dialect!(Bedrock, Media<'a>, settings::SETTINGS, Provider { schema: "BED-schema", ..words::AWS });
 
 /// The request and the rules between its messages.
-impl<'a> Checker<'a> {
-    fn request(&mut self, fields: &'a Map<String, Value>) {
-        self.settings(fields);
+impl<'a> Check<'a, Bedrock> {
+    fn request(&mut self, fields: &'a Fields) {
+        self.settings_fit(fields);
         self.system(fields.get("system"));
         let declares_tools = self.tool_config(fields.get("toolConfig"));
-        let messages = match fields.get("messages") {
-            Some(Value::Array(messages)) => messages,
-            Some(_) => return self.constraint("messages", "Member must be a list"),
-            None => return self.constraint("messages", "Member must not be null"),
-        };
-        let turns: Vec<Turn> = messages.iter().map(Turn::read).collect();
-        if self.scope != Scope::Messages && !declares_tools && turns.iter().any(Turn::uses_tools) {
+        let Some(messages) = self.list(fields.get("messages"), "a list", "messages") else { return };
+        let id = |kind: &'static str| move |block: &'a Value| Some(&block.get(kind)?["toolUseId"]);
+        let read = |message| Turn::read(message, id("toolUse"), id("toolResult"));
+        let turns: Vec<Turn> = messages.iter().map(read).collect();
+        if self.scope != Scope::Messages && !declares_tools && turns.iter().any(|turn| turn.uses_tools) {
             let message =
                 "The toolConfig field must be defined when using toolUse and toolResult content blocks.";
             self.refuse("BED-06", "toolConfig", message);
@@ -125,12 +73,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn settings(&mut self, fields: &Map<String, Value>) {
-        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
-            self.refuse("BED-schema", fault.path.clone(), words::aws(&fault));
-        }
-    }
-
     fn alternates(&mut self, i: usize, turns: &[Turn]) {
         let role = turns[i].role;
         let repeats = i > 0 && !role.is_empty() && turns[i - 1].role == role;
@@ -142,26 +84,21 @@ impl<'a> Checker<'a> {
     }
 
     fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
-        let turn = &turns[i];
-        let previous = i.checked_sub(1).map(|before| &turns[before]);
-        let calls: HashSet<&str> = previous.into_iter().flat_map(|turn| turn.calls.iter().copied()).collect();
-        let leading = turn.blocks.iter().take_while(|block| block.get("toolResult").is_some()).count();
-        let mut answered = HashSet::new();
-        let mut misplaced = Vec::new();
-        for &(j, id) in &turn.results {
+        let mut late = Vec::new();
+        for (j, id, misfit) in turns::misfits(i, turns) {
             let path = format!("messages.{i}.content.{j}");
-            if !calls.contains(id) || !answered.insert(id) {
-                let message = format!(
-                    "The number of toolResult blocks at messages.{i}.content exceeds the number of toolUse \
-                     blocks of previous turn."
-                );
-                self.refuse("BED-02", path, message);
-            } else if j >= leading {
-                misplaced.push((path, id));
+            if matches!(misfit, Misfit::Late) {
+                late.push((path, id));
+                continue;
             }
+            let message = format!(
+                "The number of toolResult blocks at messages.{i}.content exceeds the number of toolUse \
+                 blocks of previous turn."
+            );
+            self.refuse("BED-02", path, message);
         }
-        if let Some((path, _)) = misplaced.first() {
-            let ids: Vec<&str> = misplaced.iter().map(|(_, id)| *id).collect();
+        if let Some((path, _)) = late.first() {
+            let ids: Vec<&str> = late.iter().map(|(_, id)| *id).collect();
             self.refuse("BED-01", path.clone(), unanswered(i, &ids));
         }
     }
@@ -174,9 +111,7 @@ impl<'a> Checker<'a> {
             let message = format!("The toolUse blocks at messages.{i}.content contain duplicate Ids: {ids}");
             self.refuse("BED-03", format!("messages.{i}.content"), message);
         }
-        let answers = turns.get(i + 1).map_or(&[][..], |next| next.results.as_slice());
-        let answered: HashSet<&str> = answers.iter().map(|(_, id)| *id).collect();
-        let missing: Vec<&str> = turns[i].calls.iter().copied().filter(|id| !answered.contains(id)).collect();
+        let missing = turns::unanswered(i, turns);
         if !missing.is_empty() {
             self.refuse("BED-01", format!("messages.{i}"), unanswered(i + 1, &missing));
         }
@@ -184,13 +119,10 @@ impl<'a> Checker<'a> {
 }
 
 /// The settings beside the messages.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Bedrock> {
     fn system(&mut self, system: Option<&'a Value>) {
-        let blocks = match system {
-            None => return,
-            Some(Value::Array(blocks)) => blocks,
-            Some(_) => return self.constraint("system", "Member must be a list"),
-        };
+        let Some(system) = system else { return };
+        let blocks = self.list(Some(system), "a list", "system").unwrap_or_default();
         for (k, block) in blocks.iter().enumerate() {
             let path = format!("system.{k}");
             match member(block) {
@@ -208,17 +140,14 @@ impl<'a> Checker<'a> {
             None => return false,
             Some(Value::Object(config)) => config.get("tools").unwrap_or(&Value::Null),
             Some(_) => {
-                self.constraint("toolConfig", "Member must be a structure");
+                self.schema("toolConfig", "Member must be a structure");
                 return false;
             }
         };
-        if !tools.is_array() {
-            self.constraint("toolConfig.tools", "Member must be a list");
-            return false;
-        }
+        let Some(tools) = self.list(Some(tools), "a list", "toolConfig.tools") else { return false };
         let mut names = HashSet::new();
         let mut declares_tools = false;
-        for (k, tool) in list(tools).iter().enumerate() {
+        for (k, tool) in tools.iter().enumerate() {
             let path = format!("toolConfig.tools.{k}");
             match member(tool) {
                 Some(("cachePoint", mark)) => self.cache_point(mark, &path),
@@ -239,9 +168,7 @@ impl<'a> Checker<'a> {
             }
         }
         if !declares_tools {
-            let message = "Value at 'toolConfig.tools' failed to satisfy constraint: Member must have \
-                           length greater than or equal to 1";
-            self.refuse("BED-06", "toolConfig.tools", message);
+            self.fault("BED-06", "toolConfig.tools", &What::Empty);
         }
         self.tool_choice(config.and_then(|config| config.get("toolChoice")), &names);
         true // what a declaration lacks has been told
@@ -252,10 +179,7 @@ impl<'a> Checker<'a> {
         match spec.get("description") {
             None => {}
             Some(Value::String(text)) if !text.is_empty() => {}
-            Some(_) => {
-                let reason = "Member must have length greater than or equal to 1";
-                self.constraint(&format!("{path}.description"), reason);
-            }
+            Some(_) => self.fault("BED-schema", &format!("{path}.description"), &What::Empty),
         }
         let path = format!("{path}.inputSchema");
         match member(&spec["inputSchema"]) {
@@ -291,42 +215,40 @@ impl<'a> Checker<'a> {
 }
 
 /// One message and its blocks.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Bedrock> {
     fn message(&mut self, i: usize, message: &'a Value) {
         let path = format!("messages.{i}");
         if !message.is_object() {
-            return self.constraint(&path, "Member must be a structure");
+            return self.mistyped(&path, "a structure", message);
         }
         let role = match message["role"].as_str() {
             Some(role @ ("user" | "assistant" | "system")) => role,
             Some(_) => {
                 let reason = "Member must satisfy enum value set: [user, assistant]";
-                return self.constraint(&format!("{path}.role"), reason);
+                return self.schema(&format!("{path}.role"), reason);
             }
-            None => return self.constraint(&format!("{path}.role"), "Member must not be null"),
+            None => return self.missing(&format!("{path}.role")),
         };
-        let Value::Array(blocks) = &message["content"] else {
-            return self.constraint(&format!("{path}.content"), "Member must be a list");
-        };
+        let content = format!("{path}.content");
+        let Some(blocks) = self.list(Some(&message["content"]), "a list", &content) else { return };
         // A mark alone says nothing.
         if blocks.iter().all(|block| block.get("cachePoint").is_some()) {
             let message = format!(
                 "The content field in the Message object at {path} is empty. Add a ContentBlock object to \
                  the content field and try again."
             );
-            self.refuse("BED-09", format!("{path}.content"), message);
+            self.refuse("BED-09", &*content, message);
         }
-        self.media = Media::default();
-        let path = format!("{path}.content");
+        self.state = Media::default();
         for (j, block) in blocks.iter().enumerate() {
-            let path = format!("{path}.{j}");
+            let path = format!("{content}.{j}");
             match member(block) {
                 Some((kind, of_kind)) => self.block(role, kind, of_kind, &path),
                 None => self.union(&path, "text, image, document, toolUse, toolResult, …"),
             }
         }
-        self.documents_have_a_text(blocks, &path);
-        self.media_are_few(&path);
+        self.documents_have_a_text(blocks, &content);
+        self.media_are_few(&content);
     }
 
     fn block(&mut self, role: &str, kind: &str, block: &'a Value, path: &str) {
@@ -365,7 +287,7 @@ impl<'a> Checker<'a> {
         self.word(call, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
         self.word(call, "name", "[a-zA-Z0-9_-]+", &path);
         let input = &call["input"];
-        if !input.is_object() || nesting_of(input) > MAX_INPUT_NESTING {
+        if !input.is_object() || nests_deeper(input, MAX_INPUT_NESTING) {
             let message = format!("The format of the value at {path}.input is invalid.");
             self.refuse("BED-08", format!("{path}.input"), message);
         }
@@ -375,28 +297,18 @@ impl<'a> Checker<'a> {
         let path = format!("{path}.toolResult");
         self.word(result, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
         let content = format!("{path}.content");
-        match result.get("content") {
-            Some(Value::Array(blocks)) => {
-                if blocks.is_empty() {
-                    let message =
-                        format!("The content field in the ToolResultBlock object at {path} is empty.");
-                    self.refuse("BED-09", &*content, message);
-                }
-                for (k, block) in blocks.iter().enumerate() {
-                    self.result_block(block, &format!("{content}.{k}"));
-                }
-                self.documents_have_a_text(blocks, &content);
+        if let Some(blocks) = self.list(result.get("content"), "a list", &content) {
+            if blocks.is_empty() {
+                let message = format!("The content field in the ToolResultBlock object at {path} is empty.");
+                self.refuse("BED-09", &*content, message);
             }
-            Some(_) => self.constraint(&content, "Member must be a list"),
-            None => self.constraint(&content, "Member must not be null"),
+            for (k, block) in blocks.iter().enumerate() {
+                self.result_block(block, &format!("{content}.{k}"));
+            }
+            self.documents_have_a_text(blocks, &content);
         }
-        match result.get("status") {
-            None => {}
-            Some(status) if status == "success" || status == "error" => {}
-            Some(_) => {
-                let reason = "Member must satisfy enum value set: [success, error]";
-                self.constraint(&format!("{path}.status"), reason);
-            }
+        if result.get("status").is_some() {
+            self.one_of(result, "status", &["success", "error"], &path);
         }
     }
 
@@ -424,7 +336,7 @@ impl<'a> Checker<'a> {
             Some(("reasoningText", thought)) => {
                 // An empty text with a signature is how a model hides its thoughts.
                 if !thought["text"].is_string() {
-                    self.constraint(&format!("{path}.reasoningText.text"), "Member must not be null");
+                    self.missing(&format!("{path}.reasoningText.text"));
                 }
                 if thought["signature"].as_str().is_none_or(str::is_empty) {
                     let message = format!("{path}.reasoningText: thinking.signature: Field required");
@@ -432,8 +344,8 @@ impl<'a> Checker<'a> {
                 }
             }
             Some(("redactedContent", sealed)) => {
-                if sealed.as_str().and_then(base64_length).is_none() {
-                    self.constraint(&format!("{path}.redactedContent"), "Member must be a base64 blob");
+                if sealed.as_str().and_then(media::decoded_length).is_none() {
+                    self.schema(&format!("{path}.redactedContent"), "Member must be a base64 blob");
                 }
             }
             _ => self.union(&path, "reasoningText, redactedContent"),
@@ -455,37 +367,29 @@ impl<'a> Checker<'a> {
     fn cited(&mut self, block: &'a Value, path: &str) {
         let path = format!("{path}.citationsContent");
         if !block.is_object() {
-            return self.constraint(&path, "Member must be a structure");
+            return self.mistyped(&path, "a structure", block);
         }
         for field in ["content", "citations"] {
-            if block.get(field).is_some_and(|value| !value.is_array()) {
-                self.constraint(&format!("{path}.{field}"), "Member must be a list");
-            }
+            self.is(block.get(field), Value::is_array, "a list", &format!("{path}.{field}"));
         }
-        for (k, part) in list(&block["content"]).iter().enumerate() {
-            let path = format!("{path}.content.{k}");
-            match member(part) {
-                Some(("text", text)) => self.text("CitationGeneratedContent", text, &path),
-                _ => self.union(&path, "text"),
-            }
-        }
+        self.texts("CitationGeneratedContent", list(&block["content"]), &format!("{path}.content"));
     }
 }
 
 /// Images, documents and videos.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Bedrock> {
     fn medium(&mut self, kind: &str, medium: &'a Value, path: &str) {
         let path = format!("{path}.{kind}");
         if !medium.is_object() {
-            return self.constraint(&path, "Member must be a structure");
+            return self.mistyped(&path, "a structure", medium);
         }
         match kind {
             "image" => {
-                self.media.images += 1;
+                self.state.images += 1;
                 self.one_of(medium, "format", IMAGE_FORMATS, &path);
             }
             "document" => {
-                self.media.documents += 1;
+                self.state.documents += 1;
                 if medium.get("format").is_some() {
                     self.one_of(medium, "format", DOCUMENT_FORMATS, &path);
                 }
@@ -510,7 +414,7 @@ impl<'a> Checker<'a> {
             ("document", _) => format!("a document in the format {format}"),
             _ => return,
         };
-        if base64_length(data).is_some() && media::names_another_type(&said, data) {
+        if media::decoded_length(data).is_some() && media::names_another_type(&said, data) {
             let message = format!("The {kind} at {path} could not be processed: its bytes are not {said}.");
             self.refuse("SAN-09", path, message);
         }
@@ -520,13 +424,13 @@ impl<'a> Checker<'a> {
         let path = format!("{path}.source");
         match member(source) {
             Some(("bytes", bytes)) => {
-                let Some(length) = bytes.as_str().and_then(base64_length) else {
+                let Some(length) = bytes.as_str().and_then(media::decoded_length) else {
                     let reason = "Member must be a base64 blob of length greater than or equal to 1";
-                    return self.constraint(&format!("{path}.bytes"), reason);
+                    return self.schema(&format!("{path}.bytes"), reason);
                 };
                 let max = match kind {
-                    "image" => MAX_IMAGE_BYTES,
-                    "document" => MAX_DOCUMENT_BYTES,
+                    "image" => MAX_IMAGES.1,
+                    "document" => MAX_DOCUMENTS.1,
                     _ => usize::MAX,
                 };
                 if length > max {
@@ -540,18 +444,12 @@ impl<'a> Checker<'a> {
                 if bucket.is_none_or(str::is_empty) {
                     let reason = "Member must satisfy regular expression pattern: s3://[a-z0-9][\\.\\-a-z0-9]\
                                   {1,61}[a-z0-9](/.*)?";
-                    self.constraint(&format!("{path}.s3Location.uri"), reason);
+                    self.schema(&format!("{path}.s3Location.uri"), reason);
                 }
             }
             Some(("text", text)) if kind == "document" => self.text("DocumentSource", text, &path),
             Some(("content", Value::Array(parts))) if kind == "document" && !parts.is_empty() => {
-                for (k, part) in parts.iter().enumerate() {
-                    let path = format!("{path}.content.{k}");
-                    match member(part) {
-                        Some(("text", text)) => self.text("DocumentContentBlock", text, &path),
-                        _ => self.union(&path, "text"),
-                    }
-                }
+                self.texts("DocumentContentBlock", parts, &format!("{path}.content"));
             }
             _ if kind == "document" => self.union(&path, "bytes, s3Location, text, content"),
             _ => self.union(&path, "bytes, s3Location"),
@@ -561,7 +459,7 @@ impl<'a> Checker<'a> {
     fn document_name(&mut self, name: &'a Value, path: &str) {
         let path = format!("{path}.name");
         let Some(name) = name.as_str() else {
-            return self.constraint(&path, "Member must not be null");
+            return self.missing(&path);
         };
         let is_legal = |c: char| c.is_ascii_alphanumeric() || " -()[]".contains(c);
         let legal = !name.is_empty()
@@ -576,7 +474,7 @@ impl<'a> Checker<'a> {
             );
             self.refuse("BED-11", &*path, message);
         }
-        if !self.media.names.insert(name) {
+        if !self.state.names.insert(name) {
             let message = format!("The document name at {path} is not unique in its message: {name}");
             self.refuse("BED-11", path, message);
         }
@@ -592,8 +490,10 @@ impl<'a> Checker<'a> {
     }
 
     fn media_are_few(&mut self, path: &str) {
-        let counted =
-            [("images", self.media.images, MAX_IMAGES), ("documents", self.media.documents, MAX_DOCUMENTS)];
+        let counted = [
+            ("images", self.state.images, MAX_IMAGES.0),
+            ("documents", self.state.documents, MAX_DOCUMENTS.0),
+        ];
         for (what, count, max) in counted {
             if count > max {
                 let message =
@@ -605,7 +505,7 @@ impl<'a> Checker<'a> {
 }
 
 /// What all of the above is made of.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Bedrock> {
     fn text(&mut self, holder: &str, text: &Value, path: &str) {
         match text.as_str() {
             Some(text) if text.chars().all(is_space) => {
@@ -616,52 +516,48 @@ impl<'a> Checker<'a> {
                 self.refuse("BED-09", path, message);
             }
             Some(_) => {}
-            None => self.constraint(&format!("{path}.text"), "Member must be a string"),
+            None => self.mistyped(&format!("{path}.text"), "a string", text),
+        }
+    }
+
+    /// Judges a list that holds texts only.
+    fn texts(&mut self, holder: &str, parts: &[Value], path: &str) {
+        for (k, part) in parts.iter().enumerate() {
+            let path = format!("{path}.{k}");
+            match member(part) {
+                Some(("text", text)) => self.text(holder, text, &path),
+                _ => self.union(&path, "text"),
+            }
         }
     }
 
     /// Judges an id or a name.
     fn word(&mut self, fields: &'a Value, field: &str, pattern: &str, path: &str) {
         let path = format!("{path}.{field}");
-        let Some(word) = fields[field].as_str() else {
-            return self.constraint(&path, "Member must not be null");
-        };
-        let more = if field == "toolUseId" { ".:" } else { "" };
-        let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || more.contains(c);
-        if word.is_empty() || !word.chars().all(is_legal) {
+        let Some(word) = fields[field].as_str() else { return self.missing(&path) };
+        if !is_word(word, if field == "toolUseId" { ".:" } else { "" }) {
             let reason = format!("Member must satisfy regular expression pattern: {pattern}");
-            self.refuse("BED-07", &*path, failed(&path, &reason));
+            self.fault("BED-07", &path, &What::Other(&reason));
         }
-        if word.chars().count() > MAX_WORD {
-            let reason = format!("Member must have length less than or equal to {MAX_WORD}");
-            self.refuse("BED-07", &*path, failed(&path, &reason));
+        let found = word.chars().count();
+        if found > MAX_WORD {
+            self.fault("BED-07", &path, &What::TooMany { most: MAX_WORD, found });
         }
     }
 
-    fn one_of(&mut self, fields: &Value, field: &str, values: &[&str], path: &str) {
-        if !fields[field].as_str().is_some_and(|value| values.contains(&value)) {
-            let reason = format!("Member must satisfy enum value set: [{}]", values.join(", "));
-            self.constraint(&format!("{path}.{field}"), &reason);
+    fn one_of(&mut self, fields: &Value, field: &str, allowed: &'static [&'static str], path: &str) {
+        let found = &fields[field];
+        if !found.as_str().is_some_and(|value| allowed.contains(&value)) {
+            self.fault("BED-schema", &format!("{path}.{field}"), &What::NotOneOf { allowed, found });
         }
     }
 
     fn cache_point(&mut self, mark: &Value, path: &str) {
-        if mark["type"] != "default" {
-            let reason = "Member must satisfy enum value set: [default]";
-            self.constraint(&format!("{path}.cachePoint.type"), reason);
-        }
+        self.one_of(mark, "type", &["default"], &format!("{path}.cachePoint"));
     }
 
     fn union(&mut self, path: &str, members: &str) {
-        self.constraint(path, &format!("Exactly one member must be set of: {members}"));
-    }
-
-    fn constraint(&mut self, path: &str, reason: &str) {
-        self.refuse("BED-schema", path, failed(path, reason));
-    }
-
-    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.violations.push(Violation::new(rule, path, message));
+        self.schema(path, &format!("Exactly one member must be set of: {members}"));
     }
 }
 
@@ -669,54 +565,11 @@ fn unanswered(i: usize, ids: &[&str]) -> String {
     format!("Expected toolResult blocks at messages.{i}.content for the following Ids: {}", ids.join(", "))
 }
 
-/// A broken constraint in Amazon's words, which count from one: `messages.0.role` is `messages.1.member.role`.
-fn failed(path: &str, reason: &str) -> String {
-    let segments = path.split('.').map(|segment| match segment.parse::<usize>() {
-        Ok(index) => format!("{}.member", index + 1),
-        Err(_) => segment.to_owned(),
-    });
-    let place = segments.collect::<Vec<_>>().join(".");
-    format!("Value at '{place}' failed to satisfy constraint: {reason}")
-}
-
 /// The one member that is set of a union.
 fn member(union: &Value) -> Option<(&str, &Value)> {
     let fields = union.as_object()?;
     let (name, value) = fields.iter().next()?;
     (fields.len() == 1).then_some((name.as_str(), value))
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The depth of the deepest array or object; `{}` has depth 1.
-fn nesting_of(value: &Value) -> usize {
-    let mut deepest = 0;
-    let mut open = vec![(value, 1)];
-    while let Some((value, depth)) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
-            _ => continue,
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-/// How many bytes a base64 text stands for; none if it is not one, or empty.
-fn base64_length(text: &str) -> Option<usize> {
-    let digits = text.trim_end_matches('=');
-    let padding = text.len() - digits.len();
-    let legal = digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/');
-    let whole = !digits.is_empty() && text.len().is_multiple_of(4) && padding <= 2;
-    (legal && whole).then(|| text.len() / 4 * 3 - padding)
-}
-
-/// Whitespace to Unicode or to Java, which counts the four separator controls as well.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
 #[cfg(test)]

@@ -8,49 +8,23 @@ mod settings;
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
-use crate::{
-    Scope, Verdict, media, shape,
-    violation::{Violation, read_body},
-    words::{self, bracketed, kind_of},
-};
+use crate::prelude::*;
 
 const MAX_NAME: usize = 64;
 /// How deep arguments and responses may be nested; the rulebook only says that there is a limit.
 const MAX_NESTING: usize = 128;
 
 /// The fields of a part of which it has exactly one.
-const DATA: [&str; 7] = [
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-];
+const DATA: &str =
+    "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
 
 /// The fields of a part beside its data.
-const BESIDE_DATA: [&str; 5] =
-    ["thought", "thoughtSignature", "partMetadata", "videoMetadata", "mediaResolution"];
+const BESIDE_DATA: &str = "thought thoughtSignature partMetadata videoMetadata mediaResolution";
 
-/// Tells every reason why the Gemini API would refuse a request body; none means it is accepted.
-///
-/// The order is that of the document: first the settings of the request, then content by content.
-pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, "GEM-schema");
-    let mut checker = Checker { scope, ..Checker::default() };
-    match &request {
-        Ok(Value::Object(fields)) => checker.request(fields),
-        Ok(_) => {
-            let message = "Invalid JSON payload received. Root element must be a message.";
-            checker.refuse("GEM-schema", "body", message);
-        }
-        Err(violation) => checker.verdict.violations.push(violation.clone()),
-    }
-    checker.verdict
-}
+/// Google's `generateContent` API.
+pub(crate) struct Gemini;
+
+dialect!(Gemini, (), settings::SETTINGS, Provider { schema: "GEM-schema", spelling: camel, ..words::GOOGLE });
 
 /// What a content is to its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +35,7 @@ enum Kind {
     Model,
     Calls,
     Responses,
-    /// Of nobody known, so that nothing is said about its place.
+    /// Of an unknown role, so that nothing is known about its place.
     Other,
 }
 
@@ -85,7 +59,7 @@ struct End<'a> {
 impl<'a> Turn<'a> {
     fn read(content: &'a Value, is_only: bool) -> Self {
         let role = role_of(content, is_only);
-        let parts = content.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let parts = list(&content["parts"]);
         let held = if role == Some("model") { "functionCall" } else { "functionResponse" };
         let ends: Vec<End> = parts.iter().filter_map(|part| End::read(field(part, held)?)).collect();
         let kind = match (role, ends.is_empty()) {
@@ -108,16 +82,10 @@ impl<'a> End<'a> {
     }
 }
 
-#[derive(Default)]
-struct Checker {
-    scope: Scope,
-    verdict: Verdict,
-}
-
 /// The request and the rules between its contents.
-impl Checker {
-    fn request(&mut self, fields: &Map<String, Value>) {
-        self.settings(fields);
+impl<'a> Check<'a, Gemini> {
+    fn request(&mut self, fields: &'a Fields) {
+        self.settings_fit(fields);
         self.one_spelling(fields, "body");
         if let Some(system) = named(fields, "systemInstruction") {
             self.system(system);
@@ -131,8 +99,7 @@ impl Checker {
             Some(other) => return self.invalid("contents", "Content list", other),
         };
         if contents.is_empty() {
-            let message = "* GenerateContentRequest.contents: contents is not specified";
-            return self.refuse("GEM-07", "contents", message);
+            return self.fault("GEM-07", "contents", &What::Missing);
         }
         let is_only = contents.len() == 1;
         let turns: Vec<Turn> = contents.iter().map(|content| Turn::read(content, is_only)).collect();
@@ -151,12 +118,6 @@ impl Checker {
             let message =
                 "Please ensure that multiturn requests ends with a user role or a function response.";
             self.refuse("GEM-06", format!("contents.{}", turns.len() - 1), message);
-        }
-    }
-
-    fn settings(&mut self, fields: &Map<String, Value>) {
-        for fault in shape::faults(fields, settings::SETTINGS, self.scope, camel) {
-            self.refuse("GEM-schema", fault.path.clone(), words::google(&fault));
         }
     }
 
@@ -227,19 +188,17 @@ const UNEQUAL: &str = "Please ensure that the number of function response parts 
                        function call parts of the function call turn.";
 
 /// The settings beside the contents.
-impl Checker {
+impl Check<'_, Gemini> {
     fn system(&mut self, system: &Value) {
         let Some(fields) = system.as_object() else {
             return self.invalid("systemInstruction", "Content", system);
         };
-        self.only_fields(fields, &["role", "parts"], "systemInstruction");
-        if let Some(role) = named(fields, "role").filter(|role| !role.is_string()) {
-            self.invalid("systemInstruction.role", "TYPE_STRING", role);
-        }
+        self.known_fields(fields, "role parts", "systemInstruction");
+        self.optional_string(fields, "role", "systemInstruction");
         for (j, part) in self.parts(fields, "systemInstruction").iter().enumerate() {
             let path = format!("systemInstruction.parts.{j}");
             self.part(part, "user", &path);
-            if let Some(kind) = DATA[1..].iter().find(|kind| field(part, kind).is_some()) {
+            if let Some(kind) = DATA.split(' ').skip(1).find(|kind| field(part, kind).is_some()) {
                 let message = format!("{}: {kind} is not supported: text only.", bracketed(&path));
                 self.refuse("GEM-schema", path, message);
             }
@@ -289,10 +248,10 @@ impl Checker {
 }
 
 /// One content and its parts.
-impl Checker {
+impl Check<'_, Gemini> {
     fn content(&mut self, content: &Value, is_only: bool, path: &str) {
         let Some(fields) = content.as_object() else { return self.invalid(path, "Content", content) };
-        self.only_fields(fields, &["role", "parts"], path);
+        self.known_fields(fields, "role parts", path);
         let role = role_of(content, is_only);
         match (named(fields, "role"), role) {
             (_, Some("user" | "model")) => {}
@@ -317,14 +276,12 @@ impl Checker {
     }
 
     /// Returns the parts, none if they are no list.
-    fn parts<'a>(&mut self, content: &'a Map<String, Value>, path: &str) -> &'a [Value] {
+    fn parts<'a>(&mut self, content: &'a Fields, path: &str) -> &'a [Value] {
         let path = format!("{path}.parts");
         match named(content, "parts") {
             Some(Value::Array(parts)) if !parts.is_empty() => return parts,
             None | Some(Value::Array(_)) => {
-                let place = bracketed(&path);
-                let message = format!("* GenerateContentRequest.{place}: contents.parts must not be empty.");
-                self.refuse("GEM-07", path, message);
+                self.fault("GEM-07", &path, &What::Other("contents.parts must not be empty."));
             }
             Some(other) => self.invalid(&path, "Part list", other),
         }
@@ -343,15 +300,12 @@ impl Checker {
 
     fn part(&mut self, part: &Value, role: &str, path: &str) {
         let Some(fields) = part.as_object() else { return self.invalid(path, "Part", part) };
-        self.only_fields(fields, &[&DATA[..], &BESIDE_DATA[..]].concat(), path);
-        let mut data = DATA.iter().filter_map(|kind| Some((*kind, named(fields, kind)?)));
+        self.known_fields(fields, &format!("{DATA} {BESIDE_DATA}"), path);
+        let mut data = DATA.split(' ').filter_map(|kind| Some((kind, named(fields, kind)?)));
         let Some((kind, value)) = data.next() else {
-            let place = bracketed(path);
-            let message = format!(
-                "* GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized \
-                 field"
-            );
-            return self.refuse("GEM-07", path, message);
+            let reason = "required oneof field 'data' must have one initialized field";
+            let place = format!("{}.data", bracketed(path));
+            return self.refuse("GEM-07", path, (words::GOOGLE.words)(&place, &What::Other(reason)));
         };
         if let Some((second, _)) = data.next() {
             let message = format!(
@@ -376,7 +330,7 @@ impl Checker {
         match kind {
             "inlineData" => self.blob(fields, path),
             "fileData" => {
-                self.only_fields(fields, &["mimeType", "fileUri", "displayName"], path);
+                self.known_fields(fields, "mimeType fileUri displayName", path);
                 let is_filled = self.filled(fields, "fileUri", path);
                 let uri = named(fields, "fileUri").and_then(Value::as_str).unwrap_or_default();
                 if is_filled && !media::is_address(uri, &["https://", "http://", "gs://"]) {
@@ -397,8 +351,8 @@ impl Checker {
         }
     }
 
-    fn blob(&mut self, blob: &Map<String, Value>, path: &str) {
-        self.only_fields(blob, &["mimeType", "data", "displayName"], path);
+    fn blob(&mut self, blob: &Fields, path: &str) {
+        self.known_fields(blob, "mimeType data displayName", path);
         self.filled(blob, "mimeType", path);
         let is_filled = self.filled(blob, "data", path);
         if let Some(data) = named(blob, "data").and_then(Value::as_str)
@@ -422,16 +376,15 @@ impl Checker {
         }
     }
 
-    fn call(&mut self, call: &Map<String, Value>, path: &str) {
-        self.only_fields(call, &["id", "name", "args", "partialArgs", "willContinue"], path);
+    fn call(&mut self, call: &Fields, path: &str) {
+        self.known_fields(call, "id name args partialArgs willContinue", path);
         self.optional_string(call, "id", path);
         self.name(call, path);
         self.structure(named(call, "args"), &format!("{path}.args"));
     }
 
-    fn response(&mut self, response: &Map<String, Value>, path: &str) {
-        let known = ["id", "name", "response", "parts", "willContinue", "scheduling"];
-        self.only_fields(response, &known, path);
+    fn response(&mut self, response: &Fields, path: &str) {
+        self.known_fields(response, "id name response parts willContinue scheduling", path);
         self.optional_string(response, "id", path);
         self.name(response, path);
         // Unlike arguments, the response of a function is a required field.
@@ -444,7 +397,7 @@ impl Checker {
                 for (j, part) in parts.iter().enumerate() {
                     let path = format!("{path}.{j}");
                     if let Some(fields) = part.as_object() {
-                        self.only_fields(fields, &["inlineData"], &path);
+                        self.known_fields(fields, "inlineData", &path);
                     }
                     match field(part, "inlineData") {
                         Some(Value::Object(blob)) => self.blob(blob, &format!("{path}.inlineData")),
@@ -483,7 +436,7 @@ impl Checker {
         self.refuse("GEM-08", path, message);
     }
 
-    fn thought(&mut self, kind: &str, part: &Map<String, Value>, role: &str, path: &str) {
+    fn thought(&mut self, kind: &str, part: &Fields, role: &str, path: &str) {
         match named(part, "thought") {
             None | Some(Value::Bool(false)) => {}
             Some(Value::Bool(true)) => {
@@ -505,51 +458,46 @@ impl Checker {
 }
 
 /// What all of the above is made of.
-impl Checker {
-    fn name(&mut self, fields: &Map<String, Value>, path: &str) {
+impl Check<'_, Gemini> {
+    fn name(&mut self, fields: &Fields, path: &str) {
         let is_legal = named(fields, "name").and_then(Value::as_str).is_some_and(|name| {
-            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
             name.len() <= MAX_NAME
                 && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.bytes().all(allowed)
+                && is_word(name, ".:")
         });
         if !is_legal {
-            let path = format!("{path}.name");
-            let message = format!(
-                "* GenerateContentRequest.{}: Invalid function name. Must start with a letter or an \
-                 underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or \
-                 dashes (-), with a maximum length of {MAX_NAME}.",
-                bracketed(&path)
+            let reason = format!(
+                "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, \
+                 A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of \
+                 {MAX_NAME}."
             );
-            self.refuse("GEM-09", path, message);
+            self.fault("GEM-09", &format!("{path}.name"), &What::Other(&reason));
         }
     }
 
     /// Judges a text that must be there and hold something; returns whether it does.
-    fn filled(&mut self, fields: &Map<String, Value>, name: &str, path: &str) -> bool {
+    fn filled(&mut self, fields: &Fields, name: &str, path: &str) -> bool {
         let path = format!("{path}.{name}");
         match named(fields, name) {
             Some(Value::String(text)) if !text.is_empty() => return true,
-            None | Some(Value::String(_)) => {
-                let message = format!("* GenerateContentRequest.{}: must not be empty.", bracketed(&path));
-                self.refuse("GEM-schema", path, message);
-            }
+            None | Some(Value::String(_)) => self.schema(&path, "must not be empty."),
             Some(other) => self.invalid(&path, "TYPE_STRING", other),
         }
         false
     }
 
-    fn optional_string(&mut self, fields: &Map<String, Value>, name: &str, path: &str) {
+    fn optional_string(&mut self, fields: &Fields, name: &str, path: &str) {
         if let Some(other) = named(fields, name).filter(|value| !value.is_string()) {
             self.invalid(&format!("{path}.{name}"), "TYPE_STRING", other);
         }
     }
 
-    fn only_fields(&mut self, fields: &Map<String, Value>, known: &[&str], path: &str) {
-        for name in fields.keys().filter(|name| !known.contains(&camel(name).as_str())) {
-            let place = bracketed(path);
+    /// Refuses every field that is not among the known ones, which spaces separate, in either spelling.
+    fn known_fields(&mut self, fields: &Fields, known: &str, path: &str) {
+        for name in fields.keys().filter(|name| !known.split(' ').any(|known| known == camel(name))) {
             let message = format!(
-                "Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
+                "Invalid JSON payload received. Unknown name \"{name}\" at '{}': Cannot find field.",
+                bracketed(path)
             );
             self.refuse("GEM-schema", path, message);
         }
@@ -557,7 +505,7 @@ impl Checker {
     }
 
     /// Refuses a field that is written in both of its spellings.
-    fn one_spelling(&mut self, fields: &Map<String, Value>, path: &str) {
+    fn one_spelling(&mut self, fields: &Fields, path: &str) {
         for name in fields.keys().filter(|name| name.contains('_')) {
             let other = camel(name);
             if other != *name && fields.contains_key(&other) {
@@ -571,10 +519,6 @@ impl Checker {
     fn invalid(&mut self, path: &str, expected: &str, got: &Value) {
         let (place, got) = (bracketed(path), kind_of(got));
         self.refuse("GEM-schema", path, format!("Invalid value at '{place}' ({expected}), {got}"));
-    }
-
-    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -610,7 +554,7 @@ fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// A field by its name in either spelling; null is absence.
-fn named<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn named<'a>(fields: &'a Fields, name: &str) -> Option<&'a Value> {
     fields.get(name).or_else(|| fields.get(&snake(name))).filter(|value| !value.is_null())
 }
 
@@ -646,20 +590,6 @@ fn is_base64(text: &str) -> bool {
     let whole =
         if padding == 0 { digits.len() % 4 != 1 } else { padding <= 2 && text.len().is_multiple_of(4) };
     whole && (of(*b"+/") || of(*b"-_"))
-}
-
-/// True if a value has more than so many levels of arrays and objects. Does not recurse.
-fn nests_deeper(value: &Value, levels: usize) -> bool {
-    let mut open = vec![(value, 1)];
-    while let Some((value, level)) = open.pop() {
-        match value {
-            Value::Array(_) | Value::Object(_) if level > levels => return true,
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(fields) => open.extend(fields.values().map(|value| (value, level + 1))),
-            _ => {}
-        }
-    }
-    false
 }
 
 #[cfg(test)]

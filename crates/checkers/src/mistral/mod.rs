@@ -8,119 +8,69 @@ mod settings;
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
-
-use crate::{
-    Scope, Verdict, media, shape,
-    violation::{Violation, read_body},
-    words,
-};
+use crate::prelude::*;
 
 const CALL_ID_LENGTH: usize = 9;
+const NOT_AN_OBJECT: &str = "body: Input should be a valid dictionary";
 const MAX_NAME: usize = 64;
 
-/// Tells every reason why Mistral's chat API would refuse a request body; none means it is accepted.
-///
-/// The order is that of the document: first the settings of the request, then message by message.
-pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, "MIS-schema");
-    let mut checker = Checker { scope, ..Checker::default() };
-    match &request {
-        Ok(Value::Object(fields)) => checker.request(fields),
-        Ok(_) => checker.schema("body", "Input should be a valid dictionary"),
-        Err(violation) => checker.verdict.violations.push(violation.clone()),
-    }
-    checker.verdict
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    System,
-    User,
-    Assistant,
-    Tool,
-}
-
-impl Role {
-    fn of(message: &Value) -> Option<Role> {
-        match message["role"].as_str()? {
-            "system" => Some(Role::System),
-            "user" => Some(Role::User),
-            "assistant" => Some(Role::Assistant),
-            "tool" => Some(Role::Tool),
-            _ => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        }
-    }
-
-    /// Every field that a message of this role may have.
-    fn fields(self) -> &'static [&'static str] {
-        match self {
-            Role::System | Role::User => &["role", "content"],
-            Role::Assistant => &["role", "content", "tool_calls", "prefix"],
-            Role::Tool => &["role", "content", "tool_call_id", "name"],
-        }
-    }
-
-    /// The rule that a message of this role breaks after one of that role.
-    fn misplaced_after(self, previous: Role) -> Option<&'static str> {
-        match (previous, self) {
-            (Role::System | Role::User, Role::Tool) => Some("MIS-02"),
-            (Role::Tool, Role::User) => Some("MIS-03"),
-            (Role::Assistant | Role::Tool, Role::System) => Some("MIS-04"),
-            _ => None,
-        }
-    }
-
-    /// The chunk types that a message of this role may have.
-    fn chunks(self) -> &'static [&'static str] {
-        match self {
-            Role::System => &["text", "thinking"],
-            Role::User => &["text", "image_url", "document_url", "reference", "input_audio", "file"],
-            Role::Assistant => &["text", "thinking", "reference"],
-            Role::Tool => &["text", "reference"],
-        }
-    }
-}
+/// Mistral's chat API.
+pub(crate) struct Mistral;
 
 #[derive(Default)]
-struct Checker<'a> {
-    scope: Scope,
-    verdict: Verdict,
+pub(crate) struct State<'a> {
     /// The ids of the calls whose results are being read.
     expected: HashSet<&'a str>,
     /// Those of them that have been answered.
     observed: HashSet<&'a str>,
 }
 
+dialect!(
+    Mistral,
+    State<'a>,
+    settings::SETTINGS,
+    Provider { schema: "MIS-schema", not_an_object: NOT_AN_OBJECT, ..words::PYDANTIC }
+);
+
+fn role_of(message: &Value) -> Option<Role> {
+    Role::named(message["role"].as_str()?)
+}
+
+/// Every field that a message of this role may have.
+fn fields_of(role: Role) -> &'static str {
+    match role {
+        Role::System | Role::User => "role content",
+        Role::Assistant => "role content tool_calls prefix",
+        Role::Tool => "role content tool_call_id name",
+    }
+}
+
+/// The chunk types that a message of this role may have.
+fn chunks_of(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::System => &["text", "thinking"],
+        Role::User => &["text", "image_url", "document_url", "reference", "input_audio", "file"],
+        Role::Assistant => &["text", "thinking", "reference"],
+        Role::Tool => &["text", "reference"],
+    }
+}
+
 /// The request and the rules between its messages.
-impl<'a> Checker<'a> {
-    fn request(&mut self, fields: &'a Map<String, Value>) {
-        self.settings(fields);
+impl<'a> Check<'a, Mistral> {
+    fn request(&mut self, fields: &'a Fields) {
+        self.settings_fit(fields);
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields.get("tool_choice"), &names);
-        let messages = match fields.get("messages") {
-            Some(Value::Array(messages)) => messages,
-            Some(_) => return self.schema("messages", "Input should be a valid list"),
-            None => return self.schema("messages", "Field required"),
-        };
+        let Some(messages) = self.list(fields.get("messages"), "an array", "messages") else { return };
         self.count(messages);
         for (i, message) in messages.iter().enumerate() {
             match message {
                 Value::Object(fields) => self.message(i, message, fields),
-                _ => self.schema(&format!("messages.{i}"), "Input should be a valid dictionary"),
+                other => self.mistyped(&format!("messages.{i}"), "an object", other),
             }
             self.prefix_is_last(i, messages);
             let misplaced = self.is_misplaced(i, messages);
-            match Role::of(message) {
+            match role_of(message) {
                 Some(Role::Assistant) => self.calls_are_answered(i, messages),
                 Some(Role::Tool) if misplaced => self.observe(message),
                 Some(Role::Tool) => self.result_answers_a_call(i, message),
@@ -130,16 +80,10 @@ impl<'a> Checker<'a> {
         self.last_role(messages);
     }
 
-    fn settings(&mut self, fields: &Map<String, Value>) {
-        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
-            self.refuse("MIS-schema", fault.path.clone(), words::pydantic(&fault));
-        }
-    }
-
     fn count(&mut self, messages: &[Value]) {
         match messages {
             [] => self.refuse("MIS-10", "messages", "Conversation must have at least one message"),
-            [only] if matches!(Role::of(only), Some(Role::Assistant | Role::Tool)) => {
+            [only] if matches!(role_of(only), Some(Role::Assistant | Role::Tool)) => {
                 let message = "Conversation must start with a user message or system message";
                 self.refuse("MIS-10", "messages.0", message);
             }
@@ -149,17 +93,22 @@ impl<'a> Checker<'a> {
 
     /// Refuses a message that may not follow the one before it, and returns whether it did.
     fn is_misplaced(&mut self, i: usize, messages: &[Value]) -> bool {
-        let Some(role) = Role::of(&messages[i]) else { return false };
+        let Some(role) = role_of(&messages[i]) else { return false };
         let Some(before) = i.checked_sub(1) else {
-            // A lone result has been told already.
+            // A lone result has been refused already.
             if role == Role::Tool && messages.len() > 1 {
                 let message = "Unexpected role 'tool' at the start of the conversation";
                 self.refuse("MIS-02", "messages.0", message);
             }
             return role == Role::Tool;
         };
-        let Some(previous) = Role::of(&messages[before]) else { return false };
-        let Some(rule) = role.misplaced_after(previous) else { return false };
+        let Some(previous) = role_of(&messages[before]) else { return false };
+        let rule = match (previous, role) {
+            (Role::System | Role::User, Role::Tool) => "MIS-02",
+            (Role::Tool, Role::User) => "MIS-03",
+            (Role::Assistant | Role::Tool, Role::System) => "MIS-04",
+            _ => return false,
+        };
         let message = format!("Unexpected role '{}' after role '{}'", role.name(), previous.name());
         self.refuse(rule, format!("messages.{i}"), message);
         true
@@ -169,8 +118,8 @@ impl<'a> Checker<'a> {
         let ids: HashSet<&str> =
             calls_of(&messages[i]).iter().filter_map(|call| call["id"].as_str()).collect();
         let until_the_next =
-            messages[i + 1..].iter().take_while(|next| Role::of(next) != Some(Role::Assistant));
-        let results = until_the_next.filter(|next| Role::of(next) == Some(Role::Tool));
+            messages[i + 1..].iter().take_while(|next| role_of(next) != Some(Role::Assistant));
+        let results = until_the_next.filter(|next| role_of(next) == Some(Role::Tool));
         let answered: HashSet<&str> = results.filter_map(|result| result["tool_call_id"].as_str()).collect();
         // The validator overlooks the calls of the first message, and then finds their results unexpected.
         let overlooked = i == 0 && !ids.is_empty();
@@ -178,20 +127,22 @@ impl<'a> Checker<'a> {
             let message = "Not the same number of function calls and responses";
             self.refuse("MIS-01", format!("messages.{i}"), message);
         }
-        self.expected = ids;
-        self.observed.clear();
+        self.state.expected = ids;
+        self.state.observed.clear();
     }
 
-    /// Counts a result that stands in the wrong place, so that it is told once.
+    /// Counts a result that is in the wrong place, so that it is refused once.
     fn observe(&mut self, message: &'a Value) {
-        self.observed.extend(message["tool_call_id"].as_str().filter(|id| self.expected.contains(id)));
+        self.state
+            .observed
+            .extend(message["tool_call_id"].as_str().filter(|id| self.state.expected.contains(id)));
     }
 
     fn result_answers_a_call(&mut self, i: usize, message: &'a Value) {
         let Some(id) = message["tool_call_id"].as_str() else { return };
-        let fault = if self.observed.contains(id) {
+        let fault = if self.state.observed.contains(id) {
             "Duplicate"
-        } else if !self.expected.contains(id) {
+        } else if !self.state.expected.contains(id) {
             "Unexpected"
         } else {
             return self.observe(message);
@@ -201,7 +152,7 @@ impl<'a> Checker<'a> {
     }
 
     fn prefix_is_last(&mut self, i: usize, messages: &[Value]) {
-        let continued = Role::of(&messages[i]) == Some(Role::Assistant) && messages[i]["prefix"] == true;
+        let continued = role_of(&messages[i]) == Some(Role::Assistant) && messages[i]["prefix"] == true;
         if continued && i + 1 < messages.len() {
             let message = "Assistant message with prefix True must be last message";
             self.refuse("MIS-07", format!("messages.{i}.prefix"), message);
@@ -210,7 +161,7 @@ impl<'a> Checker<'a> {
 
     fn last_role(&mut self, messages: &[Value]) {
         let [_, .., last] = messages else { return };
-        let refused = match Role::of(last) {
+        let refused = match role_of(last) {
             Some(Role::User | Role::Tool) | None => return,
             Some(Role::Assistant) if last["prefix"] == true => return,
             Some(role) => role.name(),
@@ -223,18 +174,12 @@ impl<'a> Checker<'a> {
 }
 
 /// The settings beside the messages.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, Mistral> {
     /// Returns the declared names.
     fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<&'a str> {
         let mut names = HashSet::new();
-        let tools = match tools {
-            None | Some(Value::Null) => return names,
-            Some(Value::Array(tools)) => tools,
-            Some(_) => {
-                self.schema("tools", "Input should be a valid list");
-                return names;
-            }
-        };
+        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return names };
+        let tools = self.list(Some(tools), "an array", "tools").unwrap_or_default();
         for (k, tool) in tools.iter().enumerate() {
             let path = format!("tools.{k}");
             if tool.get("type").is_some_and(|kind| kind != "function") {
@@ -243,16 +188,18 @@ impl<'a> Checker<'a> {
             }
             let path = format!("{path}.function");
             let Some(function) = tool["function"].as_object() else {
-                self.schema(&path, "Input should be a valid dictionary");
+                self.mistyped(&path, "an object", &tool["function"]);
                 continue;
             };
             self.name(function.get("name"), &path);
-            if !function.get("parameters").is_some_and(Value::is_object) {
-                self.schema(&format!("{path}.parameters"), "Input should be a valid dictionary");
-            }
-            if function.get("description").is_some_and(|text| !text.is_string()) {
-                self.schema(&format!("{path}.description"), "Input should be a valid string");
-            }
+            let parameters = function.get("parameters").unwrap_or(&Value::Null);
+            self.is(Some(parameters), Value::is_object, "an object", &format!("{path}.parameters"));
+            self.is(
+                function.get("description"),
+                Value::is_string,
+                "a string",
+                &format!("{path}.description"),
+            );
             names.extend(function.get("name").and_then(Value::as_str));
         }
         names
@@ -274,14 +221,14 @@ impl<'a> Checker<'a> {
 }
 
 /// One message, its chunks and its calls.
-impl<'a> Checker<'a> {
-    fn message(&mut self, i: usize, message: &'a Value, fields: &'a Map<String, Value>) {
+impl<'a> Check<'a, Mistral> {
+    fn message(&mut self, i: usize, message: &'a Value, fields: &'a Fields) {
         let path = format!("messages.{i}");
-        let Some(role) = Role::of(message) else {
-            let message = format!("{path}.role: Input should be 'system', 'user', 'assistant' or 'tool'");
-            return self.refuse("MIS-09", format!("{path}.role"), message);
+        let Some(role) = role_of(message) else {
+            let reason = "Input should be 'system', 'user', 'assistant' or 'tool'";
+            return self.fault("MIS-09", &format!("{path}.role"), &What::Other(reason));
         };
-        self.only_fields(fields, role.fields(), &path);
+        self.only_fields(fields, fields_of(role), &path);
         self.content(role, message, &path);
         match role {
             Role::Assistant => self.assistant(message, &path),
@@ -300,18 +247,16 @@ impl<'a> Checker<'a> {
                     self.schema(&path, "List should have at least 1 item after validation, not 0");
                 }
                 for (j, chunk) in chunks.iter().enumerate() {
-                    self.chunk(role.chunks(), chunk, &format!("{path}.{j}"));
+                    self.chunk(chunks_of(role), chunk, &format!("{path}.{j}"));
                 }
             }
-            Some(_) => self.schema(&path, "Input should be a valid string or list"),
-            None => self.schema(&path, "Field required"),
+            Some(other) => self.mistyped(&path, "a valid string or list", other),
+            None => self.missing(&path),
         }
     }
 
     fn chunk(&mut self, allowed: &[&str], chunk: &'a Value, path: &str) {
-        let Some(fields) = chunk.as_object() else {
-            return self.schema(path, "Input should be a valid dictionary");
-        };
+        let Some(fields) = chunk.as_object() else { return self.mistyped(path, "an object", chunk) };
         let kind = chunk["type"].as_str().unwrap_or_default();
         if !allowed.contains(&kind) {
             let expected = allowed.join("', '");
@@ -320,16 +265,16 @@ impl<'a> Checker<'a> {
             );
             return self.schema(path, &reason);
         }
-        let more: &[&str] = match kind {
-            "text" | "image_url" | "input_audio" => &[kind],
-            "document_url" => &["document_url", "document_name"],
-            "reference" => &["reference_ids"],
-            "thinking" => &["thinking", "closed"],
-            _ => &["file_id"],
+        let (field, more) = match kind {
+            "document_url" => ("document_url", "document_name"),
+            "reference" => ("reference_ids", "type"),
+            "thinking" => ("thinking", "closed"),
+            "file" => ("file_id", "type"),
+            _ => (kind, "type"),
         };
-        self.only_fields(fields, &[&["type"], more].concat(), path);
-        let path = format!("{path}.{}", more[0]);
-        let value = &chunk[more[0]];
+        self.only_fields(fields, &format!("type {field} {more}"), path);
+        let path = format!("{path}.{field}");
+        let value = &chunk[field];
         match kind {
             "text" if value.is_string() => {}
             "image_url" => self.image(value, &path),
@@ -351,16 +296,15 @@ impl<'a> Checker<'a> {
 
     fn image(&mut self, image: &'a Value, path: &str) {
         if let Some(fields) = image.as_object() {
-            self.only_fields(fields, &["url", "detail"], path);
+            self.only_fields(fields, "url detail", path);
         }
         let Some(url) = [image, &image["url"]].into_iter().find(|url| is_filled(url)) else {
             return self.schema(path, "Input should be a valid string or an object with a url");
         };
-        let is_taken = |kind: &str| kind == "image/jpg" || media::IMAGES.contains(&kind);
-        self.medium(url.as_str().unwrap_or_default(), is_taken, path);
+        self.medium(url.as_str().unwrap_or_default(), media::is_image, path);
     }
 
-    /// Judges an address, and what stands in it.
+    /// Judges an address, and the data in it.
     fn medium(&mut self, url: &str, is_taken: impl Fn(&str) -> bool, path: &str) {
         if media::is_address(url, &["https://", "http://"]) {
             return;
@@ -368,35 +312,27 @@ impl<'a> Checker<'a> {
         let sound = media::data_url(url)
             .is_some_and(|(kind, data)| is_taken(kind) && media::flaw(kind, data).is_none());
         if !sound {
-            let message = format!("{path}: the file could not be loaded as a valid URL or base64 data");
-            self.refuse("SAN-09", path, message);
+            let reason = "the file could not be loaded as a valid URL or base64 data";
+            self.fault("SAN-09", path, &What::Other(reason));
         }
     }
 
     fn thinking(&mut self, chunk: &'a Value, path: &str) {
-        match &chunk["thinking"] {
-            Value::Array(thoughts) => {
-                for (k, thought) in thoughts.iter().enumerate() {
-                    // Without `thinking` among them, so that nothing nests.
-                    self.chunk(&["text", "reference"], thought, &format!("{path}.{k}"));
-                }
-            }
-            _ => self.schema(path, "Input should be a valid list"),
+        let thoughts = self.list(Some(&chunk["thinking"]), "an array", path).unwrap_or_default();
+        for (k, thought) in thoughts.iter().enumerate() {
+            // Without `thinking` among them, so that nothing nests.
+            self.chunk(&["text", "reference"], thought, &format!("{path}.{k}"));
         }
-        if chunk.get("closed").is_some_and(|closed| !closed.is_boolean()) {
-            self.schema(&path.replace("thinking", "closed"), "Input should be a valid boolean");
-        }
+        self.is(chunk.get("closed"), Value::is_boolean, "a boolean", &path.replace("thinking", "closed"));
     }
 
     fn assistant(&mut self, message: &'a Value, path: &str) {
         match message.get("tool_calls") {
             None | Some(Value::Null) => {}
             Some(Value::Array(calls)) => self.calls(calls, path),
-            Some(_) => self.schema(&format!("{path}.tool_calls"), "Input should be a valid list"),
+            Some(other) => self.mistyped(&format!("{path}.tool_calls"), "an array", other),
         }
-        if message.get("prefix").is_some_and(|prefix| !prefix.is_boolean()) {
-            self.schema(&format!("{path}.prefix"), "Input should be a valid boolean");
-        }
+        self.is(message.get("prefix"), Value::is_boolean, "a boolean", &format!("{path}.prefix"));
         let says_nothing = match &message["content"] {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -414,10 +350,10 @@ impl<'a> Checker<'a> {
         for (k, call) in calls.iter().enumerate() {
             let path = format!("{path}.tool_calls.{k}");
             let (Some(fields), Some(function)) = (call.as_object(), call["function"].as_object()) else {
-                self.schema(&format!("{path}.function"), "Input should be a valid dictionary");
+                self.mistyped(&format!("{path}.function"), "an object", &Value::Null);
                 continue;
             };
-            self.only_fields(fields, &["id", "type", "function", "index"], &path);
+            self.only_fields(fields, "id type function index", &path);
             self.call_id(fields.get("id"), &format!("{path}.id"));
             if let Some(id) = call["id"].as_str()
                 && !ids.insert(id)
@@ -428,18 +364,13 @@ impl<'a> Checker<'a> {
             if fields.get("type").is_some_and(|kind| kind != "function") {
                 self.schema(&format!("{path}.type"), "Input should be 'function'");
             }
-            if fields.get("index").is_some_and(|index| !index.is_u64()) {
-                self.schema(&format!("{path}.index"), "Input should be a valid integer");
-            }
+            self.is(fields.get("index"), Value::is_u64, "an integer", &format!("{path}.index"));
             let path = format!("{path}.function");
-            self.only_fields(function, &["name", "arguments"], &path);
+            self.only_fields(function, "name arguments", &path);
             self.name(function.get("name"), &path);
-            match function.get("arguments") {
-                Some(Value::String(_) | Value::Object(_)) => {}
-                _ => {
-                    self.schema(&format!("{path}.arguments"), "Input should be a valid string or dictionary")
-                }
-            }
+            let arguments = function.get("arguments").unwrap_or(&Value::Null);
+            let fits = |value: &Value| value.is_string() || value.is_object();
+            self.is(Some(arguments), fits, "a valid string or dictionary", &format!("{path}.arguments"));
         }
     }
 
@@ -452,7 +383,7 @@ impl<'a> Checker<'a> {
 }
 
 /// What all of the above is made of.
-impl Checker<'_> {
+impl Check<'_, Mistral> {
     fn call_id(&mut self, id: Option<&Value>, path: &str) {
         match id {
             None | Some(Value::Null) => self.refuse("MIS-05", path, "Tool call id has to be defined."),
@@ -464,17 +395,16 @@ impl Checker<'_> {
                     self.refuse("MIS-05", path, message);
                 }
             }
-            Some(_) => self.schema(path, "Input should be a valid string"),
+            Some(other) => self.mistyped(path, "a string", other),
         }
     }
 
     fn name(&mut self, name: Option<&Value>, path: &str) {
         let path = format!("{path}.name");
         let Some(name) = name.and_then(Value::as_str) else {
-            return self.schema(&path, "Input should be a valid string");
+            return self.mistyped(&path, "a string", &Value::Null);
         };
-        let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_legal) {
+        if name.len() > MAX_NAME || !is_word(name, "") {
             let message = format!(
                 "Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with \
                  a maximum length of {MAX_NAME}."
@@ -482,28 +412,6 @@ impl Checker<'_> {
             self.refuse("MIS-09", path, message);
         }
     }
-
-    fn only_fields(&mut self, fields: &Map<String, Value>, known: &[&str], path: &str) {
-        for field in fields.keys().filter(|field| !known.contains(&field.as_str())) {
-            self.schema(&format!("{path}.{field}"), "Extra inputs are not permitted");
-        }
-    }
-
-    fn schema(&mut self, path: &str, reason: &str) {
-        self.refuse("MIS-schema", path, format!("{path}: {reason}"));
-    }
-
-    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.violations.push(Violation::new(rule, path, message));
-    }
-}
-
-fn calls_of(message: &Value) -> &[Value] {
-    message["tool_calls"].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn is_filled(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| !text.is_empty())
 }
 
 #[cfg(test)]

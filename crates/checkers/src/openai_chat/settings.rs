@@ -1,104 +1,40 @@
 //! The fields of a Chat Completions request, and those that compatible servers add.
 
-use crate::shape::{Field, Kind, POSITIVE};
+use crate::shape::{Kind::*, *};
 
-pub(super) const SETTINGS: &[Field] = &[
-    Field::required("model", Kind::FilledText),
-    Field::optional("messages", Kind::Any),
-    Field::optional("tools", Kind::Any),
-    Field::optional("tool_choice", Kind::Any),
-    Field::optional("functions", Kind::Any),
-    Field::optional("function_call", Kind::Any),
-    Field::nullable("audio", Kind::Object),
-    Field::nullable("frequency_penalty", Kind::Number(-2.0, 2.0)),
-    Field::nullable("logit_bias", Kind::Object),
-    Field::nullable("logprobs", Kind::Flag),
-    Field::nullable("max_completion_tokens", POSITIVE),
-    Field::nullable("max_tokens", POSITIVE),
-    Field::nullable("metadata", Kind::TextMap(16)),
-    Field::nullable("modalities", Kind::Texts(usize::MAX)),
-    Field::nullable("moderation", Kind::Object),
-    Field::nullable("n", Kind::Integer(1, 128)),
-    Field::nullable("parallel_tool_calls", Kind::Flag),
-    Field::nullable("prediction", Kind::Object),
-    Field::nullable("presence_penalty", Kind::Number(-2.0, 2.0)),
-    Field::nullable("prompt_cache_key", Kind::Text),
-    Field::nullable("prompt_cache_options", Kind::Object),
-    Field::nullable("prompt_cache_retention", Kind::OneOf(&["in_memory", "in-memory", "24h"])),
-    Field::nullable(
-        "reasoning_effort",
-        Kind::OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+pub(super) const SETTINGS: &[Row] = &[
+    required("model", FilledText),
+    optional("messages tools tool_choice functions function_call", Any),
+    nullable(
+        "audio logit_bias moderation prediction prompt_cache_options response_format web_search_options",
+        Object,
     ),
-    Field::nullable("response_format", Kind::Object),
-    Field::nullable("safety_identifier", Kind::Text),
-    Field::nullable("seed", Kind::Integer(i64::MIN, i64::MAX)),
-    Field::nullable("service_tier", Kind::OneOf(&["auto", "default", "flex", "scale", "priority", "fast"])),
-    Field::nullable("stop", Kind::TextOrTexts(4)),
-    Field::nullable("store", Kind::Flag),
-    Field::nullable("stream", Kind::Flag),
-    Field::nullable(
-        "stream_options",
-        Kind::Fields(&[
-            Field::optional("include_usage", Kind::Flag),
-            Field::optional("include_obfuscation", Kind::Flag),
-        ]),
-    ),
-    Field::nullable("temperature", Kind::Number(0.0, 2.0)),
-    Field::nullable("top_logprobs", Kind::Integer(0, 20)),
-    Field::nullable("top_p", Kind::Number(0.0, 1.0)),
-    Field::nullable("user", Kind::Text),
-    Field::nullable("verbosity", Kind::OneOf(&["low", "medium", "high"])),
-    Field::nullable("web_search_options", Kind::Object),
+    nullable("frequency_penalty presence_penalty", Number(-2.0, 2.0)),
+    nullable("logprobs parallel_tool_calls store stream", Flag),
+    nullable("max_completion_tokens max_tokens", POSITIVE),
+    nullable("metadata", TextMap(16)),
+    nullable("modalities", Texts(usize::MAX)),
+    nullable("n", Integer(1, 128)),
+    nullable("prompt_cache_key safety_identifier user", Text),
+    nullable("prompt_cache_retention", OneOf(&["in_memory", "in-memory", "24h"])),
+    nullable("reasoning_effort", OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max"])),
+    nullable("seed", Integer(i64::MIN, i64::MAX)),
+    nullable("service_tier", OneOf(&["auto", "default", "flex", "scale", "priority", "fast"])),
+    nullable("stop", TextOrTexts(4)),
+    nullable("stream_options", Fields(&[optional("include_usage include_obfuscation", Flag)])),
+    nullable("temperature", Number(0.0, 2.0)),
+    nullable("top_logprobs", Integer(0, 20)),
+    nullable("top_p", Number(0.0, 1.0)),
+    nullable("verbosity", OneOf(&["low", "medium", "high"])),
 ];
 
 /// Fields that OpenAI refuses and widely used compatible servers take.
-pub(super) const ELSEWHERE: &[&str] = &[
-    "add_generation_prompt",
-    "best_of",
-    "cache_prompt",
-    "chat_template_kwargs",
-    "continue_final_message",
-    "enable_thinking",
-    "extra_body",
-    "guided_json",
-    "ignore_eos",
-    "include",
-    "include_reasoning",
-    "keep_alive",
-    "length_penalty",
-    "min_p",
-    "min_tokens",
-    "models",
-    "num_ctx",
-    "options",
-    "plugins",
-    "prompt_mode",
-    "provider",
-    "random_seed",
-    "reasoning",
-    "reasoning_format",
-    "repetition_penalty",
-    "route",
-    "safe_prompt",
-    "skip_special_tokens",
-    "thinking",
-    "thinking_budget",
-    "top_a",
-    "top_k",
-    "transforms",
-    "truncate_prompt_tokens",
-    "usage",
-];
+pub(super) const ELSEWHERE: &str = "add_generation_prompt best_of cache_prompt chat_template_kwargs continue_final_message \
+    enable_thinking extra_body guided_json ignore_eos include include_reasoning keep_alive \
+    length_penalty min_p min_tokens models num_ctx options plugins prompt_mode provider random_seed \
+    reasoning reasoning_format repetition_penalty route safe_prompt skip_special_tokens thinking \
+    thinking_budget top_a top_k transforms truncate_prompt_tokens usage";
 
 /// The fields of a message.
-pub(super) const MESSAGE: &[&str] = &[
-    "role",
-    "content",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "function_call",
-    "refusal",
-    "audio",
-    "annotations",
-];
+pub(super) const MESSAGE: &str =
+    "role content name tool_calls tool_call_id function_call refusal audio annotations";

@@ -8,21 +8,12 @@ mod settings;
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
-use crate::{
-    Scope, Verdict, media, shape,
-    violation::{Violation, read_body},
-    words::{self, bracketed, kind_of},
-};
+use crate::{openai::*, prelude::*};
 
 const MAX_CALL_ID: usize = 64;
 const MAX_ITEM_ID: usize = 64;
-const MAX_NAME: usize = 64;
-const MAX_TOOLS: usize = 128;
-const MAX_TEXT: usize = 10_485_760;
 
-/// The calls that wait for an output; its type is theirs with `_output` behind it, except for a search.
+/// The calls that wait for an output. Its type is theirs with `_output` at the end, except for a search.
 const ANSWERED: [&str; 7] = [
     "tool_search_call",
     "function_call",
@@ -33,68 +24,34 @@ const ANSWERED: [&str; 7] = [
     "computer_call",
 ];
 
-/// The other items, and the fields that they must have: of texts, lists of objects, objects, truth values.
-const OTHERS: [(&str, &[(&str, &str)]); 18] = [
-    ("web_search_call", &[("action", "object?"), ("status", "text?")]),
-    (
-        "file_search_call",
-        &[("id", "text"), ("queries", "texts"), ("status", "text"), ("results", "objects?")],
-    ),
-    (
-        "code_interpreter_call",
-        &[
-            ("id", "text"),
-            ("container_id", "text"),
-            ("status", "text"),
-            ("code", "text?"),
-            ("outputs", "objects?"),
-        ],
-    ),
-    ("image_generation_call", &[("id", "text"), ("status", "text"), ("result", "text?")]),
-    ("mcp_list_tools", &[("id", "text"), ("server_label", "text"), ("tools", "objects")]),
-    (
-        "mcp_call",
-        &[
-            ("id", "text"),
-            ("server_label", "text"),
-            ("name", "text"),
-            ("arguments", "text"),
-            ("output", "text?"),
-        ],
-    ),
-    (
-        "mcp_approval_request",
-        &[("id", "text"), ("server_label", "text"), ("name", "text"), ("arguments", "text")],
-    ),
-    ("mcp_approval_response", &[("approval_request_id", "text"), ("approve", "flag"), ("reason", "text?")]),
-    ("tool_search_call", &[("arguments", "object"), ("status", "text?")]),
-    ("tool_search_output", &[("tools", "objects"), ("status", "text?")]),
-    ("program", &[("id", "text"), ("call_id", "text"), ("code", "text"), ("fingerprint", "text")]),
-    ("program_output", &[("id", "text"), ("call_id", "text"), ("result", "text"), ("status", "text")]),
-    ("compaction", &[("encrypted_content", "text")]),
-    ("compaction_summary", &[("encrypted_content", "text")]),
-    ("context_compaction", &[("encrypted_content", "text?")]),
-    ("additional_tools", &[("role", "text"), ("tools", "objects")]),
-    ("configuration_update", &[("reasoning", "object?"), ("text", "object?")]),
-    ("compaction_trigger", &[]),
+/// The other items and their fields, each with its type; a question mark allows that it is missing.
+const OTHERS: [(&str, &str); 18] = [
+    ("web_search_call", "action:object? status:text?"),
+    ("file_search_call", "id:text queries:texts status:text results:objects?"),
+    ("code_interpreter_call", "id:text container_id:text status:text code:text? outputs:objects?"),
+    ("image_generation_call", "id:text status:text result:text?"),
+    ("mcp_list_tools", "id:text server_label:text tools:objects"),
+    ("mcp_call", "id:text server_label:text name:text arguments:text output:text?"),
+    ("mcp_approval_request", "id:text server_label:text name:text arguments:text"),
+    ("mcp_approval_response", "approval_request_id:text approve:flag reason:text?"),
+    ("tool_search_call", "arguments:object status:text?"),
+    ("tool_search_output", "tools:objects status:text?"),
+    ("program", "id:text call_id:text code:text fingerprint:text"),
+    ("program_output", "id:text call_id:text result:text status:text"),
+    ("compaction", "encrypted_content:text"),
+    ("compaction_summary", "encrypted_content:text"),
+    ("context_compaction", "encrypted_content:text?"),
+    ("additional_tools", "role:text tools:objects"),
+    ("configuration_update", "reasoning:object? text:object?"),
+    ("compaction_trigger", ""),
 ];
 
-/// Tells every reason why the Responses API would refuse a request body; none means it is accepted.
-///
-/// The order is that of the document: first the settings of the request, then item by item.
-pub(crate) fn check(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, "RSP-schema");
-    let mut checker = Checker { scope, ..Checker::default() };
-    match &request {
-        Ok(Value::Object(fields)) => checker.request(fields),
-        Ok(other) => {
-            let message = format!("Invalid body: expected an object, but got {} instead.", kind_of(other));
-            checker.refuse("RSP-schema", "body", message);
-        }
-        Err(violation) => checker.verdict.violations.push(violation.clone()),
-    }
-    checker.verdict
-}
+/// OpenAI's Responses API.
+pub(crate) struct OpenAiResponses;
+
+impl OpenAi for OpenAiResponses {}
+
+dialect!(OpenAiResponses, State<'a>, settings::SETTINGS, Provider { schema: "RSP-schema", ..words::OPENAI });
 
 /// Whose words a list of parts holds, which decides the types they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,59 +64,47 @@ enum Words {
 type Call<'a> = (&'a str, &'a str);
 
 #[derive(Default)]
-struct Checker<'a> {
-    scope: Scope,
-    verdict: Verdict,
+pub(crate) struct State<'a> {
     item_ids: HashSet<&'a str>,
     call_ids: HashSet<&'a str>,
-    /// Where the last output stands that could answer a call.
+    /// Where the last output is that could answer a call.
     last_output: HashMap<Call<'a>, usize>,
     open: HashSet<Call<'a>>,
     /// Ids of questions whether a tool may run.
     approvals: HashSet<&'a str>,
     answered: HashSet<Call<'a>>,
-    /// Whether calls may stand in an earlier response that this request goes on from.
+    /// Whether calls may be in an earlier response that this request continues.
     chained: bool,
 }
 
 /// The request and the rules between its items.
-impl<'a> Checker<'a> {
-    fn request(&mut self, fields: &'a Map<String, Value>) {
-        self.settings(fields);
-        match fields.get("instructions") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) => self.text(text, "instructions"),
-            Some(other) => self.invalid_type("instructions", "a string", other),
-        }
+impl<'a> Check<'a, OpenAiResponses> {
+    fn request(&mut self, fields: &'a Fields) {
+        self.settings_fit(fields);
+        self.optional_text(fields.get("instructions").unwrap_or(&Value::Null), "instructions");
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields, &names);
         let chain = ["previous_response_id", "conversation"];
-        self.chained = chain.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null()));
+        self.state.chained = chain.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null()));
         match fields.get("input") {
             Some(Value::String(text)) => self.text(text, "input"),
             Some(Value::Array(items)) => self.items(items),
-            Some(other) => self.invalid_type("input", "one of a string or array of objects", other),
+            Some(other) => self.mistyped("input", "one of a string or array of objects", other),
             None => self.missing("input"),
         }
     }
 
-    fn settings(&mut self, fields: &Map<String, Value>) {
-        for fault in shape::faults(fields, settings::SETTINGS, self.scope, str::to_owned) {
-            self.refuse("RSP-schema", fault.path.clone(), words::openai(&fault));
-        }
-    }
-
     fn items(&mut self, items: &'a [Value]) {
-        self.array_length("input", items.len(), usize::MAX);
+        self.array_length("RSP-schema", "input", items.len(), usize::MAX);
         for (i, item) in items.iter().enumerate() {
             if let (Some(call), Some(id)) = (answered_by(type_of(item)), item["call_id"].as_str()) {
-                self.last_output.insert((call, id), i);
+                self.state.last_output.insert((call, id), i);
             }
         }
         for (i, item) in items.iter().enumerate() {
             match item {
                 Value::Object(fields) => self.item(item, fields, &format!("input.{i}")),
-                other => self.invalid_type(&format!("input.{i}"), "an object", other),
+                other => self.mistyped(&format!("input.{i}"), "an object", other),
             }
             self.reasoning_is_followed(i, items);
             self.calls_and_outputs_are_paired(i, item);
@@ -180,20 +125,20 @@ impl<'a> Checker<'a> {
         let Some(id) = item["call_id"].as_str() else { return };
         let path = format!("input.{i}");
         if ANSWERED.contains(&kind) {
-            if !self.call_ids.insert(id) {
+            if !self.state.call_ids.insert(id) {
                 self.refuse("RSP-10", &*path, format!("Duplicate 'call_id': {id}"));
             }
-            self.open.insert((kind, id));
-            if self.last_output.get(&(kind, id)).is_none_or(|&output| output < i) {
+            self.state.open.insert((kind, id));
+            if self.state.last_output.get(&(kind, id)).is_none_or(|&output| output < i) {
                 let message = format!("No tool output found for {} {id}.", spaced(kind));
                 self.refuse("RSP-01", path, message);
             }
         } else if let Some(call) = answered_by(kind) {
-            if self.open.remove(&(call, id)) {
-                self.answered.insert((call, id));
-            } else if self.answered.contains(&(call, id)) {
+            if self.state.open.remove(&(call, id)) {
+                self.state.answered.insert((call, id));
+            } else if self.state.answered.contains(&(call, id)) {
                 self.refuse("RSP-10", path, format!("Duplicate 'call_id': {id}"));
-            } else if !self.chained {
+            } else if !self.state.chained {
                 let message = format!("No tool call found for {} output with call_id {id}.", spaced(call));
                 self.refuse("RSP-02", path, message);
             }
@@ -202,49 +147,36 @@ impl<'a> Checker<'a> {
 }
 
 /// The settings beside the items.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, OpenAiResponses> {
     /// Returns the declared names, each with the type of its tool.
     fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<(&'a str, &'a str)> {
         let mut names = HashSet::new();
-        let tools = match tools {
-            None => return names,
-            Some(Value::Array(tools)) => tools,
-            Some(other) => {
-                self.invalid_type("tools", "an array of objects", other);
-                return names;
-            }
-        };
+        let Some(tools) = tools else { return names };
+        let tools = self.list(Some(tools), "an array of objects", "tools").unwrap_or_default();
         if !tools.is_empty() {
-            self.array_length("tools", tools.len(), MAX_TOOLS);
+            self.array_length("RSP-schema", "tools", tools.len(), MAX_TOOLS);
         }
         for (k, tool) in tools.iter().enumerate() {
             let path = format!("tools.{k}");
             match tool["type"].as_str() {
                 Some(kind @ ("function" | "custom")) => {
                     self.name(&tool["name"], &format!("{path}.name"));
-                    let parameters = &tool["parameters"];
-                    if !parameters.is_object() && !parameters.is_null() {
-                        self.invalid_type(&format!("{path}.parameters"), "an object", parameters);
-                    }
+                    self.optional_object(&tool["parameters"], &format!("{path}.parameters"));
                     if let Some(name) = tool["name"].as_str()
                         && !names.insert((kind, name))
                     {
-                        let message =
-                            format!("Invalid 'tools': tool names must be unique, got '{name}' twice.");
-                        self.refuse("RSP-schema", path, message);
+                        self.repeated_tool(name, &path);
                     }
                 }
                 Some(_) => {}
-                None if tool.is_object() => {
-                    self.invalid_type(&format!("{path}.type"), "a string", &tool["type"])
-                }
-                None => self.invalid_type(&path, "an object", tool),
+                None if tool.is_object() => self.mistyped(&format!("{path}.type"), "a string", &tool["type"]),
+                None => self.mistyped(&path, "an object", tool),
             }
         }
         names
     }
 
-    fn tool_choice(&mut self, request: &Map<String, Value>, names: &HashSet<(&str, &str)>) {
+    fn tool_choice(&mut self, request: &Fields, names: &HashSet<(&str, &str)>) {
         let declared = request.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty());
         match request.get("tool_choice") {
             None => {}
@@ -258,8 +190,7 @@ impl<'a> Checker<'a> {
                 Some(kind @ ("function" | "custom")) => {
                     let name = choice.get("name").and_then(Value::as_str).unwrap_or_default();
                     if !names.contains(&(kind, name)) {
-                        let message = format!("Tool choice '{name}' not found in 'tools' parameter.");
-                        self.refuse("RSP-schema", "tool_choice", message);
+                        self.undeclared_tool(name);
                     }
                 }
                 Some(_) => {}
@@ -271,8 +202,8 @@ impl<'a> Checker<'a> {
 }
 
 /// One item.
-impl<'a> Checker<'a> {
-    fn item(&mut self, item: &'a Value, fields: &'a Map<String, Value>, path: &str) {
+impl<'a> Check<'a, OpenAiResponses> {
+    fn item(&mut self, item: &'a Value, fields: &'a Fields, path: &str) {
         let kind = type_of(item);
         if kind == "item_reference" {
             return self.not_stored(fields, path);
@@ -282,45 +213,37 @@ impl<'a> Checker<'a> {
         if waits && (ANSWERED.contains(&kind) || answered_by(kind).is_some()) {
             self.call_id(fields.get("call_id"), &format!("{path}.call_id"));
         }
+        let at = |field: &str| format!("{path}.{field}");
         match kind {
             "" => match fields.get("type") {
-                Some(other) => self.invalid_type(&format!("{path}.type"), "a string", other),
-                None => self.missing(&format!("{path}.type")),
+                Some(other) => self.mistyped(&at("type"), "a string", other),
+                None => self.missing(&at("type")),
             },
             "message" => self.message(fields, path),
             "reasoning" => self.reasoning(fields, path),
-            "function_call" => {
-                self.name(&item["name"], &format!("{path}.name"));
-                self.free_text("RSP-16", fields.get("arguments"), &format!("{path}.arguments"));
-            }
-            "custom_tool_call" => {
-                self.name(&item["name"], &format!("{path}.name"));
-                self.free_text("RSP-16", fields.get("input"), &format!("{path}.input"));
+            "function_call" | "custom_tool_call" => {
+                let given = if kind == "function_call" { "arguments" } else { "input" };
+                self.name(&item["name"], &at("name"));
+                self.free_text("RSP-16", fields.get(given), &at(given));
             }
             "function_call_output" | "custom_tool_call_output" => {
-                self.words(Words::ForTheModel, fields.get("output"), &format!("{path}.output"));
+                self.words(Words::ForTheModel, fields.get("output"), &at("output"));
             }
-            "local_shell_call_output" => {
-                self.free_text("RSP-schema", fields.get("output"), &format!("{path}.output"));
-            }
-            "local_shell_call" => self.local_shell_action(&item["action"], &format!("{path}.action")),
-            "shell_call" => self.strings(&item["action"]["commands"], &format!("{path}.action.commands")),
-            "shell_call_output" => self.shell_output(&item["output"], &format!("{path}.output")),
-            "apply_patch_call" => self.patch(&item["operation"], &format!("{path}.operation")),
-            "apply_patch_call_output" if !item["output"].is_null() => {
-                self.free_text("RSP-schema", fields.get("output"), &format!("{path}.output"));
-            }
+            "local_shell_call" => self.local_shell_action(&item["action"], &at("action")),
+            "local_shell_call_output" => self.free_text("RSP-schema", fields.get("output"), &at("output")),
+            "shell_call" => self.strings(&item["action"]["commands"], &at("action.commands")),
+            "shell_call_output" => self.shell_output(&item["output"], &at("output")),
+            "apply_patch_call" => self.patch(&item["operation"], &at("operation")),
+            "apply_patch_call_output" => self.optional_text(&item["output"], &at("output")),
             "computer_call" => {}
             "computer_call_output" if !item["output"].is_object() => {
-                self.invalid_type(&format!("{path}.output"), "an object", &item["output"]);
+                self.mistyped(&at("output"), "an object", &item["output"]);
             }
             "computer_call_output" => {
-                let path = format!("{path}.output");
-                self.source(&["image_url", "file_id"], &item["output"], &path);
+                self.source(&["image_url", "file_id"], &item["output"], &at("output"));
                 let url = item["output"]["image_url"].as_str().unwrap_or_default();
-                self.image(url, &format!("{path}.image_url"));
+                self.image(url, &at("output.image_url"));
             }
-            "apply_patch_call_output" => {}
             _ => self.other(kind, item, path),
         }
         self.status(kind, fields.get("status"), &format!("{path}.status"));
@@ -332,27 +255,30 @@ impl<'a> Checker<'a> {
             let message = format!("Invalid value: '{kind}'. Supported values are the types of input items.");
             return self.refuse("RSP-schema", format!("{path}.type"), message);
         };
-        for (name, form) in *fields {
-            let (value, path) = (&item[*name], format!("{path}.{name}"));
+        for (name, form) in fields.split(' ').filter_map(|field| field.split_once(':')) {
+            let (value, path) = (&item[name], format!("{path}.{name}"));
             let of = |is: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(is));
-            let fits = match form.trim_end_matches('?') {
+            let required = form.trim_end_matches('?');
+            let fits = match required {
                 "text" => value.is_string(),
                 "texts" => of(Value::is_string),
                 "objects" => of(Value::is_object),
                 "object" => value.is_object(),
                 _ => value.is_boolean(),
             };
-            if value.is_null() && !form.ends_with('?') {
+            if value.is_null() && form == required {
                 self.missing(&path);
             } else if !value.is_null() && !fits {
-                self.invalid_type(&path, form.trim_end_matches('?'), value);
+                self.mistyped(&path, required, value);
             }
         }
         match (kind, item["id"].as_str(), item["approval_request_id"].as_str()) {
             ("mcp_approval_request", Some(id), _) => {
-                self.approvals.insert(id);
+                self.state.approvals.insert(id);
             }
-            ("mcp_approval_response", _, Some(id)) if !self.approvals.contains(id) && !self.chained => {
+            ("mcp_approval_response", _, Some(id))
+                if !self.state.approvals.contains(id) && !self.state.chained =>
+            {
                 let message = format!("No approval request found with id {id}.");
                 self.refuse("RSP-02", path, message);
             }
@@ -363,7 +289,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn not_stored(&mut self, fields: &Map<String, Value>, path: &str) {
+    fn not_stored(&mut self, fields: &Fields, path: &str) {
         let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
         let message = format!(
             "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
@@ -372,25 +298,23 @@ impl<'a> Checker<'a> {
         self.refuse("RSP-06", path, message);
     }
 
-    fn item_id(&mut self, kind: &str, fields: &'a Map<String, Value>, path: &str) {
-        let needs_id =
-            OTHERS.iter().any(|(known, fields)| *known == kind && fields.contains(&("id", "text")));
-        let is_optional =
-            kind.ends_with("_output") || (prefix_of(kind).is_none() || kind == "web_search_call");
+    fn item_id(&mut self, kind: &str, fields: &'a Fields, path: &str) {
+        let needs_id = OTHERS.iter().any(|(known, fields)| *known == kind && fields.starts_with("id:"));
+        let is_optional = kind.ends_with("_output") || prefix_of(kind).is_none() || kind == "web_search_call";
         let path = format!("{path}.id");
         let id = match fields.get("id") {
             None => return,
             Some(Value::Null) if is_optional && !needs_id => return,
             Some(Value::String(id)) => id.as_str(),
-            Some(other) => return self.invalid_type(&path, "a string", other),
+            Some(other) => return self.mistyped(&path, "a string", other),
         };
         if let Some(reason) = prefix_of(kind).and_then(|prefix| id_fault(id, prefix)) {
-            self.refuse("RSP-09", &*path, format!("Invalid '{}': {reason}", bracketed(&path)));
+            self.fault("RSP-09", &path, &What::Other(&reason));
         } else if id.is_empty() && kind == "tool_search_call" {
-            self.refuse("RSP-09", &*path, format!("Invalid '{}': empty string.", bracketed(&path)));
+            self.fault("RSP-09", &path, &What::Other("empty string."));
         }
         // The id of this output is, by the API's types, that of the call.
-        if kind != "local_shell_call_output" && !self.item_ids.insert(id) {
+        if kind != "local_shell_call_output" && !self.state.item_ids.insert(id) {
             let message = format!(
                 "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
             );
@@ -399,19 +323,10 @@ impl<'a> Checker<'a> {
     }
 
     fn call_id(&mut self, id: Option<&Value>, path: &str) {
-        let place = bracketed(path);
-        let length = match id {
-            Some(Value::String(id)) => id.chars().count(),
-            Some(other) => return self.invalid_type(path, "a string", other),
-            None => return self.missing(path),
-        };
-        if length == 0 {
-            let message =
-                format!("Invalid '{place}': empty string. Expected a string with minimum length 1.");
-            self.refuse("RSP-11", path, message);
-        } else if length > MAX_CALL_ID {
-            let message = format!("Invalid '{place}': {}", too_long("string", MAX_CALL_ID, length));
-            self.refuse("RSP-11", path, message);
+        match id {
+            Some(Value::String(id)) => self.id_length("RSP-11", id, MAX_CALL_ID, path),
+            Some(other) => self.mistyped(path, "a string", other),
+            None => self.missing(path),
         }
     }
 
@@ -436,7 +351,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn message(&mut self, fields: &'a Map<String, Value>, path: &str) {
+    fn message(&mut self, fields: &'a Fields, path: &str) {
         let words = match fields.get("role") {
             Some(Value::String(role)) if role == "assistant" => Words::OfTheModel,
             Some(Value::String(role)) if ["system", "developer", "user"].contains(&role.as_str()) => {
@@ -454,20 +369,16 @@ impl<'a> Checker<'a> {
         self.words(words, fields.get("content"), &format!("{path}.content"));
     }
 
-    fn reasoning(&mut self, fields: &'a Map<String, Value>, path: &str) {
-        match fields.get("summary") {
-            Some(Value::Array(parts)) => {
-                self.reasoning_parts("summary_text", parts, &format!("{path}.summary"))
-            }
-            Some(other) => self.invalid_type(&format!("{path}.summary"), "an array of objects", other),
-            None => self.missing(&format!("{path}.summary")),
+    fn reasoning(&mut self, fields: &'a Fields, path: &str) {
+        let summary = format!("{path}.summary");
+        if let Some(parts) = self.list(fields.get("summary"), "an array of objects", &summary) {
+            self.reasoning_parts("summary_text", parts, &summary);
         }
+        let content = format!("{path}.content");
         match fields.get("content") {
             None | Some(Value::Null) => {}
-            Some(Value::Array(parts)) => {
-                self.reasoning_parts("reasoning_text", parts, &format!("{path}.content"));
-            }
-            Some(other) => self.invalid_type(&format!("{path}.content"), "an array of objects", other),
+            Some(Value::Array(parts)) => self.reasoning_parts("reasoning_text", parts, &content),
+            Some(other) => self.mistyped(&content, "an array of objects", other),
         }
         match fields.get("encrypted_content") {
             None | Some(Value::Null) => self.not_stored(fields, path),
@@ -501,16 +412,11 @@ impl<'a> Checker<'a> {
             self.invalid_value(&format!("{path}.type"), &action["type"], &["exec"]);
         }
         self.strings(&action["command"], &format!("{path}.command"));
-        let environment = &action["env"];
-        if !environment.is_object() && !environment.is_null() {
-            self.invalid_type(&format!("{path}.env"), "an object", environment);
-        }
+        self.optional_object(&action["env"], &format!("{path}.env"));
     }
 
     fn shell_output(&mut self, output: &'a Value, path: &str) {
-        let Some(chunks) = output.as_array() else {
-            return self.invalid_type(path, "an array of objects", output);
-        };
+        let Some(chunks) = self.list(Some(output), "an array of objects", path) else { return };
         for (j, chunk) in chunks.iter().enumerate() {
             let path = format!("{path}.{j}");
             self.free_text("RSP-schema", chunk.get("stdout"), &format!("{path}.stdout"));
@@ -521,7 +427,7 @@ impl<'a> Checker<'a> {
                 Some("exit") if outcome["exit_code"].is_i64() => {}
                 Some("exit") => {
                     let path = format!("{path}.outcome.exit_code");
-                    self.invalid_type(&path, "an integer", &outcome["exit_code"]);
+                    self.mistyped(&path, "an integer", &outcome["exit_code"]);
                 }
                 _ => {
                     let path = format!("{path}.outcome.type");
@@ -544,24 +450,24 @@ impl<'a> Checker<'a> {
 }
 
 /// Texts and lists of parts.
-impl<'a> Checker<'a> {
+impl<'a> Check<'a, OpenAiResponses> {
     fn words(&mut self, whose: Words, words: Option<&'a Value>, path: &str) {
         match words {
             Some(Value::String(text)) => self.text(text, path),
             Some(Value::Array(parts)) => {
-                self.array_length(path, parts.len(), usize::MAX);
+                self.array_length("RSP-schema", path, parts.len(), usize::MAX);
                 for (j, part) in parts.iter().enumerate() {
                     self.part(whose, part, &format!("{path}.{j}"));
                 }
             }
-            Some(other) => self.invalid_type(path, "one of a string or array of objects", other),
+            Some(other) => self.mistyped(path, "one of a string or array of objects", other),
             None => self.missing(path),
         }
     }
 
     fn part(&mut self, whose: Words, part: &'a Value, path: &str) {
         if !part.is_object() {
-            return self.invalid_type(path, "an object", part);
+            return self.mistyped(path, "an object", part);
         }
         let kind = part["type"].as_str().unwrap_or_default();
         match (whose, kind) {
@@ -580,11 +486,9 @@ impl<'a> Checker<'a> {
             }
             (Words::OfTheModel, "output_text") => {
                 self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
-                let annotations = &part["annotations"];
-                if !annotations.is_array() && !annotations.is_null() {
-                    let path = format!("{path}.annotations");
-                    self.invalid_type(&path, "an array of objects", annotations);
-                }
+                let fits = |value: &Value| value.is_array() || value.is_null();
+                let path = format!("{path}.annotations");
+                self.is(part.get("annotations"), fits, "an array of objects", &path);
             }
             (Words::OfTheModel, "refusal") => {
                 self.free_text("RSP-schema", part.get("refusal"), &format!("{path}.refusal"));
@@ -618,33 +522,10 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Judges the address of an image; that it is there is judged elsewhere.
-    fn image(&mut self, url: &str, path: &str) {
-        if url.is_empty() || media::is_address(url, &["https://", "http://"]) {
-            return;
-        }
-        let is_taken = |kind: &str| kind == "image/jpg" || media::IMAGES.contains(&kind);
-        if let Some(got) = media::openai_flaw(url, is_taken) {
-            let message = format!(
-                "Invalid '{}'. Expected a base64-encoded data URL with an image MIME type (e.g. \
-                 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {got}",
-                bracketed(path)
-            );
-            self.refuse("SAN-09", path, message);
-        }
-    }
-
     fn file(&mut self, part: &Value, path: &str) {
-        let given = |field: &str| part[field].as_str().filter(|text| !text.is_empty());
-        if let Some(got) = given("file_data").and_then(|data| media::openai_flaw(data, media::is_type)) {
-            let message = format!(
-                "Invalid '{}.file_data'. Expected a base64-encoded data URL (e.g. \
-                 'data:application/pdf;base64,JVBERi0xLjQ='), but got {got}",
-                bracketed(path)
-            );
-            self.refuse("SAN-09", path, message);
-        }
-        if given("file_url").is_some_and(|url| !media::is_address(url, &["https://", "http://"])) {
+        self.file_data(part, path);
+        let url = part["file_url"].as_str().unwrap_or_default();
+        if !url.is_empty() && !media::is_address(url, &["https://", "http://"]) {
             let place = bracketed(path);
             let message = format!(
                 "Invalid '{place}.file_url'. Expected a valid URL, but got a value with an invalid format."
@@ -654,16 +535,10 @@ impl<'a> Checker<'a> {
     }
 
     fn free_text(&mut self, rule: &'static str, text: Option<&'a Value>, path: &str) {
-        let place = bracketed(path);
         match text {
             Some(Value::String(text)) => self.text(text, path),
-            Some(other) => {
-                let got = kind_of(other);
-                let message =
-                    format!("Invalid type for '{place}': expected a string, but got {got} instead.");
-                self.refuse(rule, path, message);
-            }
-            None => self.refuse(rule, path, format!("Missing required parameter: '{place}'.")),
+            Some(found) => self.fault(rule, path, &What::Type { expected: "a string", found }),
+            None => self.fault(rule, path, &What::Missing),
         }
     }
 
@@ -671,65 +546,23 @@ impl<'a> Checker<'a> {
         match text {
             Value::Null => {}
             Value::String(text) => self.text(text, path),
-            other => self.invalid_type(path, "a string", other),
+            other => self.mistyped(path, "a string", other),
         }
     }
 
     fn strings(&mut self, list: &'a Value, path: &str) {
-        let Some(texts) = list.as_array() else {
-            return self.invalid_type(path, "an array of strings", list);
-        };
+        let Some(texts) = self.list(Some(list), "an array of strings", path) else { return };
         for (j, text) in texts.iter().enumerate() {
             self.free_text("RSP-schema", Some(text), &format!("{path}.{j}"));
         }
     }
 
     fn name(&mut self, name: &Value, path: &str) {
-        let place = bracketed(path);
-        let reason = match name {
-            Value::String(name) if name.is_empty() => {
-                "empty string. Expected a string with minimum length 1.".to_owned()
-            }
-            Value::String(name) if !is_word(name) => "string does not match pattern. Expected a string that \
-                                                      matches the pattern '^[a-zA-Z0-9_-]+$'."
-                .to_owned(),
-            Value::String(name) if name.len() > MAX_NAME => too_long("string", MAX_NAME, name.len()),
-            Value::String(_) => return,
-            Value::Null => return self.missing(path),
-            other => return self.invalid_type(path, "a string", other),
-        };
-        self.refuse("RSP-schema", path, format!("Invalid '{place}': {reason}"));
-    }
-
-    fn text(&mut self, text: &str, path: &str) {
-        // Bytes are never fewer than characters, and known without counting.
-        if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
-            let reason = too_long("string", MAX_TEXT, text.chars().count());
-            self.refuse("OAC-12", path, format!("Invalid '{}': {reason}", bracketed(path)));
+        match name {
+            Value::String(name) => self.tool_name("RSP-schema", name, path),
+            Value::Null => self.missing(path),
+            other => self.mistyped(path, "a string", other),
         }
-    }
-
-    fn array_length(&mut self, path: &str, length: usize, max: usize) {
-        let place = bracketed(path);
-        if length == 0 {
-            let message = format!(
-                "Invalid '{place}': empty array. Expected an array with minimum length 1, but got an empty \
-                 array instead."
-            );
-            self.refuse("RSP-schema", path, message);
-        } else if length > max {
-            self.refuse("RSP-schema", path, format!("Invalid '{place}': {}", too_long("array", max, length)));
-        }
-    }
-
-    fn missing(&mut self, path: &str) {
-        self.refuse("RSP-schema", path, format!("Missing required parameter: '{}'.", bracketed(path)));
-    }
-
-    fn invalid_type(&mut self, path: &str, expected: &str, got: &Value) {
-        let (place, got) = (bracketed(path), kind_of(got));
-        let message = format!("Invalid type for '{place}': expected {expected}, but got {got} instead.");
-        self.refuse("RSP-schema", path, message);
     }
 
     fn invalid_value(&mut self, path: &str, got: &Value, supported: &[&str]) {
@@ -737,10 +570,6 @@ impl<'a> Checker<'a> {
         let supported = supported.join("', '");
         let message = format!("Invalid value: '{got}'. Supported values are: '{supported}'.");
         self.refuse("RSP-schema", path, message);
-    }
-
-    fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.verdict.violations.push(Violation::new(rule, path, message));
     }
 }
 
@@ -762,7 +591,7 @@ fn answered_by(output: &str) -> Option<&str> {
     output.strip_suffix("_output").filter(|call| ANSWERED.contains(call))
 }
 
-/// True for what a model brings forth after it has reasoned.
+/// True for an item that a model can produce after its reasoning.
 fn is_of_the_model(item: &Value) -> bool {
     match type_of(item) {
         "message" => item["role"] == "assistant",
@@ -799,7 +628,7 @@ fn id_fault(id: &str, prefix: &str) -> Option<String> {
         return Some(format!("'{id}'. Expected an ID that begins with '{}'.", prefix.trim_end_matches('_')));
     }
     // A separator at the end is refused in the same words, though they do not fit it.
-    if !is_word(id) || id.ends_with(['_', '-']) {
+    if !is_word(id, "") || id.ends_with(['_', '-']) {
         return Some(format!(
             "'{id}'. Expected an ID that contains letters, numbers, underscores, or dashes, but this value \
              contained additional characters."
@@ -808,21 +637,9 @@ fn id_fault(id: &str, prefix: &str) -> Option<String> {
     (id.len() > MAX_ITEM_ID).then(|| too_long("string", MAX_ITEM_ID, id.len()))
 }
 
-fn too_long(what: &str, max: usize, length: usize) -> String {
-    let article = if what == "array" { "an" } else { "a" };
-    format!(
-        "{what} too long. Expected {article} {what} with maximum length {max}, but got {article} {what} with \
-         length {length} instead."
-    )
-}
-
 /// A type as it reads in the API's sentences: `function_call` becomes `function call`.
 fn spaced(kind: &str) -> String {
     kind.replace('_', " ")
-}
-
-fn is_word(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 #[cfg(test)]

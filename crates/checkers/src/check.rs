@@ -1,0 +1,194 @@
+//! One check of one body: the verdict as it fills, and the faults that every dialect has, in its provider's words. The rules
+//! of a dialect are in its folder.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Scope, Verdict,
+    shape::{self, Fault, Row, What},
+    violation::{Violation, read_body},
+    words,
+};
+
+/// The fields of a JSON object.
+pub(crate) type Fields = Map<String, Value>;
+
+/// What a checker is told about its provider.
+pub(crate) struct Provider {
+    /// The rule for everything that the types of a request refuse.
+    pub schema: &'static str,
+    /// What the provider says to a body that is not an object. `{a type}` and `{type}` are filled in.
+    pub not_an_object: &'static str,
+    /// How the provider words a fault at a place.
+    pub words: fn(&str, &What<'_>) -> String,
+    /// How the provider writes a path.
+    pub place: fn(&str) -> String,
+    /// A field's name as the table of settings spells it.
+    pub spelling: fn(&str) -> String,
+    /// The largest body that the provider reads, and the rule that says so.
+    pub largest_body: (usize, &'static str),
+}
+
+/// The rules of one dialect.
+pub(crate) trait Dialect: Sized {
+    const PROVIDER: Provider;
+    /// The fields of a request.
+    const SETTINGS: &'static [Row];
+    /// What the rules remember from message to message.
+    type State<'a>: Default;
+
+    /// Judges a request: first its settings, then message by message.
+    fn request<'a>(check: &mut Check<'a, Self>, fields: &'a Fields);
+}
+
+/// Makes a type a dialect: what its rules remember, the fields of a request, and its provider. Its rules start in
+/// `Check::request`.
+macro_rules! dialect {
+    ($name:ident, $state:ty, $settings:expr, $provider:expr) => {
+        impl Dialect for $name {
+            const PROVIDER: Provider = $provider;
+            const SETTINGS: &'static [Row] = $settings;
+            type State<'a> = $state;
+
+            fn request<'a>(check: &mut Check<'a, Self>, fields: &'a Fields) {
+                check.request(fields);
+            }
+        }
+    };
+}
+
+pub(crate) use dialect;
+
+/// One check of one body.
+pub(crate) struct Check<'a, D: Dialect> {
+    pub scope: Scope,
+    pub verdict: Verdict,
+    pub state: D::State<'a>,
+}
+
+/// Lists every reason why the provider would refuse a body, in the order of the document; none means it is accepted.
+pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
+    let request = read_body(body, D::PROVIDER.schema);
+    let mut check = Check::<D> { scope, verdict: Verdict::default(), state: D::State::default() };
+    let (largest, rule) = D::PROVIDER.largest_body;
+    if body.len() > largest {
+        let message = format!("request_too_large: Request exceeds the maximum size of {largest} bytes");
+        check.refuse(rule, "body", message);
+    }
+    match &request {
+        Ok(Value::Object(fields)) => D::request(&mut check, fields),
+        Ok(other) => {
+            let message = D::PROVIDER.not_an_object.replace("{a type}", words::kind_of(other));
+            check.refuse(D::PROVIDER.schema, "body", message.replace("{type}", words::go_kind_of(other)));
+        }
+        Err(violation) => check.verdict.violations.push(violation.clone()),
+    }
+    check.verdict
+}
+
+impl<'a, D: Dialect> Check<'a, D> {
+    pub fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
+        self.verdict.violations.push(Violation::new(rule, path, message));
+    }
+
+    /// Tells what the provider takes in some cases only.
+    pub fn note(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
+        self.verdict.notes.push(Violation::new(rule, path, message));
+    }
+
+    /// Refuses a fault in the provider's words.
+    pub fn fault(&mut self, rule: &'static str, path: &str, what: &What<'_>) {
+        self.refuse(rule, path, (D::PROVIDER.words)(&(D::PROVIDER.place)(path), what));
+    }
+
+    /// Refuses what the types of a request do not take, for a reason that the provider's words surround.
+    pub fn schema(&mut self, path: &str, reason: &str) {
+        self.fault(D::PROVIDER.schema, path, &What::Other(reason));
+    }
+
+    pub fn missing(&mut self, path: &str) {
+        self.fault(D::PROVIDER.schema, path, &What::Missing);
+    }
+
+    pub fn mistyped(&mut self, path: &str, expected: &'static str, found: &Value) {
+        self.fault(D::PROVIDER.schema, path, &What::Type { expected, found });
+    }
+
+    /// Compares the request with the table of its settings.
+    pub fn setting_faults<'v>(&self, fields: &'v Fields) -> Vec<Fault<'v>> {
+        shape::faults(fields, D::SETTINGS, self.scope, D::PROVIDER.spelling)
+    }
+
+    /// Refuses every fault in the settings.
+    pub fn settings_fit(&mut self, fields: &Fields) {
+        for fault in self.setting_faults(fields) {
+            self.refuse(
+                D::PROVIDER.schema,
+                fault.path.clone(),
+                (D::PROVIDER.words)(&fault.path, &fault.what),
+            );
+        }
+    }
+
+    /// The items of a list that must be there.
+    pub fn list(
+        &mut self,
+        list: Option<&'a Value>,
+        expected: &'static str,
+        path: &str,
+    ) -> Option<&'a [Value]> {
+        match list {
+            Some(Value::Array(items)) => return Some(items),
+            Some(other) => self.mistyped(path, expected, other),
+            None => self.missing(path),
+        }
+        None
+    }
+
+    /// Judges the objects of a list one by one, and refuses everything else in it.
+    pub fn each_object(
+        &mut self,
+        items: &'a [Value],
+        expected: &'static str,
+        path: &str,
+        mut judge: impl FnMut(&mut Self, &'a Fields, &str),
+    ) {
+        for (k, item) in items.iter().enumerate() {
+            let path = format!("{path}.{k}");
+            match item {
+                Value::Object(fields) => judge(self, fields, &path),
+                other => self.mistyped(&path, expected, other),
+            }
+        }
+    }
+
+    /// The text of a field that must be there.
+    pub fn string(&mut self, fields: &'a Fields, field: &str, path: &str) -> Option<&'a str> {
+        match fields.get(field) {
+            Some(Value::String(text)) => return Some(text),
+            Some(other) => self.mistyped(&format!("{path}.{field}"), "a string", other),
+            None => self.missing(&format!("{path}.{field}")),
+        }
+        None
+    }
+
+    /// Refuses a field that is there and not of a type.
+    pub fn is(
+        &mut self,
+        value: Option<&Value>,
+        fits: fn(&Value) -> bool,
+        expected: &'static str,
+        path: &str,
+    ) {
+        if let Some(other) = value.filter(|value| !fits(value)) {
+            self.mistyped(path, expected, other);
+        }
+    }
+
+    /// Refuses every field that is not among the known ones, which spaces separate.
+    pub fn only_fields(&mut self, fields: &Fields, known: &str, path: &str) {
+        for field in fields.keys().filter(|field| !known.split(' ').any(|known| known == *field)) {
+            self.fault(D::PROVIDER.schema, &format!("{path}.{field}"), &What::Unknown);
+        }
+    }
+}

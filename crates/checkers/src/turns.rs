@@ -1,0 +1,78 @@
+//! Calls and results where both are blocks of messages, and the results of a message belong directly into the next one:
+//! Anthropic and Bedrock.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::values::list;
+
+/// A message reduced to what the rules between messages look at.
+pub(crate) struct Turn<'a> {
+    pub role: &'a str,
+    pub blocks: &'a [Value],
+    /// True if any block is a call or a result, whoever sent the message.
+    pub uses_tools: bool,
+    /// The ids of the calls of an assistant message.
+    pub calls: Vec<&'a str>,
+    /// Block index and answered id of each result of a user message.
+    pub results: Vec<(usize, &'a str)>,
+    /// How many results come before any other block.
+    leading: usize,
+}
+
+/// Why a result cannot be where it is.
+pub(crate) enum Misfit {
+    /// It answers no call of the message before.
+    Unexpected,
+    /// Its call has been answered.
+    Repeated,
+    /// Another block is before it.
+    Late,
+}
+
+impl<'a> Turn<'a> {
+    /// Reads a message; `call` and `result` give the id of a block that is one.
+    pub fn read(
+        message: &'a Value,
+        call: impl Fn(&'a Value) -> Option<&'a Value>,
+        result: impl Fn(&'a Value) -> Option<&'a Value>,
+    ) -> Self {
+        let role = message["role"].as_str().unwrap_or_default();
+        let blocks = list(&message["content"]);
+        let sent_by = |sender| if role == sender { blocks } else { &[] };
+        let answered = |(j, block)| Some((j, result(block)?.as_str()?));
+        Turn {
+            role,
+            blocks,
+            uses_tools: blocks.iter().any(|block| call(block).or_else(|| result(block)).is_some()),
+            calls: sent_by("assistant").iter().filter_map(|block| call(block)?.as_str()).collect(),
+            results: sent_by("user").iter().enumerate().filter_map(answered).collect(),
+            leading: blocks.iter().take_while(|block| result(block).is_some()).count(),
+        }
+    }
+}
+
+/// The results of a message that cannot be where they are, with their block indexes and ids.
+pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(usize, &'a str, Misfit)> {
+    let calls = i.checked_sub(1).map_or(&[][..], |before| &turns[before].calls);
+    let calls: HashSet<&str> = calls.iter().copied().collect();
+    let mut answered = HashSet::new();
+    let misfit = |&(j, id)| {
+        let misfit = match () {
+            () if !calls.contains(id) => Misfit::Unexpected,
+            () if !answered.insert(id) => Misfit::Repeated,
+            () if j >= turns[i].leading => Misfit::Late,
+            () => return None,
+        };
+        Some((j, id, misfit))
+    };
+    turns[i].results.iter().filter_map(misfit).collect()
+}
+
+/// The calls of a message that the next message does not answer.
+pub(crate) fn unanswered<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<&'a str> {
+    let answers = turns.get(i + 1).map_or(&[][..], |next| &next.results);
+    let answered: HashSet<&str> = answers.iter().map(|(_, id)| *id).collect();
+    turns[i].calls.iter().copied().filter(|id| !answered.contains(id)).collect()
+}
