@@ -1,20 +1,15 @@
-//! `cargo xtask`: what is done to the project, as opposed to by it. Each command is a file.
+//! `cargo xtask`: what is done to the project, as opposed to by it. A command is a file, or a function in `suites.rs`.
 
 mod bench;
 mod ci;
 mod coverage;
-mod docs;
 mod faults;
-mod fuzz;
-mod kill;
-mod laws;
-mod loopback;
 mod peers;
 mod rows;
 mod run;
 mod sabotage;
+mod suites;
 mod tidy;
-mod wasm;
 
 use anyhow::{Result, bail};
 
@@ -45,24 +40,23 @@ fn main() -> Result<()> {
     let rest = arguments.get(1..).unwrap_or_default();
     match arguments.first().map(String::as_str) {
         Some("ci") => ci::ci(),
-        Some("laws") => laws::laws(rest.first().map(String::as_str)),
-        Some("fuzz") => fuzz::fuzz(rest),
+        Some("laws") => suites::laws(rest.first().map(String::as_str)),
+        Some("fuzz") => suites::fuzz(rest),
         Some("faults") => faults::faults(rest),
         Some("corrupt") => faults::corrupt(rest),
-        Some("kill") => kill::kill(rest.first().map(String::as_str)),
+        Some("kill") => suites::kill(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(rest.first().map(String::as_str)),
-        Some("rows") => rows::rows(if rest.iter().any(|argument| argument == "--missing") {
-            rows::Listing::Missing
-        } else {
-            rows::Listing::All
-        }),
+        Some("rows") if rest.iter().any(|argument| argument == "--missing") => {
+            rows::rows(rows::Listing::Missing)
+        }
+        Some("rows") => rows::rows(rows::Listing::All),
         Some("tidy") => tidy::tidy(),
         Some("coverage") => coverage::coverage(),
         Some("bench") => bench::bench(rest.first().map(String::as_str), rest.get(1).map(String::as_str)),
-        Some("docs") => docs::docs(),
-        Some("loopback") => loopback::loopback(rest),
+        Some("docs") => suites::docs(),
+        Some("loopback") => suites::loopback(rest),
         Some("peers") => peers::peers(rest),
-        Some("wasm") => wasm::wasm(),
+        Some("wasm") => suites::wasm(),
         Some(other) => bail!("no command `{other}`\n\n{HELP}"),
         None => {
             println!("{HELP}");

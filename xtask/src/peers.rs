@@ -5,12 +5,13 @@
 //! are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
 //! noticed.
 
+mod agents;
 mod claude;
 mod codex;
 mod conversations;
 mod install;
-mod loopback;
 mod mistral;
+mod provider;
 mod rejoin;
 mod sent;
 mod transcript;
@@ -49,17 +50,16 @@ struct Failure {
     evidence: Vec<(&'static str, String)>,
 }
 
-/// Which peers are asked, and about what.
-struct Wish {
-    codex: bool,
-    claude: bool,
-    mistral: bool,
-    /// Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
-    selftest: bool,
-}
+/// The peers.
+const PEERS: &[&str] = &["codex", "claude-code", "mistral"];
 
 pub fn peers(arguments: &[String]) -> Result<()> {
-    let wish = wish(arguments)?;
+    // Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
+    let (selftest, named): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|argument| *argument == "--selftest");
+    if let Some(other) = named.iter().find(|name| !PEERS.contains(name)) {
+        bail!("no peer `{other}`: there are {}, and --selftest", PEERS.join(", "));
+    }
     // The folder is named to programs that run elsewhere.
     let folder = std::path::absolute(FOLDER)?;
     let failed = folder.join("failed");
@@ -67,22 +67,15 @@ pub fn peers(arguments: &[String]) -> Result<()> {
         fs::remove_dir_all(&failed)?;
     }
     fs::create_dir_all(&folder)?;
-    let rejoin = if wish.selftest { None } else { Some(rejoin::Rejoin::build()?) };
+    let rejoin = if selftest.is_empty() { Some(rejoin::Rejoin::build()?) } else { None };
 
     let mut verdicts = Vec::new();
     let mut missing = Vec::new();
-    let mut note = |outcome: Result<Vec<Verdict>>| match outcome {
-        Ok(more) => verdicts.extend(more),
-        Err(error) => missing.push(format!("{error:#}")),
-    };
-    if wish.codex {
-        note(codex::ask(&folder, rejoin.as_ref()).map(|verdict| vec![verdict]));
-    }
-    if wish.claude {
-        note(claude::ask(&folder, rejoin.as_ref()).map(|verdict| vec![verdict]));
-    }
-    if wish.mistral {
-        note(mistral::ask(&folder, rejoin.as_ref()));
+    for peer in PEERS.iter().filter(|peer| named.is_empty() || named.contains(peer)) {
+        match ask(peer, &folder, rejoin.as_ref()) {
+            Ok(more) => verdicts.extend(more),
+            Err(error) => missing.push(format!("{error:#}")),
+        }
     }
 
     let mut bad = 0;
@@ -112,23 +105,15 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn wish(arguments: &[String]) -> Result<Wish> {
-    let mut wish = Wish { codex: false, claude: false, mistral: false, selftest: false };
-    for argument in arguments {
-        match argument.as_str() {
-            "codex" => wish.codex = true,
-            "claude-code" => wish.claude = true,
-            "mistral" => wish.mistral = true,
-            "--selftest" => wish.selftest = true,
-            other => {
-                bail!("no peer `{other}`: there are `codex`, `claude-code` and `mistral`, and `--selftest`")
-            }
+fn ask(peer: &str, folder: &Path, rejoin: Option<&rejoin::Rejoin>) -> Result<Vec<Verdict>> {
+    let work = folder.join(format!("{peer}-work"));
+    match peer {
+        "codex" => Ok(vec![agents::ask(&codex::Codex(install::codex(folder)?), &work, rejoin)?]),
+        "claude-code" => {
+            Ok(vec![agents::ask(&claude::ClaudeCode(install::claude_code(folder)?), &work, rejoin)?])
         }
+        _ => mistral::ask(folder, rejoin),
     }
-    if !wish.codex && !wish.claude && !wish.mistral {
-        (wish.codex, wish.claude, wish.mistral) = (true, true, true);
-    }
-    Ok(wish)
 }
 
 /// Keeps what a peer did not take, so that it can be made a fixture.
@@ -142,18 +127,4 @@ fn save(failed: &Path, peer: &str, failure: &Failure) -> Result<PathBuf> {
         fs::write(place.join(name), content)?;
     }
     Ok(place)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_a_name_all_are_asked() {
-        let all = wish(&[]).unwrap();
-        assert!(all.codex && all.claude && all.mistral && !all.selftest);
-        let one = wish(&["mistral".into(), "--selftest".into()]).unwrap();
-        assert!(!one.codex && !one.claude && one.mistral && one.selftest);
-        assert!(wish(&["somebody".into()]).is_err());
-    }
 }

@@ -43,6 +43,32 @@ pub struct Said {
     pub text: String,
 }
 
+/// What was said and cannot be found in what was sent: texts must come in order under their own speaker; instructions anywhere.
+pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    // Where the last text was found: which one, and how far in it.
+    let (mut place, mut offset) = (0, 0);
+    for Said { speaker, text } in said {
+        if *speaker == Speaker::Instruction {
+            if !sent.iter().any(|(_, sent)| sent.contains(text)) {
+                problems.push(format!("the instruction {text:?} is lost"));
+            }
+            continue;
+        }
+        let found = (place..sent.len()).find_map(|at| {
+            let from = if at == place { offset } else { 0 };
+            let (who, sent) = sent[at];
+            let end = sent.get(from..)?.find(text.as_str())? + from + text.len();
+            (who == *speaker).then_some((at, end))
+        });
+        match found {
+            Some(found) => (place, offset) = found,
+            None => problems.push(format!("{speaker:?} said {text:?}: not there, or not in its place")),
+        }
+    }
+    problems
+}
+
 /// Dialects whose bodies rejoin writes and does not read.
 const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 

@@ -6,7 +6,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
-use super::conversations::{Said, Speaker};
+use super::conversations::{Said, Speaker, lost};
 
 /// What the first line of a rollout tells.
 pub struct Meta {
@@ -57,7 +57,7 @@ pub fn problems(rollout: &Rollout, said: &[Said], prompt: &str, request: &str) -
     let mut problems = Vec::new();
     problems.extend(not_as_written(rollout, input));
     problems.extend(unpaired(input));
-    problems.extend(lost(said, input));
+    problems.extend(lost(said, &input.iter().flat_map(spoken).collect::<Vec<_>>()));
     let last = input.last().map(spoken).unwrap_or_default();
     if last.as_slice() != [(Speaker::User, prompt)] {
         problems.push("the request does not end with the prompt".into());
@@ -168,33 +168,6 @@ fn answer_of(kind: &str) -> Option<&'static str> {
         "custom_tool_call" => Some("custom_tool_call_output"),
         _ => None,
     }
-}
-
-/// What was said and cannot be found: texts stand in source order under their own speaker; instructions anywhere.
-fn lost(said: &[Said], input: &[Value]) -> Vec<String> {
-    let spoken: Vec<(Speaker, &str)> = input.iter().flat_map(spoken).collect();
-    let mut problems = Vec::new();
-    // Where the last text was found: which one, and how far in it.
-    let (mut place, mut offset) = (0, 0);
-    for Said { speaker, text } in said {
-        if *speaker == Speaker::Instruction {
-            if !spoken.iter().any(|(_, sent)| sent.contains(text)) {
-                problems.push(format!("the instruction {text:?} is lost"));
-            }
-            continue;
-        }
-        let found = (place..spoken.len()).find_map(|at| {
-            let from = if at == place { offset } else { 0 };
-            let (who, sent) = spoken[at];
-            let end = sent.get(from..)?.find(text.as_str())? + from + text.len();
-            (who == *speaker).then_some((at, end))
-        });
-        match found {
-            Some(found) => (place, offset) = found,
-            None => problems.push(format!("{speaker:?} said {text:?}: not there, or not in its place")),
-        }
-    }
-    problems
 }
 
 /// Who says what in an item of the request.

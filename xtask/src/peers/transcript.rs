@@ -7,7 +7,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::conversations::{Said, Speaker};
+use super::conversations::{Said, Speaker, lost};
 
 /// What Claude Code puts behind an answer that is missing at the end.
 const STAND_IN: &str = "No response requested.";
@@ -46,11 +46,13 @@ pub fn problems(transcript: &str, said: &[Said], prompt: &str, request: &str) ->
         Piece::Call(_) | Piece::Result(..) => !written.contains(piece),
     });
     problems.extend(made_up.map(|piece| format!("Claude Code made this up: {piece:?}")));
-    problems.extend(lost(said, &sent));
-    let last = sent.iter().rev().find_map(|piece| match piece {
-        Piece::Text(Speaker::User, text) => Some(text.as_str()),
+    let texts = sent.iter().filter_map(|piece| match piece {
+        Piece::Text(speaker, text) => Some((*speaker, text.as_str())),
         _ => None,
     });
+    let texts: Vec<(Speaker, &str)> = texts.collect();
+    problems.extend(lost(said, &texts));
+    let last = texts.iter().rfind(|(speaker, _)| *speaker == Speaker::User).map(|(_, text)| *text);
     if last != Some(prompt) {
         problems.push(format!("the request ends with {last:?} and not with the prompt"));
     }
@@ -121,32 +123,6 @@ fn is_in(written: &Piece, sent: &Piece) -> bool {
         (Piece::Text(who, text), Piece::Text(speaker, all)) => who == speaker && all.contains(text.as_str()),
         _ => written == sent,
     }
-}
-
-/// What was said in the source and cannot be found, or not in its place; instructions anywhere.
-fn lost(said: &[Said], sent: &[Piece]) -> Vec<String> {
-    let mut problems = Vec::new();
-    let (mut place, mut offset) = (0, 0);
-    for Said { speaker, text } in said {
-        if *speaker == Speaker::Instruction {
-            let found = sent.iter().any(|piece| matches!(piece, Piece::Text(_, all) if all.contains(text)));
-            if !found {
-                problems.push(format!("the instruction {text:?} is lost"));
-            }
-            continue;
-        }
-        let found = (place..sent.len()).find_map(|at| {
-            let from = if at == place { offset } else { 0 };
-            let Piece::Text(who, all) = &sent[at] else { return None };
-            let end = all.get(from..)?.find(text.as_str())? + from + text.len();
-            (who == speaker).then_some((at, end))
-        });
-        match found {
-            Some(found) => (place, offset) = found,
-            None => problems.push(format!("{speaker:?} said {text:?}: not there, or not in its place")),
-        }
-    }
-    problems
 }
 
 #[cfg(test)]

@@ -1,0 +1,196 @@
+//! Agents that resume what rejoin put where they look. Each is run for one turn with a provider on this machine, and what it
+//! sends there is held against the session.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{
+    Failure, Verdict,
+    conversations::{self, Conversation, Said, Speaker},
+    provider::{Provider, REPLY},
+    rejoin::{Installed, Rejoin},
+};
+
+/// What an agent is asked after resuming.
+pub const PROMPT: &str = "go on";
+
+/// A turn takes half a second; an agent that waits for something would wait for ever.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that resumes sessions.
+pub trait Agent {
+    /// The format of its sessions.
+    const FORMAT: &'static str;
+    /// The variable that names its folder.
+    const VARIABLE: &'static str;
+    /// The dialect of its requests.
+    const DIALECT: &'static str;
+    /// Where a session that is written by hand lies in its folder, and the session's id.
+    const BY_HAND: (&'static str, &'static str);
+
+    /// What to call it, with its version.
+    fn name(&self) -> String;
+
+    /// Sessions written by hand, and whether nothing is wrong with them: someone says "hello", the model says "good bye".
+    fn by_hand(&self) -> Vec<(bool, String)>;
+
+    /// Resumes a session that lies in a folder and asks for one turn.
+    fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn>;
+
+    /// What else is wrong with a session that was resumed.
+    fn afterwards(&self, home: &Path, session: &Installed, source: &Conversation) -> Result<Option<String>>;
+
+    /// A request without the fields that no other client sends.
+    fn plain(&self, request: &str) -> Result<String>;
+}
+
+/// What came of resuming a session.
+pub struct Turn {
+    pub problems: Vec<String>,
+    pub request: Option<String>,
+    pub stderr: String,
+}
+
+impl Turn {
+    /// A session that was not even tried.
+    pub fn refused(problem: String) -> Self {
+        Self { problems: vec![problem], request: None, stderr: String::new() }
+    }
+
+    /// Runs an agent for one turn. `problems` looks at the request that it made.
+    pub fn run(
+        name: &str,
+        home: &Path,
+        provider: &Provider,
+        command: &mut Command,
+        problems: impl Fn(&str) -> Vec<String>,
+    ) -> Result<Self> {
+        let (out, err) = (home.join("stdout.txt"), home.join("stderr.txt"));
+        command
+            .env("HOME", home)
+            .env("NO_PROXY", "127.0.0.1")
+            .env("no_proxy", "127.0.0.1")
+            .stdin(Stdio::null())
+            .stdout(File::create(&out)?)
+            .stderr(File::create(&err)?);
+        let status = patiently(command)?;
+        let [stdout, stderr] =
+            [fs::read(out)?, fs::read(err)?].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let mut found = Vec::new();
+        match status {
+            None => found.push(format!("{name} was not done after {} seconds", PATIENCE.as_secs())),
+            Some(status) if !status.success() => {
+                found.push(format!("{name} ended with {status}. {stderr}{stdout}"))
+            }
+            Some(_) if !stdout.contains(REPLY) => found.push(format!("{name} did not print the reply")),
+            Some(_) => {}
+        }
+        let mut turns = provider.turns();
+        if turns.len() != 1 {
+            found.push(format!("{name} asked for {} turns instead of one", turns.len()));
+        }
+        let request = turns.pop();
+        found.extend(request.as_deref().map(problems).unwrap_or_default());
+        Ok(Self { problems: found, request, stderr })
+    }
+}
+
+/// Has an agent resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
+/// writes.
+pub fn ask(agent: &impl Agent, work: &Path, rejoin: Option<&Rejoin>) -> Result<Verdict> {
+    let mut verdict = Verdict { peer: agent.name(), by_hand: 0, given: 0, failures: Vec::new() };
+    fs::create_dir_all(work)?;
+    for (sound, text) in agent.by_hand() {
+        verdict.by_hand += 1;
+        let problems = resumed_by_hand(agent, work, &text)?;
+        ensure!(
+            problems.is_empty() == sound,
+            "a session written by hand, sound: {sound}: {problems:?}\n{text}"
+        );
+    }
+    let Some(rejoin) = rejoin else { return Ok(verdict) };
+    for conversation in conversations::all()? {
+        verdict.given += 1;
+        let mut evidence = vec![("source.json", conversation.text.clone())];
+        if let Err(reason) = resumed(agent, work, rejoin, &conversation, &mut evidence)? {
+            verdict.failures.push(Failure { name: conversation.name, reason, evidence });
+        }
+    }
+    Ok(verdict)
+}
+
+fn resumed_by_hand<A: Agent>(agent: &A, work: &Path, text: &str) -> Result<Vec<String>> {
+    let said = [(Speaker::User, "hello"), (Speaker::Assistant, "good bye")]
+        .map(|(speaker, text)| Said { speaker, text: text.into() });
+    let home = fresh_home(work)?;
+    let (place, id) = A::BY_HAND;
+    let place = home.join(place);
+    fs::create_dir_all(place.parent().context("a session lies in a folder")?)?;
+    fs::write(place, text)?;
+    let session = Installed { id: id.to_owned(), directory: work.to_owned(), text: text.to_owned() };
+    let turn = agent.resume(&home, &session, &said)?;
+    ensure!(
+        turn.request.is_some(),
+        "a session written by hand was not resumed:\n{:?}\n{}",
+        turn.problems,
+        turn.stderr
+    );
+    Ok(turn.problems)
+}
+
+fn resumed<A: Agent>(
+    agent: &A,
+    work: &Path,
+    rejoin: &Rejoin,
+    source: &Conversation,
+    evidence: &mut Vec<(&'static str, String)>,
+) -> Result<Result<(), String>> {
+    let home = fresh_home(work)?;
+    let session = match rejoin.install(work, source, A::FORMAT, (A::VARIABLE, &home))? {
+        Ok(session) => session,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let mut turn = agent.resume(&home, &session, &conversations::said(&source.text))?;
+    if turn.problems.is_empty() {
+        turn.problems.extend(agent.afterwards(&home, &session, source)?);
+    }
+    let judged = match (turn.problems.is_empty(), &turn.request) {
+        (true, Some(request)) => rejoin.check(work, A::DIALECT, &agent.plain(request)?)?,
+        _ => Err(turn.problems.join("\n")),
+    };
+    evidence.push(("session.jsonl", session.text));
+    evidence.push(("request.json", turn.request.unwrap_or_default()));
+    evidence.push(("stderr.txt", turn.stderr));
+    Ok(judged)
+}
+
+/// A folder in which the agent was never used, with a folder to work in.
+fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
+    let home = work.join("home");
+    if home.exists() {
+        fs::remove_dir_all(&home)?;
+    }
+    fs::create_dir_all(home.join("w"))?;
+    Ok(home)
+}
+
+/// Waits for a program, but not for ever. `None`: it was ended.
+fn patiently(command: &mut Command) -> Result<Option<ExitStatus>> {
+    let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}

@@ -1,0 +1,109 @@
+//! The provider that a resumed agent talks to: answers one turn of the Responses or the Messages API, whatever it is asked, and
+//! keeps what it was sent. The server is testkit's.
+
+use serde_json::{Value, json};
+use testkit::loopback::scripted::{Answer, Asked, Server};
+
+/// What it says.
+pub const REPLY: &str = "The loopback provider has read it all.";
+
+/// A provider for one turn.
+pub struct Provider(Server);
+
+impl Provider {
+    pub fn start() -> Self {
+        Self(Server::answering(answer))
+    }
+
+    /// Where a client finds it.
+    pub fn origin(&self) -> &str {
+        &self.0.url
+    }
+
+    /// The bodies of the turns that were asked for. A look around is no turn.
+    pub fn turns(&self) -> Vec<String> {
+        let asked = self.0.asked().into_iter();
+        asked.filter(|asked| events(asked).is_some()).map(|asked| asked.body).collect()
+    }
+}
+
+fn answer(asked: &Asked) -> Answer {
+    if asked.line.starts_with("GET ") && asked.line.ends_with("/responses") {
+        // A client that would rather use a WebSocket falls back at once when told so.
+        return Answer::of(426, "text/plain", "");
+    }
+    let Some(events) = events(asked) else { return Answer::of(404, "text/plain", "") };
+    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""));
+    Answer::stream(&events.iter().map(event).collect::<String>())
+}
+
+/// The answer to a turn; none to anything else.
+fn events(asked: &Asked) -> Option<Vec<Value>> {
+    let path = asked.line.strip_prefix("POST ")?.split('?').next()?;
+    match path.rsplit('/').next()? {
+        "responses" => Some(responses_events()),
+        "messages" => Some(messages_events()),
+        _ => None,
+    }
+}
+
+fn responses_events() -> Vec<Value> {
+    let message = json!({
+        "type": "message", "id": "msg_loopback", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": REPLY, "annotations": []}],
+    });
+    let usage = json!({
+        "input_tokens": 1, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 1, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 2,
+    });
+    vec![
+        json!({"type": "response.created", "response": {"id": "resp_loopback"}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": message}),
+        json!({"type": "response.completed", "response": {"id": "resp_loopback", "usage": usage}}),
+    ]
+}
+
+fn messages_events() -> Vec<Value> {
+    let message = json!({
+        "id": "msg_loopback", "type": "message", "role": "assistant", "model": "loopback", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
+    });
+    vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": REPLY}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+            "usage": {"output_tokens": 1}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_turn_is_answered_and_kept() {
+        let provider = Provider::start();
+        let ask = |request: &str| {
+            let mut stream = TcpStream::connect(provider.origin().trim_start_matches("http://")).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let answer = ask("POST /v1/responses HTTP/1.1\r\nContent-Length: 11\r\n\r\n{\"input\":1}");
+        assert!(answer.contains("event: response.completed\n") && answer.contains(REPLY), "{answer}");
+        assert!(ask("GET /v1/responses HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 426 "));
+        assert!(ask("GET /v1/models HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        let answer = ask("POST /v1/messages?beta=true HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
+        assert!(answer.contains("event: message_stop\n") && answer.contains(REPLY), "{answer}");
+        assert_eq!(provider.turns(), ["{\"input\":1}", "{}"]);
+    }
+}
