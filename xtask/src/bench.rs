@@ -7,30 +7,32 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::run::{cargo, run};
 
-/// Runs all of them, or those that are named. What the store does has parts: `append`, `import`, `repeated`, `load`, `list`,
-/// `search`; so does the turn: `next`, `load`, `start`, `size`.
-pub fn bench(filter: Option<&str>, part: Option<&str>) -> Result<()> {
-    if filter == Some("turn") {
-        return turn(part);
+/// Runs all of them, or one: `conversation`, `rollout`, `store`, `turn`. The last two have parts: `append`, `import`,
+/// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`.
+pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
+    const NAMES: [&str; 4] = ["conversation", "rollout", "store", "turn"];
+    if let Some(name) = name.filter(|name| !NAMES.contains(name)) {
+        bail!("no benchmark `{name}`: there are {}", NAMES.join(", "));
     }
-    if filter != Some("store") {
-        let mut command = cargo(&["bench", "--package", "rejoin-formats", "--bench", "conversation", "--"]);
-        command.args(filter);
-        run(&mut command)?;
+    let wanted = |this: &str| name.is_none_or(|name| name == this);
+    let run_one = |package: &str, bench: &str| {
+        let mut command = cargo(&["bench", "--package", package, "--bench", bench, "--"]);
+        run(command.args(part.filter(|_| name.is_some())))
+    };
+    if wanted("conversation") {
+        run_one("rejoin-formats", "conversation")?;
     }
-    if filter.is_none_or(|filter| "rollout".contains(filter)) {
-        run(&mut cargo(&["bench", "--package", "rejoin-cli", "--bench", "rollout"]))?;
+    if wanted("rollout") {
+        run_one("rejoin-cli", "rollout")?;
     }
-    if filter.is_none_or(|filter| filter == "store") {
-        let mut command = cargo(&["bench", "--package", "rejoin-store", "--bench", "store", "--"]);
-        command.args(part);
-        run(&mut command)?;
+    if wanted("store") {
+        run_one("rejoin-store", "store")?;
     }
-    if filter.is_none() { turn(part) } else { Ok(()) }
+    if wanted("turn") { turn(part) } else { Ok(()) }
 }
 
 /// What a turn costs in a long conversation, how soon the binary is there, and how large it is.

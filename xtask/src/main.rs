@@ -26,8 +26,8 @@ const HELP: &str = "cargo xtask COMMAND
   rows [--missing]    which test proves which row of docs/requirements.md
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
-  bench [FILTER]      benchmarks, as ratios in one run; `bench store [PART]` for what storing costs (minutes, and some disk),
-                      `bench turn [PART]` for turns in long conversations, starting and the size of the binary
+  bench [NAME]        benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `store [PART]` (minutes, and some
+                      disk), `turn [PART]`
   docs                writes docs/reference from the registries and the command line
   loopback [OPTIONS]  a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
   peers [NAME]        hands what rejoin writes to the Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may")]
 
 use std::{
-    fmt::Write as _,
     fs::{self, File},
     hint::black_box,
     io::{BufRead as _, BufReader},
@@ -14,19 +13,31 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// How often both are done, one after the other; the medians count.
+const ROUNDS: usize = 9;
+
 fn main() {
     let megabytes = std::env::var("REJOIN_BENCH_MB").ok().and_then(|size| size.parse().ok()).unwrap_or(100);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rollout.jsonl");
-    fs::write(&path, rollout(megabytes * 1_000_000)).unwrap();
+    fs::write(&path, testkit::varied::rollout(megabytes * 1_000_000)).unwrap();
     let size = fs::metadata(&path).unwrap().len();
-    let value = (0..5).map(|_| timed(|| values(&path))).min().unwrap();
-    let checks: Vec<(Duration, u64)> = (0..5).map(|_| check(&path)).collect();
-    let time = checks.iter().map(|(time, _)| *time).min().unwrap();
-    let peak = checks.iter().map(|(_, peak)| *peak).max().unwrap();
-    println!("rollout of {megabytes} MB, best of 5, one run");
-    println!("  lines into serde_json::Value  {value:.2?}");
-    println!("  rejoin check, a whole process {time:.2?}  {:.2} ×", time.as_secs_f64() / value.as_secs_f64());
+    let (mut values_took, mut checks_took, mut ratios, mut peak) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let value = timed(|| values(&path));
+        let (time, most) = check(&path);
+        values_took.push(value);
+        checks_took.push(time);
+        ratios.push(time.as_secs_f64() / value.as_secs_f64());
+        peak = peak.max(most);
+    }
+    values_took.sort();
+    checks_took.sort();
+    ratios.sort_by(f64::total_cmp);
+    let middle = ROUNDS / 2;
+    println!("\nrollout of {megabytes} MB, medians of {ROUNDS} rounds");
+    println!("  lines into serde_json::Value  {:.2?}", values_took[middle]);
+    println!("  rejoin check, a whole process {:.2?}  {:.2} ×", checks_took[middle], ratios[middle]);
     println!(
         "  peak memory                   {} MB  {:.2} × the file",
         peak / 1_000_000,
@@ -71,83 +82,4 @@ fn check(path: &Path) -> (Duration, u64) {
         thread::sleep(Duration::from_millis(2));
     }
     (start.elapsed(), peak)
-}
-
-/// A rollout of at least so many bytes, the same every time: turns with reasoning, calls, outputs, and the events between.
-fn rollout(bytes: usize) -> String {
-    let mut out = String::with_capacity(bytes + 65_536);
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
-    let words = [
-        "the",
-        "quick",
-        "brown",
-        "fox",
-        "path/to/file.rs:12",
-        "fn",
-        "main()",
-        "\\\"quoted\\\"",
-        "é",
-        "done.\\n",
-    ];
-    let mut text = |count: usize| {
-        let mut text = String::with_capacity(count * 8);
-        for _ in 0..count {
-            text.push_str(words[(random() % words.len() as u64) as usize]);
-            text.push(' ');
-        }
-        text
-    };
-    let mut line = |kind: &str, payload: &str| {
-        writeln!(out, r#"{{"timestamp":"2026-11-15T12:00:00.000Z","type":"{kind}","payload":{payload}}}"#)
-            .unwrap();
-        out.len()
-    };
-    let meta = r#"{"id":"0199aaaa-0000-7000-8000-000000000001","timestamp":"2026-11-15T12:00:00.000Z","cwd":"/w","originator":"codex_exec","cli_version":"0.166.0"}"#;
-    let mut written = line("session_meta", meta);
-    let mut turn = 0;
-    while written < bytes {
-        turn += 1;
-        if turn % 20 == 1 {
-            let said = text(60);
-            line(
-                "response_item",
-                &format!(
-                    r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{said}"}}]}}"#
-                ),
-            );
-            line("event_msg", &format!(r#"{{"type":"user_message","message":"{said}"}}"#));
-        }
-        let blob = "gAAAAABo".repeat(120);
-        line(
-            "response_item",
-            &format!(
-                r#"{{"type":"reasoning","id":"rs_{turn}","summary":[{{"type":"summary_text","text":"{}"}}],"content":null,"encrypted_content":"{blob}"}}"#,
-                text(30)
-            ),
-        );
-        line(
-            "response_item",
-            &format!(
-                r#"{{"type":"function_call","id":"fc_{turn}","name":"exec_command","arguments":"{{\"cmd\":\"ls {turn}\",\"workdir\":\"/w\"}}","call_id":"call_{turn}"}}"#
-            ),
-        );
-        line(
-            "event_msg",
-            &format!(
-                r#"{{"type":"token_count","info":{{"total_token_usage":{{"input_tokens":{turn},"output_tokens":10,"total_tokens":110}},"model_context_window":258400}}}}"#
-            ),
-        );
-        let output = text([20, 200, 900][turn % 3]);
-        written = line(
-            "response_item",
-            &format!(r#"{{"type":"function_call_output","call_id":"call_{turn}","output":"{output}"}}"#),
-        );
-    }
-    out
 }

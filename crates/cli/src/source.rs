@@ -130,7 +130,7 @@ fn look_at(
     if effort == ReadEffort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
         return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
     }
-    let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.lines);
+    let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.is_lines());
     if lines.is_none() {
         // One byte more than the limit is enough to know that it is too much for one text.
         let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;

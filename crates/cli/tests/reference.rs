@@ -67,7 +67,7 @@ fn formats() -> String {
     for format in FORMATS {
         let read = match &format.read {
             None => "no",
-            Some(reading) if reading.lines => "line by line",
+            Some(reading) if reading.is_lines() => "line by line",
             Some(_) => "yes",
         };
         let dialect = format.name.parse::<Dialect>().is_ok();

@@ -1,156 +1,175 @@
-//! What reading, checking, repairing and encoding cost, next to parsing the same bytes into `serde_json::Value`.
+//! What reading, repairing and encoding a conversation cost, next to parsing the same bytes into `serde_json::Value`.
 //!
-//! Times of one machine say little; the table of ratios at the end is what is promised (docs/benchmarks.md).
+//! Times on one machine say little, so the table shows ratios (docs/benchmarks.md). In every round the work is done once,
+//! directly after parsing into a `Value`; the sums over all rounds are compared. Times are those of the processor, so that
+//! what else the machine does counts as little as possible.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::{
+    fs,
     hint::black_box,
     time::{Duration, Instant},
 };
 
-use divan::{Bencher, counter::BytesCount};
-use rejoin_formats::{Dialect, Input, Session, Target, sessions};
-use rejoin_view::{History, OnBroken, repair};
+use rejoin_formats::{Dialect, Input, Session, Target, convert, input::Stream, sessions};
+use rejoin_view::{OnBroken, repair};
+use testkit::varied::chat_body;
 
-const SIZES: &[usize] = &[100, 1_000, 10_000, 100_000];
+/// Numbers of messages, and of rounds.
+const SIZES: &[(usize, usize)] = &[(100, 1_000), (1_000, 200), (10_000, 21), (100_000, 5)];
 
 fn main() {
-    divan::main();
-    ratios();
+    if std::env::args().any(|argument| argument == "rollout") {
+        return rollout();
+    }
+    println!("\nratios to parsing the same bytes into serde_json::Value");
+    println!(
+        "{:>9} {:>7} {:>11} {:>7} {:>9} {:>13} {:>13} {:>12} {:>12} {:>12} {:>9}",
+        "messages",
+        "MB",
+        "value",
+        "parse",
+        "detected",
+        "repair sound",
+        "repair broken",
+        "encode same",
+        "encode other",
+        "whole other",
+        "whole same"
+    );
+    let wanted = std::env::args().nth(1).and_then(|size| size.parse().ok());
+    let sizes = SIZES.iter().filter(|(size, _)| wanted.is_none_or(|wanted: usize| wanted == *size));
+    let mut per_message = Vec::new();
+    for &(size, rounds) in sizes {
+        let row = Row::measure(size, rounds);
+        println!(
+            "{size:>9} {:>7.2} {:>11.2?} {:>7.2} {:>9.2} {:>13.3} {:>13.3} {:>12.2} {:>12.2} {:>12.2} {:>9.2}",
+            row.megabytes,
+            row.value,
+            row.parse,
+            row.detected,
+            row.repair_sound,
+            row.repair_broken,
+            row.encode_same,
+            row.encode_other,
+            row.whole_other,
+            row.whole_same
+        );
+        per_message.push(row.repair_broken * row.value.as_secs_f64() / size as f64);
+    }
+    if let [_, at_thousand, .., at_most] = per_message[..] {
+        println!("repair per message at 100,000 messages: {:.2} × that at 1,000", at_most / at_thousand);
+    }
 }
 
-/// A tool-heavy OpenAI Chat body: of three messages one is a user's, one calls a tool, one is its result; 1 to 2 KB each.
-/// Broken: every tenth result is missing and every tenth turn has an orphan.
-fn body(messages: usize, broken: bool) -> String {
-    let code = "    let value = compute(&input)?; // \"quoted\" and\n    println!(\"{value}\");\n".repeat(16);
-    let arguments = serde_json::json!({"path": "src/lib.rs", "text": code}).to_string();
-    let mut list = Vec::with_capacity(messages);
-    let mut turn = 0;
-    while list.len() < messages {
-        turn += 1;
-        list.push(serde_json::json!({"role": "user", "content": format!("Step {turn}: {code}")}).to_string());
-        let function = serde_json::json!({"name": "edit_file", "arguments": arguments});
-        let call =
-            serde_json::json!({"id": format!("call_{turn}"), "type": "function", "function": function});
-        list.push(
-            serde_json::json!({"role": "assistant", "content": null, "tool_calls": [call]}).to_string(),
-        );
-        let asker = if broken && turn % 10 == 1 { "orphan" } else { "call" };
-        if !(broken && turn % 10 == 0) {
-            let result = serde_json::json!({"role": "tool", "tool_call_id": format!("{asker}_{turn}"), "content": code});
-            list.push(result.to_string());
+/// Reading a rollout of 100 MB, without the process and the verdict around it that `rejoin check` adds.
+fn rollout() {
+    let text = testkit::varied::rollout(100_000_000);
+    let reading = sessions::named("codex").and_then(|format| format.read.as_ref()).expect("BUG: it is read");
+    let mut ratios: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            let parse = |line| black_box(serde_json::from_str::<serde_json::Value>(line)).is_ok();
+            assert!(text.lines().all(parse), "BUG: every line is JSON");
+            let value = start.elapsed();
+            let mut source = text.as_bytes();
+            let stream = Stream { name: "bench", source: &mut source, companions: None };
+            let start = Instant::now();
+            let sessions = black_box(reading.read_stream(stream));
+            let read = start.elapsed();
+            // `rejoin check` ends without taking the session apart.
+            drop(sessions);
+            read.as_secs_f64() / value.as_secs_f64()
+        })
+        .collect();
+    println!(
+        "\nreading a rollout of 100 MB: {:.2} × parsing its lines into serde_json::Value",
+        median(&mut ratios)
+    );
+}
+
+/// What a conversation of one size costs.
+struct Row {
+    megabytes: f64,
+    value: Duration,
+    parse: f64,
+    detected: f64,
+    repair_sound: f64,
+    repair_broken: f64,
+    encode_same: f64,
+    encode_other: f64,
+    whole_other: f64,
+    whole_same: f64,
+}
+
+impl Row {
+    fn measure(size: usize, rounds: usize) -> Self {
+        let (sound, broken) = (chat_body(size, false), chat_body(size, true));
+        let session = read(&broken);
+        let (history, sound_history) = (session.history(), read(&sound).history());
+        let view = repair(&history, OnBroken::Keep).view;
+        let target = Target::of(&session.context);
+        let mut value = Duration::ZERO;
+        let mut counted = 0;
+        let mut ratio = |work: &dyn Fn()| {
+            let (mut plain, mut ours) = (Duration::ZERO, Duration::ZERO);
+            for _ in 0..rounds {
+                plain += timed(&|| drop(black_box(serde_json::from_str::<serde_json::Value>(&broken))));
+                ours += timed(work);
+            }
+            value += plain;
+            counted += rounds as u32;
+            ours.as_secs_f64() / plain.as_secs_f64()
+        };
+        Self {
+            megabytes: broken.len() as f64 / 1e6,
+            parse: ratio(&|| drop(black_box(read(&broken)))),
+            detected: ratio(&|| drop(black_box(read_as(&broken, None)))),
+            repair_sound: ratio(&|| drop(black_box(repair(&sound_history, OnBroken::Keep)))),
+            repair_broken: ratio(&|| drop(black_box(repair(&history, OnBroken::Keep)))),
+            encode_same: ratio(&|| drop(black_box(Dialect::OpenAiChat.wire().encode(&view, &target)))),
+            encode_other: ratio(&|| drop(black_box(Dialect::Anthropic.wire().encode(&view, &target)))),
+            whole_other: ratio(&|| whole(&broken, Dialect::Anthropic)),
+            whole_same: ratio(&|| whole(&broken, Dialect::OpenAiChat)),
+            value: value / counted,
         }
     }
-    list.truncate(messages);
-    let body = format!(r#"{{"messages":[{}]}}"#, list.join(","));
-    assert!(serde_json::from_str::<serde_json::Value>(&body).is_ok(), "BUG: the body is JSON");
-    body
+}
+
+/// The whole conversion: from bytes whose format is not known to the bytes of a request.
+fn whole(text: &str, dialect: Dialect) {
+    let session = read_as(text, None);
+    // Past a provider's limit there is no body, at the end of the same work.
+    let _ = black_box(convert(&session, dialect, None, OnBroken::Keep));
 }
 
 fn read(text: &str) -> Session {
+    read_as(text, Some("openai-chat"))
+}
+
+fn read_as(text: &str, format: Option<&str>) -> Session {
     let input = Input::new("bench", text.as_bytes()).expect("BUG: the body is text");
-    sessions::read(&input, sessions::registry::named("openai-chat"))
+    sessions::read(&input, format.and_then(sessions::registry::named))
         .expect("BUG: the body is a conversation")
         .remove(0)
 }
 
-#[divan::bench(args = SIZES)]
-fn value(bencher: Bencher<'_, '_>, size: usize) {
-    let text = body(size, true);
-    bencher
-        .counter(BytesCount::of_str(&text))
-        .bench(|| serde_json::from_str::<serde_json::Value>(&text).is_ok());
-}
-
-#[divan::bench(args = SIZES)]
-fn parse(bencher: Bencher<'_, '_>, size: usize) {
-    let text = body(size, true);
-    bencher.counter(BytesCount::of_str(&text)).bench(|| read(&text));
-}
-
-#[divan::bench(args = SIZES)]
-fn check(bencher: Bencher<'_, '_>, size: usize) {
-    let text = body(size, true);
-    bencher
-        .counter(BytesCount::of_str(&text))
-        .bench(|| repair(&read(&text).history(), OnBroken::Keep).findings.len());
-}
-
-#[divan::bench(args = SIZES, consts = [false, true])]
-fn repair_pass<const BROKEN: bool>(bencher: Bencher<'_, '_>, size: usize) {
-    let text = body(size, BROKEN);
-    let history = read(&text).history();
-    bencher.counter(BytesCount::of_str(&text)).bench(|| repair(&history, OnBroken::Keep));
-}
-
-#[divan::bench(args = SIZES, consts = [false, true])]
-fn encode<const FOREIGN: bool>(bencher: Bencher<'_, '_>, size: usize) {
-    let text = body(size, true);
-    let session = read(&text);
-    let view = repair(&session.history(), OnBroken::Keep).view;
-    let to = if FOREIGN { Dialect::Anthropic } else { Dialect::OpenAiChat };
-    let target = Target::of(&session.context);
-    bencher.counter(BytesCount::of_str(&text)).bench(|| to.wire().encode(&view, &target).is_ok());
-}
-
-/// The best of several runs: what the work costs when nothing disturbs it.
-fn best<T>(mut work: impl FnMut() -> T) -> Duration {
-    let started = Instant::now();
-    let mut best = Duration::MAX;
-    for round in 0.. {
-        let start = Instant::now();
-        black_box(work());
-        best = best.min(start.elapsed());
-        if round >= 4 && started.elapsed() > Duration::from_millis(600) {
-            break;
-        }
+/// How long the processor works at it. Other programs do not count; where the system does not say, the clock does.
+fn timed(work: &dyn Fn()) -> Duration {
+    let processor = || {
+        let said = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        said.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+    };
+    let (clock, before) = (Instant::now(), processor());
+    work();
+    match (before, processor()) {
+        (Some(before), Some(after)) => after - before,
+        _ => clock.elapsed(),
     }
-    best
 }
 
-#[allow(clippy::print_stdout, reason = "a benchmark prints")]
-fn ratios() {
-    println!("\nratios to parsing the same bytes into serde_json::Value, best of several, one run");
-    println!(
-        "{:>9} {:>9} {:>12} {:>12} {:>8} {:>8} {:>10} {:>10}",
-        "messages", "KB/msg", "repair sound", "repair broken", "parse", "check", "enc. same", "enc. other"
-    );
-    let mut per_message = Vec::new();
-    for &size in SIZES {
-        let (sound, broken) = (body(size, false), body(size, true));
-        let value = best(|| serde_json::from_str::<serde_json::Value>(&broken).is_ok()).as_secs_f64();
-        let session = read(&broken);
-        let (history, sound_history): (History, History) = (session.history(), read(&sound).history());
-        let repair_sound = best(|| repair(&sound_history, OnBroken::Keep)).as_secs_f64();
-        let repair_broken = best(|| repair(&history, OnBroken::Keep)).as_secs_f64();
-        let parse = best(|| read(&broken)).as_secs_f64();
-        let check = best(|| repair(&read(&broken).history(), OnBroken::Keep).findings.len()).as_secs_f64();
-        let view = repair(&history, OnBroken::Keep).view;
-        let target = Target::of(&session.context);
-        let same = best(|| Dialect::OpenAiChat.wire().encode(&view, &target).is_ok()).as_secs_f64();
-        let other = best(|| Dialect::Anthropic.wire().encode(&view, &target).is_ok()).as_secs_f64();
-        let ratio = |time: f64| format!("{:.3}", time / value);
-        println!(
-            "{size:>9} {:>9.2} {:>12} {:>12} {:>8} {:>8} {:>10} {:>10}",
-            broken.len() as f64 / size as f64 / 1000.0,
-            ratio(repair_sound),
-            ratio(repair_broken),
-            ratio(parse),
-            ratio(check),
-            ratio(same),
-            ratio(other)
-        );
-        per_message.push(repair_broken / size as f64);
-    }
-    let thousand = body(1_000, true);
-    let all = best(|| {
-        let session = read(&thousand);
-        let view = repair(&session.history(), OnBroken::Keep).view;
-        Dialect::OpenAiChat.wire().encode(&view, &Target::of(&session.context)).is_ok()
-    });
-    println!(
-        "recovery of 1,000 messages ({} KB): read, repair and encode in {all:.2?}",
-        thousand.len() / 1000
-    );
-    let growth = per_message[per_message.len() - 1] / per_message[1];
-    println!("repair a message at 100,000 messages: {growth:.2} × that at 1,000");
+fn median(ratios: &mut [f64]) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
 }

@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use divan::Bencher;
 use rejoin_formats::{Context, Dialect, Draft, context::ToolDeclaration};
 use rejoin_record::{Message, Origin, Raw, ToolCall};
 use rejoin_view::{OnBroken, Repairer};
@@ -19,7 +18,6 @@ const SIZES: [usize; 2] = [100, 10_000];
 const TURNS: usize = 200;
 
 fn main() {
-    divan::main();
     ratios();
 }
 
@@ -85,15 +83,6 @@ impl Running {
         }
         best
     }
-}
-
-#[divan::bench(args = SIZES, sample_count = 20, sample_size = 1)]
-fn anthropic(bencher: Bencher<'_, '_>, size: usize) {
-    let mut running = Running::new(Dialect::Anthropic, size);
-    bencher.bench_local(|| {
-        let (calls, result) = running.next();
-        running.request(calls, result)
-    });
 }
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints")]

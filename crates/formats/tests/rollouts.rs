@@ -398,3 +398,28 @@ fn items_of_hosted_tools_stay_in_a_rollout() {
     assert_eq!(copy.matches(reasoning).count(), 4, "{copy}");
     assert!(copy.contains("[file_search_call] ") && copy.contains("some words to find"), "{copy}");
 }
+
+/// A long file is parsed by another thread, a few lines at a time. Nothing is lost or moved where one batch meets the next.
+#[test]
+fn a_long_rollout_is_read_in_order() {
+    let meta =
+        r#"{"id":"s","timestamp":"2026-11-15T12:00:00.000Z","cwd":"/w","originator":"x","cli_version":"1"}"#;
+    let mut text = line("session_meta", meta);
+    let (mut expected, mut damaged) = (Vec::new(), Vec::new());
+    for number in 0..2_000 {
+        let words = format!("number {number} {}", "x".repeat(number % 700));
+        text.push_str(&said("user", &words));
+        expected.push(words);
+        if number % 250 == 249 {
+            text.push_str("{\"timestamp\":\n");
+            damaged.push(text.lines().count());
+        }
+    }
+    assert!(text.len() > 900_000, "several batches");
+    let session = read(&text);
+    assert_eq!(texts(&session), expected);
+    let found = session.findings.iter().filter(|finding| finding.rule == Rule::DamagedEntry);
+    assert_eq!(found.map(|finding| finding.at.line.unwrap()).collect::<Vec<_>>(), damaged);
+    let lines: Vec<usize> = session.places.iter().map(|place| place.line.unwrap()).collect();
+    assert!(lines.is_sorted() && lines[0] == 2 && lines[1_999] == 2_000 + damaged.len());
+}

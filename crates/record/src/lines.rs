@@ -58,8 +58,25 @@ impl<R: BufRead> Lines<R> {
         at_end: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<Option<LineAt>> {
         bytes.clear();
+        self.append_or(bytes, at_end)
+    }
+
+    /// The next line. Its bytes, without the newline, are added to `bytes`.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn append(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<LineAt>> {
+        self.append_or(bytes, |_| Ok(()))
+    }
+
+    fn append_or(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        at_end: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<Option<LineAt>> {
+        let before = bytes.len();
         // One more than a line may have: its newline.
-        let limit = limits::BODY_BYTES + 1;
+        let limit = before + limits::BODY_BYTES + 1;
         let source = &mut self.source;
         let mut fill =
             |bytes: &mut Vec<u8>| source.take((limit - bytes.len()) as u64).read_until(b'\n', bytes);
@@ -71,9 +88,10 @@ impl<R: BufRead> Lines<R> {
         }
         let mut ended = bytes.last() == Some(&b'\n');
         let too_long = !ended && bytes.len() == limit;
-        let mut len = bytes.len() as u64;
+        let mut len = (bytes.len() - before) as u64;
         if too_long {
-            *bytes = Vec::new();
+            bytes.truncate(before);
+            bytes.shrink_to_fit();
             let skipped = skip_line(&mut self.source)?;
             len += skipped.0;
             ended = skipped.1;

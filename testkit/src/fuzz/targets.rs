@@ -6,7 +6,7 @@ use rejoin_formats::{
     Context, Dialect, Input, ReadError, Session, convert,
     input::{InputError, Stream},
     session::Place,
-    sessions::{self, FORMATS, Format},
+    sessions::{self, FORMATS, Format, Sample},
     wire::stream::{Delta, Received},
 };
 use rejoin_record::{Content, ConversationId, Entry, Message, Tree, verify::verify};
@@ -191,15 +191,17 @@ fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
     let text = String::from_utf8_lossy(bytes);
     let format = format.or_else(|| sessions::detect(&text));
     let half: String = text.chars().take(text.len() / 2).collect();
+    let samples = [Sample::new(&text), Sample::new(&half)];
     for any in FORMATS.iter().filter_map(|format| format.read.as_ref()) {
-        let _ = ((any.sniff)(&text), (any.sniff)(&half));
+        let _ = samples.each_ref().map(any.sniff);
     }
     let Some(reading) = format.and_then(|format| format.read.as_ref()) else { return Ok(()) };
     let mut source = bytes;
     let stream = Stream { name: "fuzz.json", source: &mut source, companions: None };
     let streamed = reading.read_stream(stream);
     // What stands before the text of a file is taken off once by each.
-    if !reading.lines || std::str::from_utf8(bytes).is_err() || bytes.starts_with("\u{feff}".as_bytes()) {
+    if !reading.is_lines() || std::str::from_utf8(bytes).is_err() || bytes.starts_with("\u{feff}".as_bytes())
+    {
         return Ok(());
     }
     let whole = Input::new("fuzz.json", bytes).map_err(Into::into).and_then(|input| reading.read(&input));

@@ -198,7 +198,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a mark at the beginning of a file makes its first line damage",
         file: "crates/formats/src/sessions/lines.rs",
-        within: "read",
+        within: "parse",
         from: "line = rest; place.offset += 3",
         to: "place.offset += 3; let _ = rest",
         tests: test("rejoin-formats", "claude_code_cases", "reading"),

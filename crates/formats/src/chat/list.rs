@@ -14,11 +14,9 @@ use crate::{
     gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_rest},
+    sessions::sample::{Parsed, Sample},
     wire::{registry::Dialect, render},
 };
-
-/// How much of a text is looked at to tell its shape.
-pub(crate) const SNIFF_BYTES: usize = 1024 * 1024;
 
 /// A shape of message lists: where the list stands, what its messages look like, and who reads them.
 pub(crate) trait Shape: Copy {
@@ -89,14 +87,16 @@ pub(crate) fn items<'d>(list: Value<'d>) -> impl Iterator<Item = Value<'d>> {
 
 /// Whether a text looks like chat messages, and in which shape.
 #[must_use]
-pub fn sniff(text: &str) -> Option<Style> {
-    let prefix = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+pub fn sniff(sample: &Sample<'_>) -> Option<Style> {
+    let beginning = sample.beginning_text();
+    let told = sniff_text(beginning, sample.beginning());
     // A long beginning may tell nothing: then all of it is looked at.
-    sniff_text(prefix).or_else(|| if prefix.len() < text.len() { sniff_text(text) } else { None })
+    told.or_else(|| {
+        (beginning.len() < sample.text().len()).then(|| sniff_text(sample.text(), sample.whole()))?
+    })
 }
 
-fn sniff_text(text: &str) -> Option<Style> {
-    let (doc, error) = Doc::parse_prefix(text);
+fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
     let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
     let whole =
         doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
@@ -158,8 +158,8 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
 ///
 /// # Errors
 /// If there is none: not JSON from the beginning, or nothing that looks like messages.
-pub(crate) fn read<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadError> {
-    let (doc, error) = Doc::parse_prefix(&input.text);
+pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
     let not_json = |error| ReadError::not_json(input, error);
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
@@ -336,7 +336,7 @@ impl<'n, S: Shape> Lines<'n, S> {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
         let own = Input { name, text: Arc::from(root.raw()), replaced_at: None, companions: None };
-        let Ok(sessions) = read(&own, self.shape) else {
+        let Ok(sessions) = read(&own, Sample::new(&own.text), self.shape) else {
             // It has a list, and there are no messages in it.
             let message = self.builder().keep(Aside::Unknown(Text::new(root.raw())), start);
             return self.damaged(Some(message), Some(String::from("it is not a conversation")));

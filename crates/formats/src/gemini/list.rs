@@ -7,7 +7,8 @@ use rejoin_record::{
 
 use super::{ContentReader, FORMAT, fields::Fields, parts::HELD};
 use crate::{
-    chat::list::{SNIFF_BYTES, Shape, items},
+    chat::list::{Shape, items},
+    sessions::sample::{Parsed, Sample},
     wire::registry::Dialect,
 };
 
@@ -73,14 +74,14 @@ pub fn is_content(value: Value<'_>) -> bool {
 
 /// Whether a text looks like contents.
 #[must_use]
-pub fn sniff(text: &str) -> bool {
-    let prefix = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+pub fn sniff(sample: &Sample<'_>) -> bool {
+    let beginning = sample.beginning_text();
     // A long beginning may tell nothing: then all of it is looked at.
-    sniff_text(prefix) || (prefix.len() < text.len() && sniff_text(text))
+    sniff_text(beginning, sample.beginning())
+        || (beginning.len() < sample.text().len() && sniff_text(sample.text(), sample.whole()))
 }
 
-fn sniff_text(text: &str) -> bool {
-    let (doc, error) = Doc::parse_prefix(text);
+fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> bool {
     let whole = |root: &Value<'_>| error.is_none() || root.is_cut();
     if doc.root().filter(whole).is_some_and(sniff_value) {
         return true;

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value},
+    json::{Kind, Value},
 };
 use rejoin_view::Position;
 
@@ -13,6 +13,7 @@ use crate::{
     context::{Context, Field},
     input::{Input, Stream},
     session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    sessions::sample::Sample,
     wire::registry::Dialect,
 };
 
@@ -21,9 +22,8 @@ const LOOK_AT: usize = 2_000;
 
 /// Whether a text looks like a Responses body, or a list of its items.
 #[must_use]
-pub fn sniff(text: &str) -> bool {
-    let (doc, _) = Doc::parse_prefix(text);
-    let Some(root) = doc.root() else { return false };
+pub fn sniff(sample: &Sample<'_>) -> bool {
+    let Some(root) = sample.whole().0.root() else { return false };
     match root.kind() {
         Kind::Object => {
             let input = root.get("input").filter(|_| root.get("messages").is_none());
@@ -63,8 +63,8 @@ fn is_only_here(value: Value<'_>) -> bool {
 ///
 /// # Errors
 /// If there is none: not JSON from the beginning, or nothing that looks like items.
-pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    let (doc, error) = Doc::parse_prefix(&input.text);
+pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
     let not_json = |error| ReadError::not_json(input, error);
     let nothing = || ReadError::NoConversation("it has no list of items");
     let Some(root) = doc.root() else {

@@ -14,11 +14,12 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
 
 use super::{
     lines::{self, Line, LineReader, at},
+    sample::Sample,
     writing::{Writing, Written},
 };
 use crate::{
     context::{Context, offered},
-    input::{Input, Stream},
+    input::Stream,
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     wire::{TooLarge, registry::Dialect},
 };
@@ -31,24 +32,12 @@ const LOOK_AT: usize = 20;
 
 /// Whether a text looks like our own record.
 #[must_use]
-pub fn sniff(text: &str) -> bool {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LOOK_AT);
-    lines.into_iter().any(|line| {
-        let (doc, _) = Doc::parse_prefix(line);
-        doc.root().is_some_and(is_entry)
-    })
+pub fn sniff(sample: &Sample<'_>) -> bool {
+    sample.any_line(LOOK_AT, is_entry)
 }
 
 fn is_entry(root: Value<'_>) -> bool {
     ["v", "id", "seq", "type", "inner", "hash"].iter().all(|name| root.get(name).is_some())
-}
-
-/// Reads the conversation of a file of entries.
-///
-/// # Errors
-/// If there is none in it.
-pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    lines::of_text(input, read_stream)
 }
 
 /// Reads the conversation of a file of entries, line by line.

@@ -1,11 +1,16 @@
-//! Files of lines, read as they come: one line in memory at a time, damage told apart from a torn end.
+//! Files of lines, read as they come: a few lines in memory at a time, damage told apart from a torn end.
 
-use std::sync::Arc;
+use std::{
+    io::BufRead,
+    ops::Range,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Scratch, Value},
-    lines::Lines,
+    json::{Doc, Kind, Layout, SyntaxError, Value},
+    lines::{LineAt, Lines},
 };
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
@@ -50,29 +55,106 @@ pub fn of_text(
     Ok(sessions)
 }
 
-/// Reads every line of a stream.
+/// Reads every line of a stream, in order. A second thread parses a long one while the reader takes what came before.
 ///
 /// # Errors
 /// If the stream cannot be read, or there is nothing in it.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
-    let mut bytes = Vec::new();
+    let mut batches = Batches { lines: Lines::new(&mut *stream.source), ended: false };
+    let mut next = batches.next()?;
     let mut anything = false;
-    let mut scratch = Scratch::default();
-    let mut lines = Lines::new(&mut *stream.source);
-    while let Some(line_at) = lines.next(&mut bytes).map_err(ReadError::io)? {
-        let mut place = Place {
-            index: line_at.number as usize - 1,
-            offset: line_at.start as usize,
-            line: Some(line_at.number as usize),
-        };
-        if line_at.too_long {
-            let length = line_at.len + u64::from(line_at.ended);
-            let why = format!("{length} bytes are more than a line may have");
-            let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside).because(why);
-            reader.damaged(&Line { text: "".into(), place }, finding);
-            continue;
+    let mut buffer = String::new();
+    let mut take = |parsed: Vec<Parsed>| {
+        parsed.into_iter().for_each(|line| anything |= deliver(line, &mut buffer, reader));
+    };
+    thread::scope(|scope| {
+        let (to_parse, unparsed) = mpsc::channel::<Batch>();
+        let (done, parsed) = mpsc::channel();
+        let work = move || unparsed.into_iter().try_for_each(|batch| done.send(parse(&batch)));
+        // A short file is parsed before a thread has started, and some systems have no threads.
+        if batches.ended || thread::Builder::new().spawn_scoped(scope, work).is_err() {
+            while let Some(batch) = next {
+                take(parse(&batch));
+                next = batches.next()?;
+            }
+            return Ok(());
         }
-        let mut line = bytes.trim_ascii_end();
+        let mut ahead = 0;
+        loop {
+            while ahead < AHEAD
+                && let Some(batch) = next.take()
+            {
+                to_parse.send(batch).expect("BUG: the thread parses as long as there is something");
+                ahead += 1;
+                next = batches.next()?;
+            }
+            if ahead == 0 {
+                return Ok::<(), ReadError>(());
+            }
+            take(parsed.recv().expect("BUG: the thread gives back all that it gets"));
+            ahead -= 1;
+        }
+    })?;
+    if anything { Ok(()) } else { Err(InputError::Empty.into()) }
+}
+
+/// How many bytes are parsed at once, unless a single line is longer.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// How many batches are read before the first of them is taken.
+const AHEAD: usize = 3;
+
+/// A few lines, as they were read.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each stands in the file, and where in `bytes`.
+    lines: Vec<(LineAt, Range<usize>)>,
+}
+
+/// The lines of a stream, a few at a time.
+struct Batches<'s> {
+    lines: Lines<&'s mut dyn BufRead>,
+    ended: bool,
+}
+
+impl Batches<'_> {
+    fn next(&mut self) -> Result<Option<Batch>, ReadError> {
+        let mut batch = Batch::default();
+        while batch.bytes.len() < BATCH_BYTES && !self.ended {
+            let start = batch.bytes.len();
+            match self.lines.append(&mut batch.bytes).map_err(ReadError::io)? {
+                Some(line) => batch.lines.push((line, start..batch.bytes.len())),
+                None => self.ended = true,
+            }
+        }
+        Ok((!batch.lines.is_empty()).then_some(batch))
+    }
+}
+
+/// A line as JSON.
+enum Parsed {
+    TooLong(Place, u64),
+    Line {
+        line: Line,
+        /// Whether a line break followed.
+        ended: bool,
+        /// Whether bytes that are not text were replaced.
+        replaced: bool,
+        layout: Layout,
+        error: Option<SyntaxError>,
+    },
+}
+
+/// Parses the lines of a batch; blank ones are left out.
+fn parse(batch: &Batch) -> Vec<Parsed> {
+    let parsed = batch.lines.iter().filter_map(|(line_at, range)| {
+        let number = line_at.number as usize;
+        let mut place = Place { index: number - 1, offset: line_at.start as usize, line: Some(number) };
+        if line_at.too_long {
+            return Some(Parsed::TooLong(place, line_at.len + u64::from(line_at.ended)));
+        }
+        let mut line = batch.bytes[range.clone()].trim_ascii_end();
         if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| place.index == 0) {
             line = rest;
             place.offset += 3;
@@ -81,31 +163,42 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
         place.offset += line.len() - line.trim_ascii_start().len();
         line = line.trim_ascii_start();
         if line.is_empty() {
-            continue;
+            return None;
         }
-        anything = true;
-        let text = match std::str::from_utf8(line) {
-            Ok(text) => Arc::from(text),
-            Err(_) => {
-                reader.found(Finding::new(Rule::InvalidUtf8, at(place), Action::Replaced));
-                Arc::from(String::from_utf8_lossy(line))
-            }
-        };
-        scratch = one(&Line { text, place }, line_at.ended, scratch, reader);
-    }
-    if anything { Ok(()) } else { Err(InputError::Empty.into()) }
+        // Checking is several times as fast as replacing, and most lines are text.
+        let text = std::str::from_utf8(line).map(Arc::from);
+        let replaced = text.is_err();
+        let text = text.unwrap_or_else(|_| Arc::from(String::from_utf8_lossy(line)));
+        let line = Line { text, place };
+        let (layout, error) = Layout::parse_prefix(&line.text);
+        Some(Parsed::Line { line, ended: line_at.ended, replaced, layout, error })
+    });
+    parsed.collect()
 }
 
-/// One line: usually one value. Two programs, or one that was killed and came back, may have left more on it.
-fn one(line: &Line, ended: bool, scratch: Scratch, reader: &mut impl LineReader) -> Scratch {
-    let text = &*line.text;
-    let (doc, error) = Doc::parse_in(text, scratch);
-    if error.is_none() {
-        doc.root().into_iter().for_each(|root| reader.value(line, root));
-    } else {
-        several(line, ended, reader);
+/// Hands a line to its reader: usually one value. Two programs, or one that was killed and came back, may have left more on
+/// it. False if it is too long to be a line.
+fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) -> bool {
+    let (line, ended, replaced, layout, error) = match parsed {
+        Parsed::Line { line, ended, replaced, layout, error } => (line, ended, replaced, layout, error),
+        Parsed::TooLong(place, length) => {
+            let why = format!("{length} bytes are more than a line may have");
+            let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside).because(why);
+            reader.damaged(&Line { text: "".into(), place }, finding);
+            return false;
+        }
+    };
+    if replaced {
+        reader.found(Finding::new(Rule::InvalidUtf8, at(line.place), Action::Replaced));
     }
-    doc.into_scratch()
+    if error.is_some() {
+        several(&line, ended, reader);
+    } else {
+        let doc = layout.into_doc(&line.text, std::mem::take(buffer));
+        doc.root().into_iter().for_each(|root| reader.value(&line, root));
+        *buffer = doc.into_buffer();
+    }
+    true
 }
 
 /// A line that is not one value.

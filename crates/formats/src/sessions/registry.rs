@@ -1,6 +1,5 @@
 //! The session formats. Adding one: a module, and a line in [`FORMATS`].
 
-use rejoin_record::json::Doc;
 use rejoin_view::{OnBroken, SoundView};
 
 use crate::{
@@ -12,8 +11,9 @@ use crate::{
     responses,
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, instructions, jsonl, markdown,
+        claude_code, codex, instructions, jsonl, lines, markdown,
         resend::Resent,
+        sample::Sample,
         turns,
         writing::{Writing, Written},
     },
@@ -48,13 +48,11 @@ pub struct Agent {
 /// How conversations are read from a format.
 pub struct Reading {
     /// Whether a text, or the beginning of one, looks like it.
-    pub sniff: fn(&str) -> bool,
-    /// Reads every conversation in a text.
-    text: fn(&Input) -> Result<Vec<Session>, ReadError>,
+    pub sniff: fn(&Sample<'_>) -> bool,
+    /// Reads every conversation in a text; none for files of lines, which are always read as they come.
+    text: Option<fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>>,
     /// Reads every conversation in a file of lines, as it comes.
     stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
-    /// Whether it is always a file of lines, which needs not be one text to be read.
-    pub lines: bool,
     /// Whether it is our own record, which keeps what other formats could not place.
     pub own: bool,
     /// Fields that the reader knows and that hold no words of the conversation.
@@ -67,7 +65,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, or most of its text was not understood.
     pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
-        account((self.text)(input)?, self.refuse(Refuse::AnyFile))
+        account(self.sessions(input, Sample::new(&input.text))?, self.refuse(Refuse::AnyFile))
     }
 
     /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
@@ -76,6 +74,19 @@ impl Reading {
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
     pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
         account((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+    }
+
+    /// Whether it is always a file of lines, which need not be one text to be read.
+    #[must_use]
+    pub fn is_lines(&self) -> bool {
+        self.text.is_none()
+    }
+
+    fn sessions(&self, input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+        match self.text {
+            Some(read) => read(input, sample),
+            None => lines::of_text(input, self.stream),
+        }
     }
 
     fn refuse(&self, refuse: Refuse) -> Refuse {
@@ -90,9 +101,8 @@ pub const FORMATS: &[Format] = &[
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
         read: Some(Reading {
             sniff: claude_code::sniff,
-            text: claude_code::read,
+            text: None,
             stream: claude_code::read_stream,
-            lines: true,
             own: false,
             known: claude_code::KNOWN,
         }),
@@ -104,9 +114,8 @@ pub const FORMATS: &[Format] = &[
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
         read: Some(Reading {
             sniff: codex::sniff,
-            text: codex::read,
+            text: None,
             stream: codex::read_stream,
-            lines: true,
             own: false,
             known: codex::KNOWN,
         }),
@@ -118,9 +127,8 @@ pub const FORMATS: &[Format] = &[
         about: "one turn a line, `{timestamp, items, metadata}`",
         read: Some(Reading {
             sniff: turns::sniff,
-            text: turns::read,
+            text: None,
             stream: turns::read_stream,
-            lines: true,
             own: false,
             known: responses::KNOWN,
         }),
@@ -132,9 +140,8 @@ pub const FORMATS: &[Format] = &[
         about: "rejoin's own record, one entry a line",
         read: Some(Reading {
             sniff: jsonl::sniff,
-            text: jsonl::read,
+            text: None,
             stream: jsonl::read_stream,
-            lines: true,
             own: true,
             known: &[],
         }),
@@ -145,10 +152,9 @@ pub const FORMATS: &[Format] = &[
         name: "openai-chat",
         about: "an OpenAI Chat request body, or just its list of messages",
         read: Some(Reading {
-            sniff: |text| list::sniff(text) == Some(Style::OpenAi),
-            text: |input| list::read(input, Style::OpenAi),
+            sniff: |sample| list::sniff(sample) == Some(Style::OpenAi),
+            text: Some(|input, sample| list::read(input, sample, Style::OpenAi)),
             stream: |stream| list::read_stream(Style::OpenAi, stream),
-            lines: false,
             own: false,
             known: chat::KNOWN,
         }),
@@ -160,9 +166,8 @@ pub const FORMATS: &[Format] = &[
         about: "an OpenAI Responses request body, or just its list of items",
         read: Some(Reading {
             sniff: responses::list::sniff,
-            text: responses::list::read,
+            text: Some(responses::list::read),
             stream: responses::list::read_stream,
-            lines: false,
             own: false,
             known: responses::KNOWN,
         }),
@@ -173,10 +178,9 @@ pub const FORMATS: &[Format] = &[
         name: "anthropic",
         about: "an Anthropic Messages request body, or just its list of messages",
         read: Some(Reading {
-            sniff: |text| list::sniff(text) == Some(Style::Anthropic),
-            text: |input| list::read(input, Style::Anthropic),
+            sniff: |sample| list::sniff(sample) == Some(Style::Anthropic),
+            text: Some(|input, sample| list::read(input, sample, Style::Anthropic)),
             stream: |stream| list::read_stream(Style::Anthropic, stream),
-            lines: false,
             own: false,
             known: chat::KNOWN,
         }),
@@ -188,9 +192,8 @@ pub const FORMATS: &[Format] = &[
         about: "a Gemini request body, just its list of contents, or a checkpoint of one",
         read: Some(Reading {
             sniff: gemini::sniff,
-            text: |input| list::read(input, gemini::Contents),
+            text: Some(|input, sample| list::read(input, sample, gemini::Contents)),
             stream: |stream| list::read_stream(gemini::Contents, stream),
-            lines: false,
             own: false,
             known: gemini::KNOWN,
         }),
@@ -218,16 +221,13 @@ pub fn named(name: &str) -> Option<&'static Format> {
 /// The format that a text is in.
 #[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
-    let one = is_one_value(text);
-    let looks = |reading: &Reading| !(one && reading.lines) && (reading.sniff)(text);
-    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
+    detect_in(&Sample::new(text))
 }
 
-/// Whether a text is a single value over several lines. Some of its lines may look like those of a file of lines.
-fn is_one_value(text: &str) -> bool {
-    let text = text.trim();
-    let first = text.lines().next().unwrap_or_default();
-    first.len() < text.len() && Doc::parse(first).is_err() && Doc::parse(text).is_ok()
+fn detect_in(sample: &Sample<'_>) -> Option<&'static Format> {
+    let one = sample.is_one_value();
+    let looks = |reading: &Reading| !(one && reading.is_lines()) && (reading.sniff)(sample);
+    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -236,8 +236,9 @@ fn is_one_value(text: &str) -> bool {
 /// If the format cannot be told, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
     let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
-    match format.or_else(|| detect(&input.text)).and_then(|format| format.read.as_ref()) {
-        Some(reading) => match (reading.text)(input) {
+    let sample = Sample::new(&input.text);
+    match format.or_else(|| detect_in(&sample)).and_then(|format| format.read.as_ref()) {
+        Some(reading) => match reading.sessions(input, sample) {
             Ok(sessions) => account(sessions, reading.refuse(refuse)),
             Err(ReadError::NoConversation(why)) if format.is_none() => {
                 let nothing = ReadError::NoConversation(why);
@@ -245,7 +246,7 @@ pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Sessio
             }
             Err(error) => Err(error),
         },
-        None => Err(unknown(input)),
+        None => Err(unknown(input, &sample)),
     }
 }
 
@@ -273,9 +274,9 @@ pub fn write(
 }
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
-fn unknown(input: &Input) -> ReadError {
-    match Doc::parse(&input.text) {
-        Err(error) if !error.reason.contains("after the end") => ReadError::NotJson {
+fn unknown(input: &Input, sample: &Sample<'_>) -> ReadError {
+    match sample.whole().1 {
+        Some(error) if !error.reason.contains("after the end") => ReadError::NotJson {
             reason: error.reason,
             line: input.line_of(error.offset),
             offset: error.offset,

@@ -9,12 +9,13 @@ use rejoin_view::{Action, Finding, Rule, SoundView};
 
 use super::{
     lines::{self, Line, LineReader, at, text_of, time_of},
+    sample::Sample,
     writing::{Writing, Written},
 };
 use crate::{
     context::Context,
     convert::Target,
-    input::{Input, Stream},
+    input::Stream,
     responses::{Assembler, Source, is_said_by_a_person},
     session::{Aside, ReadError, Session, instant},
     wire::{TooLarge, registry::Dialect, render},
@@ -34,23 +35,10 @@ const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "tr
 
 /// Whether a text looks like turns.
 #[must_use]
-pub fn sniff(text: &str) -> bool {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LOOK_AT);
-    lines.into_iter().any(|line| {
-        let (doc, _) = Doc::parse_prefix(line);
-        doc.root().is_some_and(|root| {
-            root.get("items").is_some_and(|items| items.kind() == Kind::Array)
-                && root.get("timestamp").is_some()
-        })
+pub fn sniff(sample: &Sample<'_>) -> bool {
+    sample.any_line(LOOK_AT, |root| {
+        root.get("items").is_some_and(|items| items.kind() == Kind::Array) && root.get("timestamp").is_some()
     })
-}
-
-/// Reads the conversation of a file of turns.
-///
-/// # Errors
-/// If there is none in it.
-pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    lines::of_text(input, read_stream)
 }
 
 /// Reads the conversation of a file of turns, line by line.

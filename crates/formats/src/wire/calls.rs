@@ -17,8 +17,11 @@ pub fn write_object(
         ArgumentsUse::AsWritten => {
             if call.arguments.text().is_lossy() || call.arguments.has_lone_surrogate() {
                 ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
+                write::clean_copy(out, call.arguments.text().trim());
+            } else {
+                // It was parsed when it was read: an object, and nothing in it that JSON refuses.
+                out.push_str(call.arguments.text().trim());
             }
-            write::clean_copy(out, call.arguments.text().trim());
         }
         ArgumentsUse::Empty => {
             ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));

@@ -340,14 +340,22 @@ pub fn image_url(image: &Usable<'_>) -> Option<String> {
     }
 }
 
+const TEXT_BLOCK: &str = "{\"type\":\"text\",\"text\":";
+
 /// `{"type":"text","text":…}`
 #[must_use]
 pub fn text_block(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 32);
-    out.push_str("{\"type\":\"text\",\"text\":");
+    let mut out = String::with_capacity(text.len() + text.len() / 8 + 32);
+    out.push_str(TEXT_BLOCK);
     write::string(&mut out, text);
     out.push('}');
     out
+}
+
+/// The literal in a block that [`text_block`] made, so that a text is escaped once, wherever it goes.
+#[must_use]
+pub fn literal_in(block: &str) -> Option<&str> {
+    block.strip_prefix(TEXT_BLOCK)?.strip_suffix('}')
 }
 
 /// A string literal.

@@ -75,14 +75,20 @@ impl Scroll {
 
     /// Adds a message.
     pub fn push(&mut self, json: &str) {
-        self.next();
-        self.write(json);
+        self.push_pieces([json]);
     }
 
-    /// Adds a message of a user's.
-    pub fn push_by_user(&mut self, json: &str) {
-        self.push(json);
-        let bytes = self.fresh.len() - json.len()..self.fresh.len();
+    /// Adds a message that comes in pieces, and gives its bytes in what is fresh.
+    pub fn push_pieces<'p>(&mut self, pieces: impl IntoIterator<Item = &'p str>) -> Range<usize> {
+        self.next();
+        let start = self.fresh.len();
+        pieces.into_iter().for_each(|piece| self.write(piece));
+        start..self.fresh.len()
+    }
+
+    /// Adds a message of a user's that comes in pieces.
+    pub fn push_by_user<'p>(&mut self, pieces: impl IntoIterator<Item = &'p str>) {
+        let bytes = self.push_pieces(pieces);
         self.by_user.swap(0, 1);
         self.by_user[1] = Some(Stretch { piece: self.settled.len(), bytes });
     }
@@ -157,6 +163,12 @@ impl Scroll {
         Text::from(hash.finalize().to_hex().to_string())
     }
 
+    /// Whether nothing is settled yet.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.settled.is_empty()
+    }
+
     /// The pieces that are settled, and what was written since.
     #[must_use]
     pub fn into_parts(self) -> (List<Arc<str>>, String) {
@@ -201,7 +213,7 @@ mod tests {
         assert_eq!(whole.prefix("x", Some("4")), settled.prefix("x", Some("4")));
         for scroll in [&mut whole, &mut settled] {
             scroll.part("3");
-            scroll.push_by_user("4");
+            scroll.push_by_user(["4"]);
         }
         assert_eq!((text(&whole).as_str(), text(&settled)), ("1,[2,3],4", text(&whole)));
         assert_eq!(settled.clone().into_parts().0.len(), 2);

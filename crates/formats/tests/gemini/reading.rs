@@ -73,7 +73,9 @@ fn formats_are_told_apart() {
     ] {
         let claimed: Vec<&str> = sessions::FORMATS
             .iter()
-            .filter(|format| format.read.as_ref().is_some_and(|reading| (reading.sniff)(text)))
+            .filter(|format| {
+                format.read.as_ref().is_some_and(|reading| (reading.sniff)(&sessions::Sample::new(text)))
+            })
             .map(|format| format.name)
             .collect();
         assert_eq!(claimed, [format], "{text}");

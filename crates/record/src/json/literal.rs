@@ -17,33 +17,36 @@ pub(super) enum Unit {
     Lone,
 }
 
+/// What the character behind a backslash stands for, if the escape is one of two characters.
+pub(super) fn simple(behind: u8) -> Option<char> {
+    Some(match behind {
+        b'n' => '\n',
+        b'"' | b'\\' | b'/' => char::from(behind),
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        _ => return None,
+    })
+}
+
 /// Reads the escape at the start of `bytes`, which begins with a backslash.
 pub(super) fn unit(bytes: &[u8]) -> Option<Unit> {
-    Some(match bytes.get(1)? {
-        b'"' => Unit::Simple('"'),
-        b'\\' => Unit::Simple('\\'),
-        b'/' => Unit::Simple('/'),
-        b'b' => Unit::Simple('\u{8}'),
-        b'f' => Unit::Simple('\u{c}'),
-        b'n' => Unit::Simple('\n'),
-        b'r' => Unit::Simple('\r'),
-        b't' => Unit::Simple('\t'),
-        b'u' => {
-            let high = hex(bytes.get(2..6)?)?;
-            if let Some(plain) = char::from_u32(high) {
-                return Some(Unit::Code(plain));
-            }
-            let low =
-                bytes.get(6..12).filter(|rest| rest.starts_with(b"\\u")).and_then(|rest| hex(&rest[2..]));
-            match low {
-                Some(low @ 0xdc00..=0xdfff) if high < 0xdc00 => {
-                    let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                    char::from_u32(code).map_or(Unit::Lone, Unit::Pair)
-                }
-                _ => Unit::Lone,
-            }
+    let behind = *bytes.get(1)?;
+    if behind != b'u' {
+        return simple(behind).map(Unit::Simple);
+    }
+    let high = hex(bytes.get(2..6)?)?;
+    if let Some(plain) = char::from_u32(high) {
+        return Some(Unit::Code(plain));
+    }
+    let low = bytes.get(6..12).filter(|rest| rest.starts_with(b"\\u")).and_then(|rest| hex(&rest[2..]));
+    Some(match low {
+        Some(low @ 0xdc00..=0xdfff) if high < 0xdc00 => {
+            let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+            char::from_u32(code).map_or(Unit::Lone, Unit::Pair)
         }
-        _ => return None,
+        _ => Unit::Lone,
     })
 }
 
@@ -54,12 +57,15 @@ fn hex(digits: &[u8]) -> Option<u32> {
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// The first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character. Eight
-/// bytes at a time: a byte is found by borrowing from it, which is exact for the lowest one that matches.
+/// Finds the first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character.
+///
+/// Looks at eight bytes at a time. Subtracting borrows from the bytes above a match, so only the lowest match is exact, and
+/// that is the one wanted.
+#[inline]
 pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
-    while let Some(chunk) = bytes.get(at..at + 8).and_then(|chunk| <[u8; 8]>::try_from(chunk).ok()) {
-        let word = u64::from_le_bytes(chunk);
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk);
         let quote = below(word ^ (ONES * u64::from(b'"')), 1);
         let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
         let found = below(word, 0x20) | quote | backslash;
@@ -75,6 +81,7 @@ pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The first backslash from `at` on, or the end.
+#[inline]
 fn next_escape(bytes: &[u8], mut at: usize) -> usize {
     loop {
         at = skip_plain(bytes, at);
@@ -102,38 +109,54 @@ pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
 /// Decodes a literal with its quotes. The flag says whether something was lost (a lone surrogate, now U+FFFD).
 #[must_use]
 pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {
-    let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
-    let bytes = body.as_bytes();
-    let mut at = next_escape(bytes, 0);
-    if at == bytes.len() {
+    let body = within(literal);
+    if next_escape(body.as_bytes(), 0) == body.len() {
         return (Cow::Borrowed(body), false);
     }
-    let mut text = String::with_capacity(body.len());
+    let mut text = String::new();
+    let lossy = decode_into(&mut text, literal);
+    (Cow::Owned(text), lossy)
+}
+
+/// Appends what a literal with its quotes means. Says whether something was lost.
+pub(super) fn decode_into(text: &mut String, literal: &str) -> bool {
+    let body = within(literal);
+    let bytes = body.as_bytes();
+    text.reserve(body.len());
     let (mut copied, mut lossy) = (0, false);
+    let mut at = next_escape(bytes, 0);
     while at < bytes.len() {
         text.push_str(&body[copied..at]);
-        let (plain, length) = match unit(&bytes[at..]) {
-            Some(Unit::Simple(plain)) => (plain, 2),
-            Some(Unit::Code(plain)) => (plain, 6),
-            Some(Unit::Pair(plain)) => (plain, 12),
-            Some(Unit::Lone) => {
-                lossy = true;
-                (char::REPLACEMENT_CHARACTER, 6)
-            }
-            // No such escape: the backslash stands for itself.
-            None => ('\\', 1),
+        let (plain, length) = match bytes.get(at + 1).and_then(|behind| simple(*behind)) {
+            Some(plain) => (plain, 2),
+            None => match unit(&bytes[at..]) {
+                Some(Unit::Simple(plain)) => (plain, 2),
+                Some(Unit::Code(plain)) => (plain, 6),
+                Some(Unit::Pair(plain)) => (plain, 12),
+                Some(Unit::Lone) => {
+                    lossy = true;
+                    (char::REPLACEMENT_CHARACTER, 6)
+                }
+                // There is no such escape: the backslash is text.
+                None => ('\\', 1),
+            },
         };
         text.push(plain);
         copied = at + length;
         at = next_escape(bytes, copied);
     }
     text.push_str(&body[copied..]);
-    (Cow::Owned(text), lossy)
+    lossy
+}
+
+/// What stands between the quotes of a literal.
+pub(super) fn within(literal: &str) -> &str {
+    literal.get(1..literal.len().saturating_sub(1)).unwrap_or("")
 }
 
 /// Whether a literal with its quotes means `expected`.
 #[must_use]
 pub fn equals(literal: &str, expected: &str) -> bool {
-    let body = literal.get(1..literal.len().saturating_sub(1)).unwrap_or("");
+    let body = within(literal);
     body == expected || (body.contains('\\') && decode(literal).0 == expected)
 }

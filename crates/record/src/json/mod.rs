@@ -13,10 +13,10 @@ mod object;
 mod parse;
 pub mod write;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::RefCell};
 
 pub use object::{Object, list, quoted};
-pub use parse::{Fault, Scratch, SyntaxError};
+pub use parse::{Fault, SyntaxError};
 
 use crate::text::{Span, Text};
 
@@ -48,18 +48,46 @@ struct Node {
     kind: Kind,
     /// A container that the text ended in before it was closed.
     cut: bool,
+    /// A string with a backslash in it. Any other string means what stands between its quotes.
+    escaped: bool,
 }
 
 /// A parsed JSON text.
 #[derive(Debug)]
 pub struct Doc<'a> {
     text: &'a str,
+    layout: Layout,
+    /// Where strings are decoded before they are copied into a text of the right size.
+    decoded: RefCell<String>,
+}
+
+/// A parsed document apart from its text. Unlike a [`Doc`] it borrows nothing, so another thread may make it.
+#[derive(Debug)]
+pub struct Layout {
     nodes: Vec<Node>,
     /// Byte offsets of what strict JSON refuses, in order.
     faults: Vec<(u32, Fault)>,
     max_depth: usize,
-    /// Kept for the next document.
-    open: Vec<usize>,
+    /// How long the text is, in bytes.
+    length: usize,
+}
+
+impl Layout {
+    /// Parses as far as possible, as [`Doc::parse_prefix`] does.
+    #[must_use]
+    pub fn parse_prefix(text: &str) -> (Self, Option<SyntaxError>) {
+        parse::run(text)
+    }
+
+    /// The document of the text that was parsed. Strings are decoded in a buffer that another document is done with.
+    ///
+    /// # Panics
+    /// If it is a text of another length.
+    #[must_use]
+    pub fn into_doc(self, text: &str, buffer: String) -> Doc<'_> {
+        assert_eq!(self.length, text.len(), "BUG: this is not the text that was parsed");
+        Doc { text, layout: self, decoded: RefCell::new(buffer) }
+    }
 }
 
 impl<'a> Doc<'a> {
@@ -68,7 +96,7 @@ impl<'a> Doc<'a> {
     /// # Errors
     /// The offset and reason of the first thing that cannot be read.
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
-        match parse::run(text) {
+        match Self::parse_prefix(text) {
             (doc, None) => Ok(doc),
             (_, Some(error)) => Err(error),
         }
@@ -78,49 +106,43 @@ impl<'a> Doc<'a> {
     /// that were still open are closed there and answer `true` to [`Value::is_cut`].
     #[must_use]
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
-        parse::run(text)
+        let (layout, error) = parse::run(text);
+        (layout.into_doc(text, String::new()), error)
     }
 
-    /// The same as [`Doc::parse_prefix`], in memory that another document is done with: many small texts, one after the
-    /// other, need not ask for new memory each.
+    /// Gives the buffer that strings were decoded in to the next document.
     #[must_use]
-    pub fn parse_in(text: &'a str, scratch: Scratch) -> (Self, Option<SyntaxError>) {
-        parse::run_in(text, scratch)
-    }
-
-    /// Gives its memory to the next one.
-    #[must_use]
-    pub fn into_scratch(self) -> Scratch {
-        Scratch { nodes: self.nodes, open: self.open }
+    pub fn into_buffer(self) -> String {
+        self.decoded.into_inner()
     }
 
     /// The outermost value, unless nothing at all could be read.
     #[must_use]
     pub fn root(&self) -> Option<Value<'_>> {
-        (!self.nodes.is_empty()).then_some(Value { doc: self, index: 0 })
+        (!self.layout.nodes.is_empty()).then_some(Value { doc: self, index: 0 })
     }
 
     /// Every string in it, keys included, decoded.
     pub fn strings(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        (0..self.nodes.len()).filter_map(|index| Value { doc: self, index }.as_str())
+        (0..self.layout.nodes.len()).filter_map(|index| Value { doc: self, index }.as_str())
     }
 
     /// How deep the nesting goes; a scalar has depth 0, `[]` depth 1.
     #[must_use]
     pub fn max_depth(&self) -> usize {
-        self.max_depth
+        self.layout.max_depth
     }
 
     /// Whether lone surrogates are all that strict JSON would refuse.
     #[must_use]
     pub fn only_lone_surrogates(&self) -> bool {
-        self.faults.iter().all(|&(_, fault)| fault == Fault::LoneSurrogate)
+        self.layout.faults.iter().all(|&(_, fault)| fault == Fault::LoneSurrogate)
     }
 
     /// Whether strict JSON would refuse the text, and why, at the first place.
     #[must_use]
     pub fn first_fault(&self) -> Option<(usize, Fault)> {
-        self.faults.first().map(|&(at, fault)| (at as usize, fault))
+        self.layout.faults.first().map(|&(at, fault)| (at as usize, fault))
     }
 }
 
@@ -133,7 +155,7 @@ pub struct Value<'d> {
 
 impl<'d> Value<'d> {
     fn node(self) -> Node {
-        self.doc.nodes[self.index]
+        self.doc.layout.nodes[self.index]
     }
 
     /// What it is.
@@ -177,19 +199,19 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn is_clean(self) -> bool {
         let node = self.node();
-        let first = self.doc.faults.partition_point(|&(at, _)| at < node.start);
-        self.doc.faults.get(first).is_none_or(|&(at, _)| at >= node.end)
+        let first = self.doc.layout.faults.partition_point(|&(at, _)| at < node.start);
+        self.doc.layout.faults.get(first).is_none_or(|&(at, _)| at >= node.end)
     }
 
     /// Whether the nesting inside it goes deeper than `limit`.
     #[must_use]
     pub fn is_deeper_than(self, limit: usize) -> bool {
-        if self.doc.max_depth <= limit {
+        if self.doc.layout.max_depth <= limit {
             return false;
         }
         let mut ends: Vec<u32> = Vec::new();
         (self.index..self.node().next as usize).any(|index| {
-            let node = self.doc.nodes[index];
+            let node = self.doc.layout.nodes[index];
             while ends.last().is_some_and(|end| *end <= index as u32) {
                 ends.pop();
             }
@@ -204,8 +226,8 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn has_lone_surrogate(self) -> bool {
         let node = self.node();
-        let first = self.doc.faults.partition_point(|&(at, _)| at < node.start);
-        self.doc.faults[first..]
+        let first = self.doc.layout.faults.partition_point(|&(at, _)| at < node.start);
+        self.doc.layout.faults[first..]
             .iter()
             .take_while(|&&(at, _)| at < node.end)
             .any(|&(_, fault)| fault == Fault::LoneSurrogate)
@@ -214,13 +236,24 @@ impl<'d> Value<'d> {
     /// The decoded text of a string; lone surrogates come out as U+FFFD.
     #[must_use]
     pub fn as_str(self) -> Option<Cow<'d, str>> {
-        (self.kind() == Kind::String).then(|| literal::decode(self.raw()).0)
+        (self.kind() == Kind::String).then(|| match self.node().escaped {
+            true => literal::decode(self.raw()).0,
+            false => Cow::Borrowed(literal::within(self.raw())),
+        })
     }
 
     /// Whether it is the string `expected`.
     #[must_use]
     pub fn is_str(self, expected: &str) -> bool {
-        self.kind() == Kind::String && literal::equals(self.raw(), expected)
+        let node = self.node();
+        if node.kind != Kind::String {
+            return false;
+        }
+        if node.escaped {
+            return literal::equals(self.raw(), expected);
+        }
+        let (start, end) = (node.start as usize + 1, node.end as usize - 1);
+        end - start == expected.len() && self.doc.text.as_bytes()[start..end] == *expected.as_bytes()
     }
 
     /// The truth of a boolean.
@@ -242,12 +275,15 @@ impl<'d> Value<'d> {
         if self.kind() != Kind::String {
             return None;
         }
-        let (value, lossy) = literal::decode(self.raw());
-        Some(Text::located(
-            value.as_ref(),
-            Span::literal(self.start().wrapping_sub(base), self.raw().len()),
-            lossy,
-        ))
+        let raw = self.raw();
+        let span = Span::literal(self.start().wrapping_sub(base), raw.len());
+        if !self.node().escaped {
+            return Some(Text::located(literal::within(raw), span, false));
+        }
+        let mut decoded = self.doc.decoded.borrow_mut();
+        decoded.clear();
+        let lossy = literal::decode_into(&mut decoded, raw);
+        Some(Text::located(decoded.as_str(), span, lossy))
     }
 
     /// The exact source of this value as shareable text that remembers where it stands, relative to `base`.

@@ -1,6 +1,6 @@
-//! The parser behind [`Doc`]: one pass, an explicit stack, no recursion.
+//! The parser behind [`Doc`](super::Doc): one pass, an explicit stack, no recursion.
 
-use super::{Doc, Kind, Node, literal};
+use super::{Kind, Layout, Node, literal};
 
 /// Something that strict JSON refuses but that was read all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,6 @@ pub struct SyntaxError {
     pub reason: &'static str,
 }
 
-/// Memory of a document that is done with, for the next one.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    pub(super) nodes: Vec<Node>,
-    pub(super) open: Vec<usize>,
-}
-
 /// What the parser is waiting for.
 enum Expect {
     Value,
@@ -51,21 +44,14 @@ struct Parser<'a> {
     max_depth: usize,
 }
 
-pub(super) fn run(text: &str) -> (Doc<'_>, Option<SyntaxError>) {
-    // A guess that spares most of the growing, and costs little where only the beginning is read.
-    let nodes = Vec::with_capacity((text.len() / 64 + 4).min(1 << 12));
-    run_in(text, Scratch { nodes, open: Vec::new() })
-}
-
-pub(super) fn run_in(text: &str, mut scratch: Scratch) -> (Doc<'_>, Option<SyntaxError>) {
-    scratch.nodes.clear();
-    scratch.open.clear();
+pub(super) fn run(text: &str) -> (Layout, Option<SyntaxError>) {
     let mut parser = Parser {
         text,
         bytes: text.as_bytes(),
         at: 0,
-        nodes: scratch.nodes,
-        open: scratch.open,
+        // A guess that spares most of the growing, and costs little where only the beginning is read.
+        nodes: Vec::with_capacity((text.len() / 64 + 4).min(1 << 12)),
+        open: Vec::new(),
         faults: Vec::new(),
         max_depth: 0,
     };
@@ -82,8 +68,8 @@ pub(super) fn run_in(text: &str, mut scratch: Scratch) -> (Doc<'_>, Option<Synta
         node.cut = true;
     }
     // Escapes are looked at when a string ends, so a string's faults are in order, and strings are in order.
-    let Parser { nodes, faults, max_depth, open, .. } = parser;
-    (Doc { text, nodes, faults, max_depth, open }, error)
+    let Parser { nodes, faults, max_depth, .. } = parser;
+    (Layout { nodes, faults, max_depth, length: text.len() }, error)
 }
 
 impl Parser<'_> {
@@ -149,7 +135,8 @@ impl Parser<'_> {
 
     fn push(&mut self, start: usize, kind: Kind) {
         let next = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { start: start as u32, end: self.at as u32, next, kind, cut: false });
+        let (start, end) = (start as u32, self.at as u32);
+        self.nodes.push(Node { start, end, next, kind, cut: false, escaped: false });
     }
 
     fn close(&mut self) {
@@ -276,16 +263,16 @@ impl Parser<'_> {
     fn string(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         let mut at = start + 1;
-        let mut suspicious = false;
+        let (mut escaped, mut suspicious) = (false, false);
         let end = loop {
             at = literal::skip_plain(self.bytes, at);
             match self.bytes.get(at) {
                 Some(b'"') => break at,
                 Some(b'\\') => {
                     let next = self.bytes.get(at + 1);
+                    escaped = true;
                     // Anything but the common escapes is looked at closely, once the end is known.
-                    suspicious |=
-                        !matches!(next, Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't'));
+                    suspicious |= next.is_none_or(|next| literal::simple(*next).is_none());
                     at += 2;
                 }
                 Some(_) => {
@@ -303,6 +290,7 @@ impl Parser<'_> {
         }
         self.at = end + 1;
         self.push(start, Kind::String);
+        self.nodes.last_mut().into_iter().for_each(|node| node.escaped = escaped);
         Ok(())
     }
 

@@ -82,13 +82,16 @@ fn control_characters_are_found_everywhere() {
     }
 }
 
-/// Every ASCII character and a few others: what is written is strict JSON, and means what it was.
+/// Every ASCII character and a few others, at every place in eight bytes: what is written is strict JSON, and means the same.
 #[test]
 fn every_character_is_written_as_json() {
     for c in (0..0x80u8).map(char::from).chain(['\u{80}', '\u{9f}', '\u{2028}', '\u{ffff}', '\u{10ffff}']) {
-        let mut literal = String::new();
-        write::string(&mut literal, &format!("a{c}b"));
-        assert_eq!(serde_json::from_str::<String>(&literal).unwrap(), format!("a{c}b"), "{literal}");
+        for before in 0..17 {
+            let text = format!("{}{c}{}", "a".repeat(before), "b".repeat(17 - before));
+            let mut literal = String::new();
+            write::string(&mut literal, &text);
+            assert_eq!(serde_json::from_str::<String>(&literal).unwrap(), text, "{literal}");
+        }
     }
 }
 

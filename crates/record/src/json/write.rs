@@ -56,7 +56,7 @@ pub fn clean_copy(out: &mut String, raw: &str) {
         return;
     }
     let mut copied = 0;
-    for &(at, fault) in &doc.faults {
+    for &(at, fault) in &doc.layout.faults {
         let at = at as usize;
         out.push_str(&raw[copied..at]);
         copied = match fault {

@@ -10,11 +10,12 @@ mod resend;
 mod tree;
 mod write;
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Kind, Value};
 
+use super::sample::Sample;
 use crate::accounting::{Known, likeness::is_iflow};
 
-pub(crate) use read::{read, read_stream};
+pub(crate) use read::read_stream;
 pub(crate) use resend::resend;
 pub(crate) use write::write;
 
@@ -50,17 +51,10 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::field("message.context_management"),
 ];
 
-/// How much of a text is looked at to tell its format.
-const SNIFF_BYTES: usize = 1024 * 1024;
-
 /// Whether a text, or the beginning of one, is a transcript. One line that nobody else writes is enough: the first ones
 /// may be damaged, and the last one may be cut.
-pub(crate) fn sniff(text: &str) -> bool {
-    let beginning = &text[..text.floor_char_boundary(SNIFF_BYTES)];
-    beginning.lines().map(str::trim_start).filter(|line| line.starts_with('{')).any(|line| {
-        let (doc, _) = Doc::parse_prefix(line);
-        doc.root().is_some_and(is_own)
-    })
+pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
+    sample.any_line_of_beginning(is_own)
 }
 
 /// Whether a line is one that Claude Code writes and no other tool.

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     chat::{MessageReader, Style},
     context::Context,
-    input::{Companions, Input, Stream},
+    input::{Companions, Stream},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     sessions::lines,
     wire::{registry::Dialect, render},
@@ -28,11 +28,6 @@ use crate::{
 /// What marks a block for a cache. Marks beyond what the provider takes would have to be counted: blocks that have one are
 /// written anew.
 const MARK: &str = "\"cache_control\"";
-
-/// Reads the conversation in a text.
-pub(crate) fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    lines::of_text(input, read_stream)
-}
 
 /// Reads the conversation in a file, line by line.
 pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {

@@ -9,7 +9,7 @@ mod write;
 
 use crate::accounting::Known;
 
-pub use read::{read, read_stream, sniff};
+pub use read::{read_stream, sniff};
 pub use resend::resend;
 pub use write::write;
 

@@ -11,10 +11,13 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::FORMAT;
 use crate::{
     context::Context,
-    input::{Companions, Input, Stream},
+    input::{Companions, Stream},
     responses::{Assembler, Source, is_said_by_a_person},
     session::{Aside, ReadError, Session},
-    sessions::lines::{self, Line, LineReader, at, text_of, time_of},
+    sessions::{
+        lines::{self, Line, LineReader, at, text_of, time_of},
+        sample::Sample,
+    },
     wire::{registry::Dialect, render},
 };
 
@@ -26,13 +29,8 @@ const FORKS: usize = 64;
 
 /// Whether a text looks like a rollout.
 #[must_use]
-pub fn sniff(text: &str) -> bool {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LOOK_AT);
-    let mut read = lines.filter_map(|line| {
-        let (doc, _) = Doc::parse_prefix(line);
-        doc.root().filter(|root| root.kind() == Kind::Object).map(is_rollout_line)
-    });
-    read.any(|found| found)
+pub fn sniff(sample: &Sample<'_>) -> bool {
+    sample.any_line(LOOK_AT, is_rollout_line)
 }
 
 /// Whether only a rollout has such a line.
@@ -63,14 +61,6 @@ const ENVELOPES: &[&str] = &[
     "security_risk_score",
     "token_usage_record",
 ];
-
-/// Reads the conversation of a rollout.
-///
-/// # Errors
-/// If there is none in it.
-pub fn read(input: &Input) -> Result<Vec<Session>, ReadError> {
-    lines::of_text(input, read_stream)
-}
 
 /// Reads the conversation of a rollout, line by line.
 ///

@@ -218,7 +218,14 @@ impl Encoder {
     /// A new message of these pieces: a string if the source had nothing but one.
     fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
         match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
-            Some(text) => self.push_text(role, text),
+            Some(text) => {
+                let string = role != "user" || self.sheet.target.marks == Marks::AsWritten;
+                let made = string && message.blocks[0].span.is_none();
+                match render::literal_in(&pieces[0].json).filter(|_| made) {
+                    Some(literal) => self.push_content(role, [literal]),
+                    None => self.push_text(role, text),
+                }
+            }
             None => self.push_new(role, pieces.into_iter().map(|piece| piece.json.into_owned()).collect()),
         }
     }
@@ -335,13 +342,15 @@ impl Encoder {
     }
 
     pub(super) fn push_raw(&mut self, role: &str, message: &Message) {
-        self.push_json(role, message.native.as_ref().map_or("", |native| native.raw.as_str()));
+        self.push_json(role, message.native.as_ref().map(|native| native.raw.as_str()));
     }
 
-    fn push_json(&mut self, role: &str, json: &str) {
+    fn push_json<'p>(&mut self, role: &str, pieces: impl IntoIterator<Item = &'p str>) {
         match role {
-            "user" => self.sheet.list.push_by_user(json),
-            _ => self.sheet.list.push(json),
+            "user" => self.sheet.list.push_by_user(pieces),
+            _ => {
+                self.sheet.list.push_pieces(pieces);
+            }
         }
         self.ends_with_assistant = None;
     }
@@ -351,19 +360,21 @@ impl Encoder {
         if role == "user" && self.sheet.target.marks != Marks::AsWritten {
             return self.push_new(role, vec![render::text_block(text)]);
         }
-        self.push_content(role, &render::literal(text));
+        self.push_content(role, [render::literal(text).as_str()]);
     }
 
     /// A new message of these blocks.
     pub(super) fn push_new(&mut self, role: &str, blocks: Vec<String>) {
-        let mut content =
-            String::with_capacity(blocks.iter().map(|block| block.len() + 1).sum::<usize>() + 2);
-        render::array(&mut content, blocks.iter().map(String::as_str));
-        self.push_content(role, &content);
+        let listed = blocks.iter().enumerate().flat_map(|(place, block)| {
+            let before = if place == 0 { "[" } else { "," };
+            [before, block.as_str()]
+        });
+        self.push_content(role, listed.chain([if blocks.is_empty() { "[]" } else { "]" }]));
     }
 
-    fn push_content(&mut self, role: &str, content: &str) {
-        self.push_json(role, &format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
+    fn push_content<'p>(&mut self, role: &'p str, content: impl IntoIterator<Item = &'p str>) {
+        let head = ["{\"role\":\"", role, "\",\"content\":"];
+        self.push_json(role, head.into_iter().chain(content).chain(["}"]));
     }
 }
 

@@ -139,14 +139,17 @@ impl Encoder {
             }
         }
         let form = results[0].result().form;
-        let text = match &results[0].result().content[..] {
-            [block] if results.len() == 1 && form == Form::Text && pieces.len() == 1 => block.as_text(),
+        let only = match &results[0].result().content[..] {
+            [block] if results.len() == 1 && form == Form::Text && pieces.len() == 1 => Some(block),
             _ => None,
         };
-        match text {
-            Some(text) => {
+        match only.and_then(|block| Some((block, block.as_text()?))) {
+            Some((block, text)) => {
                 write::key(&mut out, "content");
-                write::string(&mut out, text);
+                match render::literal_in(&pieces[0]).filter(|_| block.span.is_none()) {
+                    Some(literal) => out.push_str(literal),
+                    None => write::string(&mut out, text),
+                }
             }
             None if pieces.is_empty() => {}
             None => {
