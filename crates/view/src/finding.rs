@@ -1,4 +1,4 @@
-//! Findings: what is wrong, where, how bad, and what was done about it. Typed; words are made at the very end.
+//! Findings: what is wrong, where, how bad, and what was done about it. They are typed; text is made where they are shown.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Severity {
     Note,
     /// Something was guessed or replaced.
     Warning,
-    /// As it stands, a provider would refuse it.
+    /// A provider would refuse it as it is.
     Error,
 }
 
@@ -61,69 +61,42 @@ impl Position {
     }
 }
 
-/// What was done about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Nothing had to be done.
-    Kept,
-    /// A result was made up that says none was recorded.
-    Synthesized,
-    /// It was left out of the request.
-    LeftOut,
-    /// It was moved to where it belongs.
-    Moved,
-    /// It was turned into labelled text.
-    Labelled,
-    /// It was joined with another one.
-    Joined,
-    /// It got another name.
-    Renamed,
-    /// Its text was wrapped in an object.
-    Wrapped,
-    /// It was replaced by something the dialect takes.
-    Replaced,
-    /// Something was put in.
-    Inserted,
-    /// It was set aside and nothing was read from it.
-    SetAside,
+macro_rules! actions {
+    ($($variant:ident = $name:literal, $sentence:literal;)*) => {
+        /// What was done about a finding.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Action {
+            $(#[doc = $sentence] $variant,)*
+        }
+
+        impl Action {
+            /// Its name.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What was done, for a person.
+            #[must_use]
+            pub fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence,)* }
+            }
+        }
+    };
 }
 
-impl Action {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Synthesized => "synthesized",
-            Self::LeftOut => "left-out",
-            Self::Moved => "moved",
-            Self::Labelled => "labelled",
-            Self::Joined => "joined",
-            Self::Renamed => "renamed",
-            Self::Wrapped => "wrapped",
-            Self::Replaced => "replaced",
-            Self::Inserted => "inserted",
-            Self::SetAside => "set-aside",
-        }
-    }
-
-    /// What was done, for a person.
-    #[must_use]
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Kept => "it stays as it is",
-            Self::Synthesized => "a result is added that says none was recorded; the call stays",
-            Self::LeftOut => "it is left out of the request; the file keeps it",
-            Self::Moved => "it is moved to where it belongs",
-            Self::Labelled => "it becomes a labelled text, so nothing of it is lost",
-            Self::Joined => "it is joined with the other result, in order",
-            Self::Renamed => "it gets an id or name of its own, the same on both sides",
-            Self::Wrapped => "the raw text goes wrapped in an object; the result stays",
-            Self::Replaced => "it is replaced by something the provider takes",
-            Self::Inserted => "what is missing is put in",
-            Self::SetAside => "it is set aside; everything else can be used",
-        }
-    }
+actions! {
+    Kept = "kept", "it stays as it is";
+    Synthesized = "synthesized", "a result is added that says none was recorded; the call stays";
+    LeftOut = "left-out", "it is left out of the request; the file keeps it";
+    Moved = "moved", "it is moved to where it belongs";
+    Labelled = "labelled", "it becomes a labelled text, so nothing of it is lost";
+    Joined = "joined", "it is joined with the other result, in order";
+    Renamed = "renamed", "it gets an id or name of its own, the same on both sides";
+    Wrapped = "wrapped", "the raw text goes wrapped in an object; the result stays";
+    Replaced = "replaced", "it is replaced by something the provider takes";
+    Inserted = "inserted", "what is missing is put in";
+    SetAside = "set-aside", "it is set aside; everything else can be used";
 }
 
 /// One thing that was found.

@@ -1,10 +1,10 @@
-//! A history: messages in order, what is known of their calls, and where requests were sent from.
+//! A history: messages in order, what is known about their calls, and where requests were sent.
 
 use std::sync::Arc;
 
 use rejoin_record::Message;
 
-/// What is known of a tool call.
+/// What is known about a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Fate {
     /// Nothing.
@@ -21,7 +21,7 @@ pub enum Fate {
     /// A request was sent that showed it as interrupted. Later results do not see it.
     ClosedInterrupted,
     /// A request was sent that did not show it although it had results, because another call of its message had none. The
-    /// results that stand before that request stay out with it; later ones do not see it.
+    /// results before that request stay out with it; later ones do not see it.
     ClosedWithBatch,
 }
 
@@ -39,7 +39,7 @@ impl Fate {
     }
 }
 
-/// What is known of one call.
+/// What is known about one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownCall {
     /// The message.
@@ -54,7 +54,7 @@ pub struct KnownCall {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     pub(crate) messages: Arc<Vec<Arc<Message>>>,
-    /// What is known of calls, ordered by message.
+    /// What is known about calls, ordered by message.
     pub(crate) fates: Vec<KnownCall>,
     /// Before which messages requests were sent, in order.
     pub(crate) sent: Vec<usize>,
@@ -63,13 +63,13 @@ pub struct History {
 }
 
 impl History {
-    /// A history of these messages, of whose calls nothing is known.
+    /// A history of these messages. Nothing else is known about their calls.
     #[must_use]
     pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         Self { messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 
-    /// The messages, with what is known of their calls, and the places (before which message) where requests were sent.
+    /// The messages, with what is known about their calls, and the places (before which message) where requests were sent.
     #[must_use]
     pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
         fates.sort_by_key(|fate| (fate.message, fate.block));
@@ -83,7 +83,7 @@ impl History {
         Self { session: Some(Arc::from(name)), ..self }
     }
 
-    /// What is known of calls, ordered by message.
+    /// What is known about calls, ordered by message.
     #[must_use]
     pub fn known(&self) -> &[KnownCall] {
         &self.fates
@@ -99,6 +99,32 @@ impl History {
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
+    }
+}
+
+/// A step through a history.
+pub(crate) enum Step<'h> {
+    /// A request was sent before the message with this number.
+    Request(usize),
+    /// A message with its number, and what is known about its calls.
+    Message(usize, &'h Message, &'h [KnownCall]),
+}
+
+impl History {
+    /// The messages in order, and the places where requests were sent.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        let (mut fates, mut sent) = (&self.fates[..], self.sent.iter().copied().peekable());
+        let mut index = 0;
+        std::iter::from_fn(move || {
+            if sent.next_if(|place| *place <= index || index >= self.messages.len()).is_some() {
+                return Some(Step::Request(index));
+            }
+            let message = self.messages.get(index)?;
+            let (own, rest) = fates.split_at(fates.partition_point(|fate| fate.message <= index));
+            fates = rest;
+            index += 1;
+            Some(Step::Message(index - 1, message, own))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 //! A result answers the first open call with its id in the newest preceding assistant message that has one, however far
 //! back. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
 //! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
-//! where a request was sent: what stands before it has been seen as it is.
+//! where a request was sent: the model has seen everything before it as it is.
 //!
 //! [`repair`](mod@crate::repair) turns the answer into a view, [`PathState`](crate::PathState) follows it entry by entry for
 //! lists, and the audit and the readers ask it too.
@@ -15,8 +15,9 @@ use hashbrown::HashMap;
 use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 
 use crate::{
-    history::{Fate, History, KnownCall},
+    history::{Fate, History, KnownCall, Step},
     repair::OnBroken,
+    sound::SoundRole,
 };
 
 /// No index.
@@ -28,22 +29,14 @@ pub(crate) struct MessageSlot {
     pub calls: u32,
     pub results: u32,
     pub blocks: u32,
-    /// The block of the first call, if all calls stand together at the end.
+    /// The block of the first call, if all calls are together at the end.
     pub calls_from: u32,
-    pub role: Speaker,
+    /// Who speaks in a view of it; none for a role that no provider knows.
+    pub role: Option<SoundRole>,
+    /// It is a tool's message.
+    pub of_tool: bool,
     /// Every call has an id of its own and an object for arguments.
     pub calls_are_clean: bool,
-}
-
-/// Who speaks, as far as it matters here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-    Other,
 }
 
 /// A call, and the results that belong to it.
@@ -55,7 +48,7 @@ pub(crate) struct CallSlot {
     /// First and last of its results, a list through [`ResultSlot::next`].
     pub first: u32,
     last: u32,
-    /// Whether a result answers it that does not stand before it.
+    /// Whether a result that comes after it answers it.
     pub answered: bool,
     /// Whether an earlier call has the same id.
     pub reused: bool,
@@ -76,7 +69,7 @@ pub enum Tie {
     Answer,
     /// The call was answered before.
     Duplicate,
-    /// It stands before its call.
+    /// It comes before its call.
     Early,
     /// No call has its id.
     Orphan,
@@ -92,14 +85,14 @@ pub(crate) struct ResultSlot {
     pub call: u32,
     pub tie: Tie,
     pub next: u32,
-    /// Nothing but results stands between it and its call.
+    /// Only results are between it and its call.
     pub direct: bool,
-    /// It stands before a result of an earlier call of the same batch.
+    /// It comes before a result of an earlier call of the same batch.
     pub out_of_order: bool,
     epoch: u32,
 }
 
-/// What is known of one id.
+/// What is known about one id.
 #[derive(Debug)]
 pub(crate) struct IdState {
     /// The first call with the id, in order of calls.
@@ -111,6 +104,13 @@ pub(crate) struct IdState {
     /// Results that no call has claimed yet, a list through [`ResultSlot::next`].
     waiting: u32,
     waiting_last: u32,
+}
+
+impl IdState {
+    /// An id that no call has used, and the result with it that was seen.
+    fn waiting(result: u32) -> Self {
+        Self { first_call: NONE, newest: NONE, open: NONE, waiting: result, waiting_last: result }
+    }
 }
 
 /// A call or a result: the message, and the block in it. Both count from 0.
@@ -143,7 +143,7 @@ pub struct PairedResult {
 /// let calls = vec![ToolCall::new("a", "read", "{}"), ToolCall::new("b", "read", "{}")];
 /// pairing.add(&Message::assistant_with_tools(calls));
 /// pairing.add(&Message::tool("b", "the second"));
-/// pairing.add(&Message::tool("z", "nobody asked"));
+/// pairing.add(&Message::tool("z", "unasked"));
 /// assert_eq!(pairing.open_calls().map(|call| call.block).collect::<Vec<_>>(), [0]);
 /// assert_eq!(pairing.paired().map(|result| result.tie).collect::<Vec<_>>(), [Tie::Answer, Tie::Orphan]);
 /// ```
@@ -156,7 +156,7 @@ pub struct Pairing {
     epoch: u32,
     /// First call of the current epoch.
     epoch_start: usize,
-    /// The message whose results may stand here, if nothing but results came since.
+    /// The message whose results may come here, if only results came since.
     batch: Option<u32>,
     /// The highest call of that batch that was answered so far.
     batch_reached: u32,
@@ -170,27 +170,21 @@ impl Pairing {
     #[must_use]
     pub fn of(history: &History) -> Self {
         let mut pairing = Self::default();
-        let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
-        for (index, message) in history.messages.iter().enumerate() {
-            while sent.next_if(|place| *place <= index).is_some() {
-                pairing.seal();
+        for step in history.steps() {
+            match step {
+                Step::Message(index, message, fates) => pairing.add_known(index, message, fates),
+                Step::Request(_) => pairing.seal(),
             }
-            let own = fates.partition_point(|fate| fate.message <= index);
-            pairing.add_known(index, message, &fates[..own]);
-            fates = &fates[own..];
-        }
-        if sent.next().is_some() {
-            pairing.seal();
         }
         pairing
     }
 
-    /// Adds a message of whose calls nothing is known.
+    /// Adds a message. Nothing else is known about its calls.
     pub fn add(&mut self, message: &Message) {
         self.add_known(self.messages.len(), message, &[]);
     }
 
-    /// Adds a message that consists of these calls and, behind them, these results.
+    /// Adds a message that consists of these calls, followed by these results.
     pub fn add_ids<'i>(
         &mut self,
         calls: impl IntoIterator<Item = &'i CallId>,
@@ -210,7 +204,8 @@ impl Pairing {
             results: (self.results.len() - first_result) as u32,
             blocks: (self.calls.len() - first_call + self.results.len() - first_result) as u32,
             calls_from: 0,
-            role: Speaker::Other,
+            role: None,
+            of_tool: false,
             calls_are_clean: false,
         });
     }
@@ -230,20 +225,20 @@ impl Pairing {
     /// The results, in order, each with the call that it belongs to.
     pub fn paired(&self) -> impl Iterator<Item = PairedResult> {
         self.results.iter().map(|result| PairedResult {
-            at: BlockAt { message: result.message as usize, block: result.block as usize },
+            at: result.at(),
             tie: result.tie,
             call: self.calls.get(result.call as usize).map(CallSlot::at),
         })
     }
 
-    /// The numbers of the results since the last request that answer no call of theirs: orphans, second and early ones.
+    /// The results since the last request that answer no call: orphans, second and early ones.
     pub(crate) fn strays(&self) -> impl Iterator<Item = BlockAt> {
         let strays = self.results.iter().filter(|result| result.epoch == self.epoch);
         let strays = strays.filter(|result| !matches!(result.tie, Tie::Answer | Tie::NoId));
-        strays.map(|result| BlockAt { message: result.message as usize, block: result.block as usize })
+        strays.map(ResultSlot::at)
     }
 
-    /// Results do not see a call any more.
+    /// Hides a call from results.
     pub(crate) fn close(&mut self, call: usize) {
         self.calls[call].fate = Fate::ClosedInterrupted;
     }
@@ -256,7 +251,7 @@ impl Pairing {
         self.ids.reserve(messages / 2);
     }
 
-    /// Adds the message with this number, and what is known of its calls.
+    /// Adds the message with this number, and what is known about its calls.
     pub(crate) fn add_known(&mut self, number: usize, message: &Message, fates: &[KnownCall]) {
         let index = number as u32;
         let mut slot = MessageSlot {
@@ -264,14 +259,8 @@ impl Pairing {
             results: 0,
             blocks: message.blocks.len() as u32,
             calls_from: NONE,
-            role: match message.role {
-                Role::System => Speaker::System,
-                Role::Developer => Speaker::Developer,
-                Role::User => Speaker::User,
-                Role::Assistant => Speaker::Assistant,
-                Role::Tool => Speaker::Tool,
-                Role::Other(_) => Speaker::Other,
-            },
+            role: SoundRole::of(&message.role),
+            of_tool: message.role == Role::Tool,
             calls_are_clean: true,
         };
         let mut only_results = !message.blocks.is_empty();
@@ -315,7 +304,7 @@ impl Pairing {
         self.messages.push(slot);
     }
 
-    /// The state of an id, with calls that were sent or closed meanwhile taken off its stacks. Gives the steps it took.
+    /// Takes calls that were sent or closed meanwhile off the stacks of an id. Returns the steps that took.
     fn settle(state: &mut IdState, calls: &[CallSlot], epoch: u32) -> usize {
         let mut steps = 0;
         while state.open != NONE {
@@ -341,7 +330,7 @@ impl Pairing {
         let _ = steps;
     }
 
-    /// Adds a call; whether its id was used before.
+    /// Adds a call. Returns whether its id was used before.
     fn add_call(&mut self, at: BlockAt, id: &CallId, fate: Fate, malformed: bool) -> bool {
         let this = self.calls.len() as u32;
         let message = at.message as u32;
@@ -359,13 +348,7 @@ impl Pairing {
             malformed,
             epoch: self.epoch,
         };
-        let state = self.ids.entry(id.clone()).or_insert(IdState {
-            first_call: NONE,
-            newest: NONE,
-            open: NONE,
-            waiting: NONE,
-            waiting_last: NONE,
-        });
+        let state = self.ids.entry(id.clone()).or_insert(IdState::waiting(NONE));
         let mut steps = Self::settle(state, &self.calls, self.epoch);
         slot.reused = state.first_call != NONE;
         state.first_call = state.first_call.min(this);
@@ -432,12 +415,12 @@ impl Pairing {
                 slot.tie = Tie::Duplicate;
                 slot.call = state.newest;
             }
-            (Some(_), Some(state)) if state.newest == NONE => wait(state, this, &mut self.results),
+            (Some(_), Some(state)) if state.newest == NONE => {
+                link(&mut state.waiting, &mut state.waiting_last, this, &mut self.results);
+            }
             (Some(_), Some(_)) => {}
             (Some(id), None) => {
-                let state =
-                    IdState { first_call: NONE, newest: NONE, open: NONE, waiting: this, waiting_last: this };
-                self.ids.insert(id.clone(), state);
+                self.ids.insert(id.clone(), IdState::waiting(this));
             }
         }
         if slot.call != NONE {
@@ -469,7 +452,7 @@ impl Pairing {
     pub(crate) fn decisions(&self, policy: OnBroken) -> Vec<KnownCall> {
         let mut decisions = Vec::new();
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
-            // What is left out of a batch takes the rest of it along.
+            // If one call of a batch is left out, all of them are.
             let dropped = policy.drops() && batch.iter().any(|call| call.is_undecided(policy));
             decisions.extend(batch.iter().filter_map(|call| {
                 let fate = if call.is_undecided(policy) {
@@ -484,7 +467,7 @@ impl Pairing {
         decisions
     }
 
-    /// What comes now cannot change what came before.
+    /// From here on, nothing can change what came before.
     pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.epoch_start = self.calls.len();
@@ -493,6 +476,12 @@ impl Pairing {
 
     pub(crate) fn is_malformed(&self, call: usize) -> bool {
         self.calls[call].malformed
+    }
+}
+
+impl ResultSlot {
+    fn at(&self) -> BlockAt {
+        BlockAt { message: self.message as usize, block: self.block as usize }
     }
 }
 
@@ -522,19 +511,15 @@ pub(crate) fn decide(policy: OnBroken, fate: Fate, malformed: bool) -> Fate {
 }
 
 fn append(call: &mut CallSlot, result: u32, results: &mut [ResultSlot]) {
-    if call.first == NONE {
-        call.first = result;
-    } else {
-        results[call.last as usize].next = result;
-    }
-    call.last = result;
+    link(&mut call.first, &mut call.last, result, results);
 }
 
-fn wait(state: &mut IdState, result: u32, results: &mut [ResultSlot]) {
-    if state.waiting == NONE {
-        state.waiting = result;
+/// Puts a result at the end of a list through [`ResultSlot::next`].
+fn link(first: &mut u32, last: &mut u32, result: u32, results: &mut [ResultSlot]) {
+    if *first == NONE {
+        *first = result;
     } else {
-        results[state.waiting_last as usize].next = result;
+        results[*last as usize].next = result;
     }
-    state.waiting_last = result;
+    *last = result;
 }

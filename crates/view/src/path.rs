@@ -81,10 +81,11 @@ impl Walk {
                 self.compact(compacted.keep_from);
                 if !compacted.summary.is_blank() {
                     self.message(entry, Arc::new(Message::user(compacted.summary)));
-                    // It stands before what stays.
+                    // It goes before everything that stays.
                     self.messages.rotate_right(1);
                     self.entries.rotate_right(1);
-                    self.calls.shift(1);
+                    let newest = self.messages.len() - 1;
+                    self.calls.renumber(|place| Some(if place == newest { 0 } else { place + 1 }));
                 }
             }
             Content::Closed(closed) => {
@@ -165,7 +166,7 @@ impl Walk {
         let from = kept.unwrap_or(self.messages.len());
         self.messages.drain(..from);
         self.entries.drain(..from);
-        self.calls.cut(from);
+        self.calls.renumber(|place| place.checked_sub(from));
         // What was sent before the compaction was another list.
         self.sent.clear();
         self.results = Results::default();
@@ -236,24 +237,12 @@ impl Calls {
         }
     }
 
-    /// Forgets the messages before this one; those behind it move to the front.
-    fn cut(&mut self, from: usize) {
-        self.places.retain(|_, place| *place >= from);
-        self.places.values_mut().for_each(|place| *place -= from);
+    /// Gives every message a new place, or none.
+    fn renumber(&mut self, place: impl Fn(usize) -> Option<usize>) {
+        let places = std::mem::take(&mut self.places).into_iter();
+        self.places = places.filter_map(|(entry, old)| Some((entry, place(old)?))).collect();
         let fates = std::mem::take(&mut self.fates).into_iter();
-        let kept =
-            fates.filter_map(|((message, block), fate)| Some(((message.checked_sub(from)?, block), fate)));
-        self.fates = kept.collect();
-    }
-
-    /// Everything but the newest message moves back by so many places.
-    fn shift(&mut self, by: usize) {
-        let newest = self.places.len() - 1;
-        for place in self.places.values_mut() {
-            *place = if *place == newest { 0 } else { *place + by };
-        }
-        let fates = std::mem::take(&mut self.fates).into_iter();
-        self.fates = fates.map(|((message, block), fate)| ((message + by, block), fate)).collect();
+        self.fates = fates.filter_map(|((old, block), fate)| Some(((place(old)?, block), fate))).collect();
     }
 
     fn into_fates(self) -> Vec<KnownCall> {

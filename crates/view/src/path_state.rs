@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rejoin_record::{
     CallId, Content, Entry, EntryId, Message, Role, Tree,
     content::{Closed, Decision, Turn, TurnState},
-    json::{Doc, Value, write},
+    json::{Doc, Value, list, quoted},
 };
 
 use crate::{
@@ -265,35 +265,25 @@ impl PathState {
         if self.lost {
             return String::new();
         }
-        let mut out = String::from("[");
-        for id in [self.head, self.asking] {
-            write::string(&mut out, &id.map(|id| id.to_string()).unwrap_or_default());
-            out.push(',');
-        }
+        let id = |id: Option<EntryId>| quoted(&id.map(|id| id.to_string()).unwrap_or_default());
         let last_word = LastWord::NAMES.iter().find(|(word, _)| Some(*word) == self.last_word);
-        write::string(&mut out, last_word.map_or("", |(_, name)| name));
-        out.push_str(if self.interrupted { ",true,[" } else { ",false,[" });
-        let mut entry = None;
-        for call in self.pending.values() {
-            if entry != Some(call.entry) {
-                out.push_str(if entry.is_some() { "],[" } else { "[" });
-                write::string(&mut out, &call.entry.to_string());
-                entry = Some(call.entry);
-            }
-            out.push_str(&format!(",{},{},", call.block, call.awaits_approval));
-            write::string(&mut out, call.id.as_str());
-        }
-        out.push_str(if entry.is_some() { "]],[" } else { "],[" });
+        let pending: Vec<&PendingCall> = self.pending.values().collect();
+        let groups = pending.chunk_by(|call, next| call.entry == next.entry).map(|calls| {
+            let fields = calls.iter().flat_map(|call| {
+                [call.block.to_string(), call.awaits_approval.to_string(), quoted(call.id.as_str())]
+            });
+            list([id(Some(calls[0].entry))].into_iter().chain(fields))
+        });
         let mut strays: Vec<&str> = self.strays.iter().map(CallId::as_str).collect();
         strays.sort_unstable();
-        for (number, id) in strays.into_iter().enumerate() {
-            if number > 0 {
-                out.push(',');
-            }
-            write::string(&mut out, id);
-        }
-        out.push_str("]]");
-        out
+        list([
+            id(self.head),
+            id(self.asking),
+            quoted(last_word.map_or("", |(_, name)| name)),
+            self.interrupted.to_string(),
+            list(groups),
+            list(strays.into_iter().map(quoted)),
+        ])
     }
 
     /// The state that [`PathState::to_text`] wrote down; a lost one, if that cannot be read.

@@ -21,6 +21,19 @@ pub enum SoundRole {
     Assistant,
 }
 
+impl SoundRole {
+    /// Who speaks in a view for a message of this role; none for a role that no provider knows.
+    pub(crate) fn of(role: &Role) -> Option<Self> {
+        Some(match role {
+            Role::System => Self::System,
+            Role::Developer => Self::Developer,
+            Role::User | Role::Tool => Self::User,
+            Role::Assistant => Self::Assistant,
+            Role::Other(_) => return None,
+        })
+    }
+}
+
 /// A stretch of a view: messages, and what is shown of them. Views of one running conversation share their chunks.
 #[derive(Debug)]
 pub struct Chunk {

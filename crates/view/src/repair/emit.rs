@@ -11,7 +11,7 @@ use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
     layers::Layers,
-    pairing::{CallSlot, MessageSlot, NONE, Pairing, Speaker, Tie, decide},
+    pairing::{CallSlot, MessageSlot, NONE, Pairing, Tie, decide},
     rules::Rule,
     sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, Place, SoundRole},
 };
@@ -130,7 +130,7 @@ impl<'h> Emitter<'h> {
         let first = self.state.next_call;
         let role = self.role(index, message);
         if slot.calls == 0 && slot.results == 0 {
-            if slot.role == Speaker::Tool {
+            if slot.of_tool {
                 self.change(0);
                 self.find(Rule::MisplacedBlock, Position::message(index), Action::Replaced, |f| {
                     f.about("tool")
@@ -146,16 +146,10 @@ impl<'h> Emitter<'h> {
     /// The common case: a message that goes out as it is, known from its slot alone. Looking at a message again would
     /// cost more than everything else here.
     fn as_it_is(&mut self, index: usize, slot: MessageSlot) -> bool {
-        let role = match slot.role {
-            Speaker::System => SoundRole::System,
-            Speaker::Developer => SoundRole::Developer,
-            Speaker::User | Speaker::Tool => SoundRole::User,
-            Speaker::Assistant => SoundRole::Assistant,
-            Speaker::Other => return false,
-        };
+        let Some(role) = slot.role else { return false };
         let index = index as u32;
         if slot.calls == 0 && slot.results == 0 {
-            if slot.role == Speaker::Tool {
+            if slot.of_tool {
                 return false;
             }
             self.items.push(Item { role, index, parts: Parts::Whole, complete: true });
@@ -213,19 +207,12 @@ impl<'h> Emitter<'h> {
     }
 
     fn role(&mut self, index: usize, message: &Message) -> SoundRole {
-        match &message.role {
-            Role::System => SoundRole::System,
-            Role::Developer => SoundRole::Developer,
-            Role::User | Role::Tool => SoundRole::User,
-            Role::Assistant => SoundRole::Assistant,
-            Role::Other(name) => {
-                self.change(0);
-                self.find(Rule::UnknownRole, Position::message(index), Action::Replaced, |f| {
-                    f.about(name.clone())
-                });
-                SoundRole::User
-            }
+        if let Role::Other(name) = &message.role {
+            self.change(0);
+            let at = Position::message(index);
+            self.find(Rule::UnknownRole, at, Action::Replaced, |f| f.about(name.clone()));
         }
+        SoundRole::of(&message.role).unwrap_or(SoundRole::User)
     }
 
     /// Decides about the calls of one message.

@@ -14,7 +14,7 @@ use rejoin_record::{BlockKind, Message};
 pub use self::log::{recovery_lines, removals};
 use crate::{
     finding::Finding,
-    history::{Fate, History, KnownCall},
+    history::{Fate, History, KnownCall, Step},
     list::List,
     pairing::Pairing,
     sound::{Chunk, FirstChange, SoundView},
@@ -87,25 +87,23 @@ pub fn repair(history: &History, policy: OnBroken) -> Repaired {
 fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Chunk>) {
     let mut work = Work::new(policy);
     work.pairing.reserve(history.messages.len());
-    let (mut fates, mut sent) = (&history.fates[..], history.sent.iter().copied().peekable());
     let (mut start, end) = (0, history.messages.len());
-    for (index, message) in history.messages.iter().enumerate() {
-        if index % AHEAD == 0 {
-            fetch(&history.messages[index..end.min(index + AHEAD)]);
+    let mut open = true;
+    for step in history.steps() {
+        match step {
+            Step::Request(index) => {
+                work.seal(&history.messages, start..index, 0);
+                (start, open) = (index, index < end);
+            }
+            Step::Message(index, message, fates) => {
+                if index % AHEAD == 0 {
+                    fetch(&history.messages[index..end.min(index + AHEAD)]);
+                }
+                work.pairing.add_known(index, message, fates);
+            }
         }
-        while sent.next_if(|place| *place <= index).is_some() {
-            work.seal(&history.messages, start..index, 0);
-            start = index;
-        }
-        let own = fates.partition_point(|fate| fate.message <= index);
-        work.pairing.add_known(index, message, &fates[..own]);
-        fates = &fates[own..];
     }
-    if sent.next().is_some() {
-        work.seal(&history.messages, start..end, 0);
-        return (work, None);
-    }
-    let open = work.emit(&history.messages, start..end, 0);
+    let open = if open { work.emit(&history.messages, start..end, 0) } else { None };
     (work, open)
 }
 
