@@ -1,5 +1,5 @@
-//! One check of one body: the verdict as it fills, and the faults that every dialect has, in its provider's words. The rules
-//! of a dialect are in its folder.
+//! The engine under every checker: it reads a body, collects the verdict, and reports the faults that all dialects share in
+//! the provider's words. The rules of a dialect are in its folder.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::{
 /// The fields of a JSON object.
 pub(crate) type Fields = Map<String, Value>;
 
-/// What a checker is told about its provider.
+/// How a provider reads requests and words its refusals.
 pub(crate) struct Provider {
     /// The rule for everything that the types of a request refuse.
     pub schema: &'static str,
@@ -91,7 +91,7 @@ impl<'a, D: Dialect> Check<'a, D> {
         self.verdict.violations.push(Violation::new(rule, path, message));
     }
 
-    /// Tells what the provider takes in some cases only.
+    /// Notes something that only some models or servers accept.
     pub fn note(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
         self.verdict.notes.push(Violation::new(rule, path, message));
     }
@@ -172,7 +172,7 @@ impl<'a, D: Dialect> Check<'a, D> {
         None
     }
 
-    /// Refuses a field that is there and not of a type.
+    /// Refuses a field that is present and not of the expected type.
     pub fn is(
         &mut self,
         value: Option<&Value>,

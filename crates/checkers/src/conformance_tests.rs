@@ -1,5 +1,5 @@
-//! The suite that every checker must pass, whatever its dialect: a pair of bodies for each rule, the fixtures with their
-//! verdicts, and damaged input of every kind. A dialect's tests supply the bodies.
+//! The suite that every checker must pass: a pair of bodies for each rule, the fixtures with their verdicts, and damaged
+//! input of every kind. Each dialect's tests supply the bodies.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

@@ -2,7 +2,8 @@
 //!
 //! One folder per dialect: tables of fields, types and patterns (`settings.rs`), and the rules across messages
 //! (`mod.rs`). A checker reads raw JSON, shares no code with the codec of its dialect, and mends nothing; where the
-//! provider's behaviour is not known for sure, it refuses. Depends on no other room, so that it can judge all of them.
+//! provider's behaviour is not known for sure, it refuses. This crate depends on no other room, so that it can judge all of
+//! them.
 //!
 //! To add a dialect, add a folder and a line to `registry.rs`.
 

@@ -1,14 +1,14 @@
-//! What the checkers know of images and documents: base64, the first bytes of the common types, and addresses. Knows no
-//! dialect, and must not be used by a codec: the codecs judge media in code of their own.
+//! Images and documents: base64, the first bytes of the common types, and addresses. Knows no dialect, and must not be
+//! used by a codec: checkers and codecs judge media in separate code, so that each tests the other.
 
-/// What is wrong with data that stands for a file.
+/// What is wrong with the encoded bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It stands for no bytes.
+    /// There are no bytes.
     Empty,
-    /// It is not base64 with padding and without line breaks.
+    /// The text is not base64 with padding and without line breaks.
     NotBase64,
-    /// Its bytes are not of the type that it names.
+    /// The bytes are not of the declared type.
     OtherType,
 }
 
@@ -16,10 +16,10 @@ pub(crate) enum Flaw {
 const KNOWN: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
 /// The types of images that every provider takes.
 pub(crate) const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/// How far into a file the mark of a PDF may stand.
+/// How far into a file the mark of a PDF may be.
 const PDF_WITHIN: usize = 1024;
 
-/// Judges base64 that is said to be of a type.
+/// Judges base64 data that declares a type.
 pub(crate) fn flaw(media_type: &str, data: &str) -> Option<Flaw> {
     if data.trim_end_matches('=').trim().is_empty() {
         return Some(Flaw::Empty);
@@ -30,7 +30,7 @@ pub(crate) fn flaw(media_type: &str, data: &str) -> Option<Flaw> {
     names_another_type(media_type, data).then_some(Flaw::OtherType)
 }
 
-/// True if the bytes are not of the type that they are said to be, as far as their beginning tells.
+/// True if the first bytes do not fit the declared type.
 pub(crate) fn names_another_type(media_type: &str, data: &str) -> bool {
     let said = if media_type == "image/jpg" { "image/jpeg" } else { media_type };
     match type_of(data) {
@@ -41,7 +41,7 @@ pub(crate) fn names_another_type(media_type: &str, data: &str) -> bool {
     }
 }
 
-/// The type of base64 data in either alphabet, if it is one of the known ones.
+/// The type of base64 data in either alphabet, if its first bytes show a known one.
 pub(crate) fn type_of(data: &str) -> Option<&'static str> {
     let bytes = beginning(data);
     let webp = bytes.len() >= 12 && bytes.starts_with(b"RIFF") && &bytes[8..12] == b"WEBP";
@@ -58,7 +58,7 @@ pub(crate) fn type_of(data: &str) -> Option<&'static str> {
     Some(found)
 }
 
-/// True for base64 in the standard alphabet, with its padding, that stands for at least one byte.
+/// True for base64 in the standard alphabet, with padding, of at least one byte.
 pub(crate) fn is_base64(text: &str) -> bool {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !digits.is_empty()
@@ -66,12 +66,12 @@ pub(crate) fn is_base64(text: &str) -> bool {
         && digits.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/'))
 }
 
-/// True for the types of images that most providers take, one of them by its wrong name as well.
+/// True for the types of images that most providers take, and for the common misspelling of one.
 pub(crate) fn is_image(media_type: &str) -> bool {
     media_type == "image/jpg" || IMAGES.contains(&media_type)
 }
 
-/// How many bytes a base64 text stands for; none if it is not one, or empty.
+/// The number of bytes that a base64 text encodes; none if it is empty or not base64.
 pub(crate) fn decoded_length(text: &str) -> Option<usize> {
     is_base64(text).then(|| text.len() / 4 * 3 - (text.len() - text.trim_end_matches('=').len()))
 }
@@ -96,7 +96,7 @@ pub(crate) fn is_address(url: &str, schemes: &[&str]) -> bool {
     })
 }
 
-/// Why OpenAI would refuse a type or an address that holds a file, in the words that follow "but got".
+/// Why OpenAI would refuse a data URL, in the words that follow "but got".
 pub(crate) fn openai_flaw(url: &str, is_taken: impl Fn(&str) -> bool) -> Option<String> {
     let Some((media_type, data)) = data_url(url) else {
         return Some("a value without the 'data:' prefix.".into());
@@ -111,12 +111,12 @@ pub(crate) fn openai_flaw(url: &str, is_taken: impl Fn(&str) -> bool) -> Option<
     })
 }
 
-/// True for a type that says something.
+/// True for a type that names a format.
 pub(crate) fn is_type(media_type: &str) -> bool {
     !matches!(media_type, "" | "application/octet-stream" | "binary/octet-stream")
 }
 
-/// Enough bytes from the beginning of base64 in either alphabet to tell its type.
+/// The first bytes of base64 in either alphabet, enough to recognise its type.
 fn beginning(data: &str) -> Vec<u8> {
     const ALPHABETS: [&str; 2] = [
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",

@@ -5,24 +5,24 @@ use crate::{
     ollama::Ollama, openai_chat::OpenAiChat, openai_responses::OpenAiResponses,
 };
 
-/// How much of a request a body is taken to be.
+/// How complete a body must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// All of it: these bytes are to be sent as they are.
+    /// A whole request, to be sent byte for byte.
     #[default]
     Request,
-    /// All but the settings that only the caller can choose (`model`, `max_tokens`), which may still be missing.
+    /// A request in which the settings that only the caller can choose (`model`, `max_tokens`) may be missing.
     Draft,
-    /// The messages alone: nothing around them is judged, and nothing that is missing there.
+    /// The messages alone; settings are not judged.
     Messages,
 }
 
 /// What a provider would say to a request body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why it would be refused, in the order of the document.
+    /// The reasons for a refusal, in the order of the document.
     pub violations: Vec<Violation>,
-    /// What this provider, or some servers of this dialect, may refuse, depending on the model or the server.
+    /// What some models of the provider, or some servers of the dialect, would refuse.
     pub notes: Vec<Violation>,
 }
 
@@ -39,7 +39,7 @@ impl Verdict {
 pub struct Checker {
     /// The name of the dialect, such as `openai-chat`.
     pub dialect: &'static str,
-    /// Who answers requests in this dialect, for messages to people.
+    /// The provider's name, for messages to people.
     pub provider: &'static str,
     /// The field of a request that holds its messages.
     pub list: &'static str,
@@ -72,14 +72,13 @@ pub fn named(dialect: &str) -> Option<&'static Checker> {
 }
 
 impl Checker {
-    /// Judges bytes as they would be sent. A bare JSON array is taken for the list of messages, and nothing else is
-    /// asked of it.
+    /// Judges bytes as they would be sent. A bare JSON array is judged as the list of messages, without settings.
     #[must_use]
     pub fn check(&self, body: &[u8]) -> Verdict {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Request) }
     }
 
-    /// Judges a request whose `model` and `max_tokens` may still be missing.
+    /// Judges a request in which `model` and `max_tokens` may be missing.
     #[must_use]
     pub fn check_draft(&self, body: &[u8]) -> Verdict {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Draft) }

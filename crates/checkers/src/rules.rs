@@ -3,9 +3,9 @@
 /// What a provider demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderRule {
-    /// Its name, such as `ANT-01`. `-schema` stands for everything that the types of a request refuse.
+    /// The name that violations carry, such as `ANT-01`. `-schema` covers everything that the types of a request refuse.
     pub name: &'static str,
-    /// What it demands.
+    /// The demand, in one sentence.
     pub demands: &'static str,
 }
 
@@ -150,7 +150,7 @@ pub const RULES: &[ProviderRule] = &[
     rule("SAN-09", "Images and documents are not empty, decode, and are of the type that they name."),
 ];
 
-/// The rule of that name.
+/// Finds a rule by its name, in any case.
 #[must_use]
 pub fn rule_named(name: &str) -> Option<&'static ProviderRule> {
     RULES.iter().find(|rule| rule.name.eq_ignore_ascii_case(name))
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A rule that is reported and not explained would send people to a page that is not there.
+    /// `explain` must have a page for every rule that a checker reports.
     #[test]
     fn every_rule_that_is_reported_is_explained_and_nothing_else() {
         let mut reported = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The settings beside the messages, in every dialect: what is missing, unknown, of the wrong type or out of range. And what a
-//! bare list of messages is asked.
+//! The settings of a request, in every dialect: missing, unknown, of the wrong type or out of range. And how a bare list of
+//! messages is judged.
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn a_bare_list_is_judged_on_its_messages() {
         assert!(!checker.check(b" [7]").accepts(), "{}", checker.dialect);
         assert!(!checker.check(b"[]").accepts(), "{}", checker.dialect);
     }
-    // Tools are declared beside the messages, where nothing is known of them.
+    // A bare list cannot show which tools the request declares.
     let called = json!([
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {}}]},
@@ -179,7 +179,7 @@ fn settings_have_types_and_ranges() {
     }
 }
 
-/// What may be thought counts towards the answer, and must leave room for one.
+/// Thinking counts towards `max_tokens`, and must leave room for an answer.
 #[test]
 fn a_budget_for_thinking_is_smaller_than_the_answer() {
     for (most, accepted) in [(1024, false), (1025, true)] {

@@ -1,11 +1,11 @@
-//! Tables of the fields that an object may have, and the comparison of an object with such a table. What a fault is called
-//! is the dialect's business: each provider has its own words (`words.rs`).
+//! Tables of the fields that an object may have, and the comparison of an object with such a table. Each provider words a
+//! fault differently (`words.rs`).
 
 use serde_json::{Map, Value};
 
 use crate::Scope;
 
-/// Fields of an object that may hold the same.
+/// Fields of an object that take the same kind of value.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub need: Need,
@@ -40,7 +40,7 @@ pub(crate) enum Need {
 /// What a field may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Judged elsewhere, or not at all.
+    /// Anything; if it is checked, then elsewhere.
     Any,
     /// A string.
     Text,
@@ -83,7 +83,7 @@ pub(crate) struct Fault<'v> {
 pub(crate) enum What<'v> {
     Unknown,
     Missing,
-    /// It should be of another type, which is named as JSON names it.
+    /// It should be of another type, named as in JSON.
     Type {
         expected: &'static str,
         found: &'v Value,
@@ -109,9 +109,9 @@ pub(crate) enum What<'v> {
     Other(&'v str),
 }
 
-/// Compares the fields of an object with a table, in the order of the document; what is missing comes last.
+/// Compares the fields of an object with a table, in the order of the document; missing fields come last.
 ///
-/// `spelling` gives a field's name as the table spells it.
+/// `spelling` turns a field's name into the spelling of the table.
 pub(crate) fn faults<'v>(
     object: &'v Map<String, Value>,
     table: &[Row],

@@ -1,4 +1,4 @@
-//! Calls and results where both are blocks of messages, and the results of a message belong directly into the next one:
+//! Pairing for dialects in which calls and results are blocks, and the next message must answer the calls of a message:
 //! Anthropic and Bedrock.
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use crate::values::list;
 pub(crate) struct Turn<'a> {
     pub role: &'a str,
     pub blocks: &'a [Value],
-    /// True if any block is a call or a result, whoever sent the message.
+    /// True if any block is a call or a result, in a message of any role.
     pub uses_tools: bool,
     /// The ids of the calls of an assistant message.
     pub calls: Vec<&'a str>,
@@ -32,7 +32,7 @@ pub(crate) enum Misfit {
 }
 
 impl<'a> Turn<'a> {
-    /// Reads a message; `call` and `result` give the id of a block that is one.
+    /// Reads a message; `call` and `result` return the id of a block that is a call or a result.
     pub fn read(
         message: &'a Value,
         call: impl Fn(&'a Value) -> Option<&'a Value>,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Who speaks, where the dialect tells system, user, assistant and tool apart.
+/// Who speaks, in dialects with the roles system, user, assistant and tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     System,
@@ -56,7 +56,7 @@ pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// True if a value has more than so many levels of arrays and objects. Does not recurse.
+/// True if arrays and objects in a value nest deeper than this. Does not recurse.
 pub(crate) fn nests_deeper(value: &Value, levels: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

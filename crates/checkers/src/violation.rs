@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The broken rule as the rulebook names it, such as `ANT-01`, `OAC-02` or `SAN-02`; `ANT-schema` and
-    /// `OAC-schema` stand for what the API's types refuse without a rule of its own.
+    /// `OAC-schema` cover what the API's types refuse and no other rule names.
     pub rule: &'static str,
     /// Where it is broken, such as `messages.3.content.0`; `body` for the request as a whole.
     pub path: String,
@@ -32,7 +32,7 @@ impl fmt::Display for Violation {
 /// Bodies nested deeper are refused unread: dropping a value takes stack by its depth.
 const MAX_NESTING: usize = 1000;
 
-/// Parses a request body, or tells why no server could.
+/// Parses a request body, or returns the reason why no server could.
 ///
 /// Numbers too large for an `f64` read as zero: they are legal JSON, and no checker looks at their values.
 pub(crate) fn read_body(body: &[u8], schema_rule: &'static str) -> Result<Value, Violation> {

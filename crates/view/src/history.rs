@@ -56,7 +56,7 @@ pub struct History {
     pub(crate) messages: Arc<Vec<Arc<Message>>>,
     /// What is known about calls, ordered by message.
     pub(crate) fates: Vec<KnownCall>,
-    /// Before which messages requests were sent, in order.
+    /// The messages before which requests were sent, in order.
     pub(crate) sent: Vec<usize>,
     /// The session that it was read from, for the log.
     pub(crate) session: Option<Arc<str>>,
@@ -89,7 +89,7 @@ impl History {
         &self.fates
     }
 
-    /// Before which messages requests were sent, in order.
+    /// The messages before which requests were sent, in order.
     #[must_use]
     pub fn sent(&self) -> &[usize] {
         &self.sent

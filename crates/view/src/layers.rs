@@ -1,10 +1,10 @@
-//! A map in two layers: what is settled, which copies share, and what is new.
+//! A map in two layers: settled entries, which copies share, and new ones.
 
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
 use hashbrown::HashMap;
 
-/// A map that grows. A copy costs what is not settled yet.
+/// A growing map. Copying it copies only the entries that are not settled yet.
 #[derive(Debug, Clone)]
 pub struct Layers<K, V = ()> {
     settled: Arc<HashMap<K, V>>,
@@ -47,7 +47,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Layers<K, V> {
         self.new.is_empty() && self.settled.is_empty()
     }
 
-    /// Settles what is new. Costs just that, as long as no copy is left that shares what was settled before.
+    /// Settles the new entries. Costs only as much as these, unless a copy still shares the settled ones.
     pub fn settle(&mut self) {
         if !self.new.is_empty() {
             Arc::make_mut(&mut self.settled).extend(self.new.drain());

@@ -4,8 +4,8 @@
 //! [`Finding`]s. Nothing here writes a record, fails, panics, does I/O or knows a dialect; codecs live in
 //! `rejoin-formats`.
 //!
-//! Who answers whom is decided in `pairing.rs`, and nowhere else in the workspace; what a broken state becomes in
-//! `repair/emit.rs`.
+//! `pairing.rs` alone decides which result answers which call, for the whole workspace; `repair/emit.rs` decides what a
+//! broken state becomes.
 
 pub mod finding;
 pub mod history;

@@ -1,21 +1,21 @@
-//! A list that grows at its end, and that its readers share.
+//! An append-only list that its copies share.
 //!
-//! To copy it costs nothing, however long it is: a copy is the same slots and a length of its own. What was pushed never
-//! moves and never changes, so that whoever holds a copy may read while somebody else pushes.
+//! Copying it is cheap at any length: a copy shares the slots and has its own length. Pushed values never move or change,
+//! so one thread can read its copy while another pushes to its own.
 
 use std::{
     fmt,
     sync::{Arc, OnceLock},
 };
 
-/// How many values the first segment holds; each one behind it holds twice as many as the one before.
+/// The number of values in the first segment; each later segment holds twice as many as the one before.
 const FIRST: usize = 8;
 /// Enough for any list that fits into memory.
 const SEGMENTS: usize = 40;
 
 type Segment<T> = Box<[OnceLock<T>]>;
 
-/// A list that grows at its end.
+/// An append-only list that its copies share.
 pub struct List<T> {
     segments: Arc<[OnceLock<Segment<T>>; SEGMENTS]>,
     len: usize,
@@ -88,7 +88,7 @@ impl<T> List<T> {
 impl<T: Clone> List<T> {
     /// Adds a value at the end. Other copies do not see it.
     ///
-    /// Costs nothing but itself as long as one copy grows. If another one grew first, this one gets slots of its own.
+    /// Takes constant time as long as only one copy grows. If another copy grew first, this one copies all its values.
     pub fn push(&mut self, value: T) {
         let (segment, slot) = place(self.len);
         let slots = self.segments[segment]
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((list.len(), copy.len(), copy.get(100)), (101, 100, None));
         assert!(Arc::ptr_eq(list.get(99).unwrap(), copy.get(99).unwrap()));
         assert!(Arc::ptr_eq(&list.segments, &copy.segments));
-        // The other one took the slot: this one goes its own way.
+        // Another copy took the slot, so this one gets slots of its own.
         let mut other = copy.clone();
         other.push(Arc::new(-1));
         assert_eq!((**other.last().unwrap(), **list.last().unwrap()), (-1, 100));

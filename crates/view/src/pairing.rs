@@ -1,7 +1,7 @@
-//! Who answers whom: the one place that decides it.
+//! The one place that decides which result answers which call.
 //!
-//! A result answers the first open call with its id in the newest preceding assistant message that has one, however far
-//! back. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
+//! A result answers the first open call with its id in the newest preceding assistant message that has one, at any
+//! distance. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
 //! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
 //! where a request was sent: the model has seen everything before it as it is.
 //!
@@ -23,7 +23,7 @@ use crate::{
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What a message is made of: enough to show a sound one without looking at it again.
+/// A summary of a message: enough to emit a sound one without reading it again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageSlot {
     pub calls: u32,
@@ -35,7 +35,7 @@ pub(crate) struct MessageSlot {
     pub role: Option<SoundRole>,
     /// It is a tool's message.
     pub of_tool: bool,
-    /// Every call has an id of its own and an object for arguments.
+    /// Every call has a unique id and an object for arguments.
     pub calls_are_clean: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct BlockAt {
     pub block: usize,
 }
 
-/// A result, and what the pairing made of it.
+/// A result, and how it was paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairedResult {
     /// The result.
@@ -210,13 +210,13 @@ impl Pairing {
         });
     }
 
-    /// A request is sent from here: what was not answered before stays so.
+    /// Marks that a request is sent here: calls that are open now stay unanswered.
     pub fn seal(&mut self) {
         self.close_open(OnBroken::Keep);
         self.next_epoch();
     }
 
-    /// The calls that nothing answers and that were not decided about, in order.
+    /// The calls without a result that no decision has closed, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = BlockAt> {
         let calls = self.calls[self.epoch_start..].iter();
         calls.filter(|call| call.is_undecided(OnBroken::Keep)).map(CallSlot::at)
@@ -243,7 +243,7 @@ impl Pairing {
         self.calls[call].fate = Fate::ClosedInterrupted;
     }
 
-    /// Makes room for so many messages.
+    /// Makes room for this many messages.
     pub(crate) fn reserve(&mut self, messages: usize) {
         self.messages.reserve(messages);
         self.calls.reserve(messages / 2);
@@ -438,7 +438,7 @@ impl Pairing {
         }
     }
 
-    /// Closes what is still open, as the policy decides.
+    /// Closes the open calls as the policy decides.
     pub(crate) fn close_open(&mut self, policy: OnBroken) {
         for call in &mut self.calls[self.epoch_start..] {
             if call.is_undecided(policy) {
@@ -447,8 +447,8 @@ impl Pairing {
         }
     }
 
-    /// What a request that leaves now would decide about the calls since the last one, in order. Calls that need no decision
-    /// are left out.
+    /// The decisions that a request sent now would make about the calls since the last one, in order. Calls that need no
+    /// decision are left out.
     pub(crate) fn decisions(&self, policy: OnBroken) -> Vec<KnownCall> {
         let mut decisions = Vec::new();
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
@@ -490,18 +490,18 @@ impl CallSlot {
         BlockAt { message: self.message as usize, block: self.block as usize }
     }
 
-    /// Whether a result is shown with it, as far as results go.
+    /// Whether a view would show a result with it.
     pub(crate) fn has_answer(&self, policy: OnBroken) -> bool {
         self.answered || (!policy.drops() && self.first != NONE)
     }
 
-    /// Whether nothing answers it, and no request was sent that said so.
+    /// Whether nothing answers it, and no sent request has decided about it.
     pub(crate) fn is_undecided(&self, policy: OnBroken) -> bool {
         !self.has_answer(policy) && !self.fate.is_closed()
     }
 }
 
-/// What a request that leaves now says about an unanswered call.
+/// The fate that a request sent now gives an unanswered call.
 pub(crate) fn decide(policy: OnBroken, fate: Fate, malformed: bool) -> Fate {
     match fate {
         _ if fate.is_closed() => fate,

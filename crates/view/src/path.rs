@@ -1,7 +1,7 @@
-//! The path: from the entries of a conversation to the history that a view is made of.
+//! The path: from the entries of a conversation to the history that a view is computed from.
 //!
-//! Follows the tree from the root to the head, takes the messages, and applies what `closed` and `turn` entries say of
-//! their calls. A compaction hides what it replaced. Every other kind is skipped here.
+//! Follows the tree from the root to the head, takes the messages, and applies what `closed` and `turn` entries record
+//! about their calls. A compaction hides what it replaced. Every other kind of entry is skipped here.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -49,7 +49,7 @@ pub fn path(tree: &Tree<'_>) -> Path {
     Path { history, entries, findings, found_at }
 }
 
-/// A path as it is walked, entry by entry. A running conversation keeps it and goes on.
+/// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
 #[derive(Debug, Default)]
 pub struct Walk {
     messages: Vec<Arc<Message>>,
@@ -58,7 +58,7 @@ pub struct Walk {
     sent: Vec<usize>,
     findings: Vec<Finding>,
     found_at: Vec<EntryId>,
-    /// A turn of ours is under way: a call in it runs only after an entry that says so.
+    /// A turn of ours is in progress: a call in it runs only after an entry that records its start.
     in_turn: bool,
     compactions: usize,
     results: Results,
@@ -124,7 +124,7 @@ impl Walk {
         }
     }
 
-    /// Whether a result with the id of a call stands behind the call's message, as far as the path was walked.
+    /// Whether a result with the id of a call comes after the call's message, as far as the path was walked.
     fn has_result(&mut self, entry: EntryId, block: u64) -> bool {
         for (message, entry) in self.messages.iter().zip(&self.entries).skip(self.results.read) {
             for id in message.tool_results().filter_map(|result| result.call_id.as_ref()) {
@@ -146,7 +146,7 @@ impl Walk {
         self.found_at.push(entry);
     }
 
-    /// Takes the next entry of the path: a message that somebody has read already.
+    /// Takes the next entry of the path, a message that has been parsed already.
     pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
         let place = self.messages.len();
         self.calls.places.insert(entry, place);
@@ -167,7 +167,7 @@ impl Walk {
         self.messages.drain(..from);
         self.entries.drain(..from);
         self.calls.renumber(|place| place.checked_sub(from));
-        // What was sent before the compaction was another list.
+        // Earlier requests were sent with another list.
         self.sent.clear();
         self.results = Results::default();
         self.compactions += 1;
@@ -197,19 +197,19 @@ impl Walk {
         self.messages.get(*self.calls.places.get(&entry)?)
     }
 
-    /// Before which messages requests were sent, in order.
+    /// The messages before which requests were sent, in order.
     #[must_use]
     pub fn sent(&self) -> &[usize] {
         &self.sent
     }
 
-    /// How often the list was replaced by another one.
+    /// How many compactions have replaced the list.
     #[must_use]
     pub fn compactions(&self) -> usize {
         self.compactions
     }
 
-    /// What is known of the calls of a message, by block.
+    /// What is known about the calls of a message, by block.
     #[must_use]
     pub fn fates(&self, message: usize) -> Vec<(usize, Fate)> {
         let Some(blocks) = self.messages.get(message).map(|message| message.blocks.len()) else {
@@ -219,10 +219,10 @@ impl Walk {
     }
 }
 
-/// What the entries say of calls.
+/// What the entries record about calls.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Where the message of an entry stands.
+    /// The place of an entry's message.
     places: HashMap<EntryId, usize>,
     fates: HashMap<(usize, usize), Fate>,
 }
@@ -231,7 +231,7 @@ impl Calls {
     fn set(&mut self, entry: EntryId, block: u64, fate: Fate) {
         let (Some(&message), Ok(block)) = (self.places.get(&entry), usize::try_from(block)) else { return };
         let known = self.fates.entry((message, block)).or_insert(fate);
-        // What was sent to a model stays decided, unless it is run again.
+        // A decision that was sent to a model is final, unless the call is run again.
         if !known.is_closed() || fate.is_closed() || fate == Fate::Unknown {
             *known = fate;
         }

@@ -1,14 +1,14 @@
-//! Where the path to the head stands: who had the last word, and which calls wait for a result.
+//! The state of the path to the head: who had the last word, and which calls wait for a result.
 //!
-//! A list shows this of every conversation, so it must not cost a walk along the path for each. A [`PathState`] follows a
-//! conversation entry by entry, fits into a short text ([`PathState::to_text`]) and goes on from there. It keeps only the calls
-//! that are open, not the history behind them. Where those do not suffice to tell what an entry means, it says so
-//! ([`PathState::is_lost`]), and whoever holds the entries makes a new one of them ([`PathState::of`]):
+//! A list shows this for every conversation, so it must not walk the whole path of each. A [`PathState`] follows a
+//! conversation entry by entry, can be saved as a short text ([`PathState::to_text`]) and continued from it. It keeps only
+//! the open calls, not the history before them. When these are not enough to interpret an entry, the state is lost
+//! ([`PathState::is_lost`]), and the caller computes a new one from the entries ([`PathState::of`]). That happens when
 //!
 //! - the head moved to another branch, or the entry's parent cannot be read;
 //! - a compaction kept some of the messages before it;
 //! - a decision names a call that is not open;
-//! - a call or a result has an id that a result had before which answered nothing.
+//! - a call or a result has the id of an earlier result that answered nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -40,7 +40,7 @@ impl LastWord {
         &[(Self::Answer, "answer"), (Self::Calls, "calls"), (Self::Other, "other")];
 }
 
-/// A call that nothing answers and that was not decided about.
+/// A call without a result that no decision has closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingCall {
     /// The entry of the message that asks for it.
@@ -86,7 +86,7 @@ impl PathState {
         let pairing = Pairing::of(&history);
         let messages = history.messages();
         let mut pending = Vec::new();
-        // In the order of the calls, as what is known of them is.
+        // Both are in the order of the calls.
         let mut known = history.known().iter().peekable();
         for at in pairing.open_calls() {
             let Some(call) = messages[at.message].blocks[at.block].as_call() else { continue };
@@ -125,7 +125,7 @@ impl PathState {
         }
     }
 
-    /// What an entry says besides what it means for calls. A compaction's summary is nobody's word.
+    /// Follows everything about an entry except its calls. A compaction's summary does not count as a last word.
     fn note(&mut self, entry: EntryId, content: &Content) {
         match content {
             Content::Message(message) => {
@@ -213,13 +213,13 @@ impl PathState {
         }
     }
 
-    /// Nothing that comes now belongs to a call that came before.
+    /// Drops all calls: nothing that follows can belong to one of them.
     fn forget(&mut self) {
         self.strays.clear();
         self.restore(Vec::new());
     }
 
-    /// Goes on with these calls as the only ones.
+    /// Continues with these calls as the only ones.
     fn restore(&mut self, pending: Vec<PendingCall>) {
         self.pairing = Pairing::default();
         for calls in pending.chunk_by(|call, next| call.entry == next.entry) {
@@ -230,13 +230,13 @@ impl PathState {
         self.pending = pending.into_iter().enumerate().collect();
     }
 
-    /// Whether what was kept does not suffice to tell the state.
+    /// Whether too little was kept to know the state.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Who had the last word. None if nothing was said yet but instructions.
+    /// Who had the last word; none if there are only instructions so far.
     #[must_use]
     pub fn last_word(&self) -> Option<LastWord> {
         self.last_word
@@ -248,18 +248,18 @@ impl PathState {
         self.interrupted
     }
 
-    /// The calls that nothing answers and that were not decided about, in order.
+    /// The calls without a result that no decision has closed, in order.
     pub fn pending_calls(&self) -> impl Iterator<Item = &PendingCall> {
         self.pending.values()
     }
 
-    /// Whether such a call is part of the newest message that is not a tool's: nobody has spoken since but tools.
+    /// Whether the call is in the newest message that is not a tool's: only tools have spoken since.
     #[must_use]
     pub fn waits_for(&self, call: &PendingCall) -> bool {
         Some(call.entry) == self.asking
     }
 
-    /// A text to go on from, for [`PathState::from_text`]. It may be thrown away: another version may write it differently.
+    /// Saves the state as a text for [`PathState::from_text`]. It is only a cache: another version may write it differently.
     #[must_use]
     pub fn to_text(&self) -> String {
         if self.lost {

@@ -1,6 +1,6 @@
-//! The rules: every kind of thing that can be found in a conversation, with its name, severity and page.
+//! The rules: every kind of finding in a conversation, with its name, severity and page.
 //!
-//! A rule's name is a promise: scripts match on it. The page that `rejoin explain` prints stands in `rules/<name>.md`.
+//! A rule's name is a promise: scripts match on it. The page that `rejoin explain` prints is `rules/<name>.md`.
 
 use std::{fmt, str::FromStr};
 
@@ -24,13 +24,13 @@ macro_rules! rules {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// How bad it is, unless a finding says otherwise.
+            /// The severity of its findings, unless one has another.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
-            /// One line about it.
+            /// A one-line description.
             #[must_use]
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)* }

@@ -62,7 +62,7 @@ pub struct Place {
     pub(crate) block: u32,
 }
 
-/// A result as it stands in the source.
+/// A result in the source.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultRef<'v> {
     chunk: &'v Chunk,
@@ -85,7 +85,7 @@ impl<'v> ResultRef<'v> {
         &self.message().blocks[self.place.block as usize]
     }
 
-    /// The message that it stands in.
+    /// The message that contains it.
     #[must_use]
     pub fn message(self) -> &'v Arc<Message> {
         self.chunk.message(self.place.message)
@@ -101,15 +101,15 @@ impl<'v> ResultRef<'v> {
 /// How a call was answered.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// By the result that stands directly after it.
+    /// By the result directly after it.
     InPlace(Place),
-    /// By results that stood elsewhere, or by more than one: joined in order.
+    /// By a result elsewhere, or by several, joined in order.
     Gathered(Vec<Place>),
-    /// Not at all: no result was recorded.
+    /// No result was recorded.
     Missing,
 }
 
-/// The text that stands for a result that was never recorded.
+/// The text of the result that is added for a call without one.
 pub const NO_RESULT: &str = "[no result was recorded for this call; it may or may not have run]";
 
 /// What goes out as the arguments of a call.
@@ -117,13 +117,13 @@ pub const NO_RESULT: &str = "[no result was recorded for this call; it may or ma
 pub enum ArgumentsUse {
     /// The exact text: it holds an object.
     AsWritten,
-    /// `{}`, for there are none.
+    /// `{}`, because the call has none.
     Empty,
     /// The raw text, wrapped in an object.
     Wrapped,
 }
 
-/// Arguments that are no object, as a JSON object that holds their raw text.
+/// Wraps arguments that are not an object in a JSON object that holds their raw text.
 #[must_use]
 pub fn wrapped_arguments(arguments: &Arguments) -> String {
     let mut wrapped = String::from("{\"_raw_arguments\":");
@@ -141,7 +141,7 @@ pub struct Exchange {
     pub(crate) answer: Answer,
 }
 
-/// A call together with its result, and the chunk that they stand in.
+/// A call together with its result, and their chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct ExchangeRef<'v> {
     chunk: &'v Chunk,
@@ -167,7 +167,7 @@ impl<'v> ExchangeRef<'v> {
         self.exchange.arguments
     }
 
-    /// The result that stands directly after the call, if it is its only one.
+    /// The result directly after the call, if it is the only one.
     #[must_use]
     pub fn in_place(self) -> Option<ResultRef<'v>> {
         match &self.exchange.answer {
@@ -194,7 +194,7 @@ pub enum Part {
     Block(u32),
     /// A call with its result.
     Exchange(Exchange),
-    /// A result whose call is not there, to be shown as labelled text.
+    /// A result without a call, to be shown as labelled text.
     Orphan(u32),
 }
 
@@ -225,7 +225,7 @@ pub struct ItemRef<'v> {
 }
 
 impl fmt::Debug for ItemRef<'_> {
-    /// What is shown, by its places in the source: the same for every chunk that shows the same.
+    /// Shows the places in the source, which are the same in every chunk that shows the same message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.item, f)
     }
@@ -321,7 +321,7 @@ pub fn orphan_label(result: &ToolResult) -> String {
     )
 }
 
-/// Where the repair pass first changed something: everything before it is as it was.
+/// Where the repair pass first changed something. Everything before it is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirstChange {
     /// The item.
@@ -333,7 +333,7 @@ pub struct FirstChange {
 /// A view in which every call has exactly one result and every result its call.
 #[derive(Debug, Clone)]
 pub struct SoundView {
-    /// What requests were sent with. Views of one running conversation share it.
+    /// What requests were sent with; views of one running conversation share it.
     pub(crate) sealed: List<Arc<Chunk>>,
     /// What was added since.
     pub(crate) open: Option<Arc<Chunk>>,
@@ -359,14 +359,14 @@ impl SoundView {
         self.sealed.iter().chain(&self.open)
     }
 
-    /// The chunks that never change again, for requests were sent with them. A chunk stands at one place of one conversation,
-    /// so what stands before it is the same in every view that has it.
+    /// The chunks that never change again, because requests were sent with them. A chunk belongs to one place in one
+    /// conversation, so everything before it is the same in every view that has it.
     #[must_use]
     pub fn sealed(&self) -> &List<Arc<Chunk>> {
         &self.sealed
     }
 
-    /// The chunk behind them, if there is one.
+    /// The chunk after the sealed ones, if there is one.
     #[must_use]
     pub fn open(&self) -> Option<&Arc<Chunk>> {
         self.open.as_ref()
@@ -378,8 +378,8 @@ impl SoundView {
         self.first_change
     }
 
-    /// The view as plain messages: each result a message of its own behind its call, unless the source had them together.
-    /// Messages that need no change are the source's own.
+    /// The view as plain messages: each result becomes a message after its call, unless the source had them together.
+    /// Messages that need no change are the source's.
     #[must_use]
     pub fn to_messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();

@@ -69,7 +69,7 @@ impl Turn<'_> {
         self.blocks.iter().any(|block| kind_of(block) == kind)
     }
 
-    /// True for a message of which a tool loop consists: it calls tools, or it does nothing but answer calls.
+    /// True for a message that is part of a tool loop: it calls tools, or contains only results.
     fn loops(&self) -> bool {
         let only_results =
             !self.blocks.is_empty() && self.blocks.iter().all(|block| kind_of(block) == "tool_result");
@@ -194,7 +194,7 @@ impl<'a> Check<'a, Anthropic> {
     }
 
     fn tool_loop_starts_with_thinking(&mut self, turns: &[Turn], thinking: &str) {
-        // The loop that the final assistant message belongs to, whatever a user says after it.
+        // The loop of the last assistant message, even if the user said something after it.
         let turns = turns.iter().enumerate().rev().skip_while(|(_, turn)| turn.role != "assistant");
         let in_loop = turns.take_while(|(_, turn)| turn.loops());
         let opener = in_loop.filter(|(_, turn)| turn.role == "assistant").last();
@@ -295,7 +295,7 @@ impl<'a> Check<'a, Anthropic> {
         match tool.get("type") {
             None | Some(Value::Null) => {}
             Some(Value::String(kind)) if kind == "custom" => {}
-            // A set of tools has no name of its own; other server tools have a fixed one.
+            // A set of tools has no name; other server tools have a fixed one.
             Some(Value::String(kind)) if kind == "mcp_toolset" => return None,
             Some(Value::String(kind)) => return self.tool_name(tool, "name", &format!("{path}.{kind}")),
             Some(other) => self.mistyped(&format!("{path}.type"), "a string", other),
@@ -310,7 +310,7 @@ impl<'a> Check<'a, Anthropic> {
         self.tool_name(tool, "name", &format!("{path}.custom"))
     }
 
-    /// Returns the type of thinking asked for, empty for none.
+    /// Returns the type of thinking that the request sets, empty for none.
     fn thinking_type(&mut self, thinking: Option<&'a Value>) -> &'a str {
         let kind = match thinking {
             None | Some(Value::Null) => return "",
@@ -323,7 +323,7 @@ impl<'a> Check<'a, Anthropic> {
     }
 
     fn tool_choice(&mut self, request: &Fields, names: &HashSet<&str>, thinking: &str) {
-        // What is no object has been refused by its type.
+        // Anything but an object has been refused by its type.
         let Some(choice) = request.get("tool_choice").filter(|choice| choice.is_object()) else { return };
         let kind = choice["type"].as_str().unwrap_or_default();
         if !["auto", "any", "tool", "none"].contains(&kind) {

@@ -1,26 +1,26 @@
-//! What is known of Anthropic's models by their names: some rules came, or went, with a version.
+//! Versions of Anthropic's models, read from their names: some rules depend on the version.
 
 /// A model's version, such as 4.5 of `claude-sonnet-4-5-20250929`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version(u64, u64);
 
 impl Version {
-    /// The version that a model's name tells; none if it tells none.
+    /// The version in a model's name, if there is one.
     pub fn of(model: &str) -> Option<Self> {
         let (_, name) = model.rsplit_once("claude")?;
-        // Larger numbers are dates; what follows `@` or a `v` belongs to the platform.
+        // Larger numbers are dates; everything after `@` or `:` is the platform's.
         let name = name.split(['@', ':']).next().unwrap_or_default();
         let mut numbers =
             name.split(['-', '.', '_']).filter_map(|word| word.parse().ok()).filter(|n| *n < 1000);
         Some(Self(numbers.next()?, numbers.next().unwrap_or(0)))
     }
 
-    /// Whether the model goes on from an assistant message at the end.
+    /// Whether the model can continue an assistant message at the end.
     pub fn takes_prefill(self) -> bool {
         self < Self(4, 6)
     }
 
-    /// Whether system messages may stand among the others.
+    /// Whether the list of messages may contain system messages.
     pub fn takes_system_messages(self) -> bool {
         self >= Self(4, 8)
     }

@@ -1,8 +1,7 @@
 //! The strict checker of Bedrock Converse request bodies: an oracle that answers as Claude on Bedrock would,
 //! for tests and for `check --for`. Judges every `BED-…` rule that a body alone can break.
 //! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
-//! is refused, and so is `null` in a known field. Block types that it does not know are let through, since
-//! models bring their own.
+//! is refused, and so is `null` in a known field. Unknown block types pass, since models add their own.
 
 mod settings;
 
@@ -29,7 +28,7 @@ const VIDEO_FORMATS: &[&str] = &["mkv", "mov", "mp4", "webm", "flv", "mpeg", "mp
 /// Bedrock's Converse API.
 pub(crate) struct Bedrock;
 
-/// What one message holds of media, its results included.
+/// The media in one message and in its results.
 #[derive(Default)]
 pub(crate) struct Media<'a> {
     images: usize,
@@ -171,7 +170,7 @@ impl<'a> Check<'a, Bedrock> {
             self.fault("BED-06", "toolConfig.tools", &What::Empty);
         }
         self.tool_choice(config.and_then(|config| config.get("toolChoice")), &names);
-        true // what a declaration lacks has been told
+        true // faults of a declaration are reported above
     }
 
     fn tool_spec(&mut self, spec: &'a Value, path: &str) {
@@ -231,7 +230,7 @@ impl<'a> Check<'a, Bedrock> {
         };
         let content = format!("{path}.content");
         let Some(blocks) = self.list(Some(&message["content"]), "a list", &content) else { return };
-        // A mark alone says nothing.
+        // A cache point is not content.
         if blocks.iter().all(|block| block.get("cachePoint").is_some()) {
             let message = format!(
                 "The content field in the Message object at {path} is empty. Add a ContentBlock object to \
@@ -334,7 +333,7 @@ impl<'a> Check<'a, Bedrock> {
         let path = format!("{path}.reasoningContent");
         match member(reasoning) {
             Some(("reasoningText", thought)) => {
-                // An empty text with a signature is how a model hides its thoughts.
+                // A model that hides its thoughts sends an empty text with a signature.
                 if !thought["text"].is_string() {
                     self.missing(&format!("{path}.reasoningText.text"));
                 }
@@ -504,7 +503,7 @@ impl<'a> Check<'a, Bedrock> {
     }
 }
 
-/// What all of the above is made of.
+/// Checks that several of the above share.
 impl<'a> Check<'a, Bedrock> {
     fn text(&mut self, holder: &str, text: &Value, path: &str) {
         match text.as_str() {
@@ -565,7 +564,7 @@ fn unanswered(i: usize, ids: &[&str]) -> String {
     format!("Expected toolResult blocks at messages.{i}.content for the following Ids: {}", ids.join(", "))
 }
 
-/// The one member that is set of a union.
+/// The only member of a union; none if it has more, or none.
 fn member(union: &Value) -> Option<(&str, &Value)> {
     let fields = union.as_object()?;
     let (name, value) = fields.iter().next()?;

@@ -1,4 +1,4 @@
-//! The fields of a Converse request. The model is part of the address; some clients also write it beside the other fields.
+//! The fields of a Converse request. The model is part of the address; some clients also send it as a field.
 
 use crate::shape::{Kind::*, *};
 

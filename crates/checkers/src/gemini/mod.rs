@@ -14,7 +14,7 @@ const MAX_NAME: usize = 64;
 /// How deep arguments and responses may be nested; the rulebook only says that there is a limit.
 const MAX_NESTING: usize = 128;
 
-/// The fields of a part of which it has exactly one.
+/// The fields that hold a part's data. A part has exactly one of them.
 const DATA: &str =
     "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
 
@@ -26,7 +26,7 @@ pub(crate) struct Gemini;
 
 dialect!(Gemini, (), settings::SETTINGS, Provider { schema: "GEM-schema", spelling: camel, ..words::GOOGLE });
 
-/// What a content is to its neighbours.
+/// The part that a content plays in the order of turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Of the user, and no response to a call.
@@ -48,7 +48,7 @@ struct Turn<'a> {
     first_call: Option<(usize, bool)>,
 }
 
-/// One end of the bond between a call and its response.
+/// A call or a response, by what must match between them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct End<'a> {
     name: &'a str,
@@ -103,7 +103,7 @@ impl<'a> Check<'a, Gemini> {
         }
         let is_only = contents.len() == 1;
         let turns: Vec<Turn> = contents.iter().map(|content| Turn::read(content, is_only)).collect();
-        // The current turn is all that follows what the user said last, and everything if they said nothing.
+        // The current turn is everything after the user's last words, or all of it if there are none.
         let current = turns.iter().rposition(|turn| turn.kind == Kind::User).unwrap_or(0);
         for (i, content) in contents.iter().enumerate() {
             self.content(content, is_only, &format!("contents.{i}"));
@@ -275,7 +275,7 @@ impl Check<'_, Gemini> {
         self.responses_stand_alone(parts, role, path);
     }
 
-    /// Returns the parts, none if they are no list.
+    /// Returns the parts; none if there is no list of them.
     fn parts<'a>(&mut self, content: &'a Fields, path: &str) -> &'a [Value] {
         let path = format!("{path}.parts");
         match named(content, "parts") {
@@ -457,7 +457,7 @@ impl Check<'_, Gemini> {
     }
 }
 
-/// What all of the above is made of.
+/// Checks that several of the above share.
 impl Check<'_, Gemini> {
     fn name(&mut self, fields: &Fields, path: &str) {
         let is_legal = named(fields, "name").and_then(Value::as_str).is_some_and(|name| {
@@ -522,7 +522,7 @@ impl Check<'_, Gemini> {
     }
 }
 
-/// The role of a content; a lone content may leave out that it is the user's.
+/// The role of a content. A lone content without one is the user's.
 fn role_of(content: &Value, is_only: bool) -> Option<&str> {
     match content.get("role") {
         Some(Value::String(role)) if !role.is_empty() => Some(role),
@@ -570,7 +570,7 @@ fn snake(name: &str) -> String {
     written
 }
 
-/// `function_call` becomes `functionCall`; what is in no such spelling stays as it is.
+/// `function_call` becomes `functionCall`; other spellings stay as they are.
 fn camel(name: &str) -> String {
     let mut written = String::new();
     for word in name.split('_') {

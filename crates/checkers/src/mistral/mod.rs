@@ -1,6 +1,6 @@
 //! The strict checker of Mistral chat request bodies: an oracle that answers as the hosted API would, for
 //! tests and for `check --for`. Judges the `MIS-…` rules in their hosted form and the fields of messages,
-//! chunks and calls, of which Mistral takes no unknown ones; what arguments say is not looked at.
+//! chunks and calls, since Mistral refuses unknown ones. Arguments are not looked into.
 //! Shares nothing with the codec of this dialect and never patches a body; what the rulebook leaves unsure
 //! is refused.
 
@@ -121,7 +121,7 @@ impl<'a> Check<'a, Mistral> {
             messages[i + 1..].iter().take_while(|next| role_of(next) != Some(Role::Assistant));
         let results = until_the_next.filter(|next| role_of(next) == Some(Role::Tool));
         let answered: HashSet<&str> = results.filter_map(|result| result["tool_call_id"].as_str()).collect();
-        // The validator overlooks the calls of the first message, and then finds their results unexpected.
+        // The validator overlooks the calls of the first message, and then rejects their results as unexpected.
         let overlooked = i == 0 && !ids.is_empty();
         if overlooked || !ids.is_subset(&answered) {
             let message = "Not the same number of function calls and responses";
@@ -382,7 +382,7 @@ impl<'a> Check<'a, Mistral> {
     }
 }
 
-/// What all of the above is made of.
+/// Checks that several of the above share.
 impl Check<'_, Mistral> {
     fn call_id(&mut self, id: Option<&Value>, path: &str) {
         match id {

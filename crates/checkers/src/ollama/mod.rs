@@ -62,7 +62,7 @@ impl<'a> Check<'a, Ollama> {
         }
     }
 
-    /// Judges a field of the results, where they have it: each call is named by one of them at most.
+    /// Judges a field of the results, where they have it: at most one of them names each call.
     fn are_among(
         &mut self,
         i: usize,
@@ -200,7 +200,7 @@ impl Check<'_, Ollama> {
     }
 }
 
-/// What all of the above is made of.
+/// Checks that several of the above share.
 impl Check<'_, Ollama> {
     fn name(&mut self, name: &Value, path: &str) {
         match name.as_str() {

@@ -1,4 +1,4 @@
-//! The fields of an Ollama chat request. As Go reads JSON, fields that it does not know are passed over.
+//! The fields of an Ollama chat request. Like any Go program, Ollama ignores unknown fields.
 
 use crate::shape::{Kind::*, *};
 

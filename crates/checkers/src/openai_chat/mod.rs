@@ -24,7 +24,7 @@ impl OpenAi for OpenAiChat {}
 pub(crate) struct State<'a> {
     /// Where each call id was first used.
     call_ids: HashMap<&'a str, usize>,
-    /// Calls of the assistant message whose results are being read, as far as they are unanswered.
+    /// The unanswered calls of the assistant message whose results are being read.
     pending: HashSet<&'a str>,
     /// Where each call was answered.
     answered: HashMap<&'a str, usize>,
@@ -32,7 +32,7 @@ pub(crate) struct State<'a> {
 
 dialect!(OpenAiChat, State<'a>, settings::SETTINGS, Provider { schema: "OAC-schema", ..words::OPENAI });
 
-/// The role of a message. `developer` differs from `system` in nothing that a body can break.
+/// The role of a message. The rules for `developer` are those for `system`.
 fn role_of(message: &Value) -> Option<Role> {
     match message["role"].as_str()? {
         "developer" => Some(Role::System),
@@ -292,7 +292,7 @@ impl<'a> Check<'a, OpenAiChat> {
         }
     }
 
-    /// Judges the fields that excuse an assistant message from having content.
+    /// Judges the fields that an assistant message may have instead of content.
     fn stand_ins(&mut self, message: &Value, path: &str) {
         let fits = |value: &Value| value.is_string() || value.is_null();
         self.is(message.get("refusal"), fits, "a string", &format!("{path}.refusal"));
@@ -345,7 +345,7 @@ impl<'a> Check<'a, OpenAiChat> {
         }
     }
 
-    /// Judges where the bytes of a file are; that it says so is judged elsewhere.
+    /// Judges the source of a file's bytes; that there is one is judged elsewhere.
     fn file(&mut self, file: &Value, path: &str) {
         let given = |field: &str| file[field].as_str().filter(|text| !text.is_empty());
         if given("file_id").is_some() && given("file_data").is_some() {
@@ -404,7 +404,7 @@ impl<'a> Check<'a, OpenAiChat> {
             return self.fault("OAC-08", path, &What::Type { expected: "a string", found: arguments });
         };
         self.text(arguments, path);
-        // A raw value is checked for its grammar alone, so numbers of any size pass, as they do in Python.
+        // A raw value only has to be grammatical, so numbers of any size pass, as they do in Python.
         match serde_json::from_str::<&RawValue>(arguments) {
             Err(error) => self.refuse("VLL-01", path, format!("arguments are not valid JSON: {error}")),
             Ok(raw) if !raw.get().starts_with('{') => {
@@ -419,7 +419,7 @@ impl<'a> Check<'a, OpenAiChat> {
     }
 }
 
-/// What all of the above is made of.
+/// Checks that several of the above share.
 impl Check<'_, OpenAiChat> {
     fn name(&mut self, name: &Value, path: &str) {
         match name.as_str() {

@@ -1,5 +1,5 @@
-//! Bodies that the checker of this dialect must accept and refuse: a pair for each rule, the fixtures with
-//! their verdicts, and damaged input of every kind. Must not use the codec.
+//! Bodies that the checker of this dialect must accept and refuse, for the suite in `conformance_tests.rs`. Must not
+//! use the codec.
 
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! The strict checker of OpenAI Responses request bodies: an oracle that answers as the strictest known
 //! server would, for tests and for `check --for`. Judges the `RSP-…` rules that a body alone can break, as if
-//! nothing were stored: whatever `store` says, an item is known by what it holds and never by its id.
+//! nothing were stored: even with `store` set, an item must be sent whole and not by its id.
 //! Shares nothing with the codec of this dialect and never patches a body. The item types are those of the API's own
-//! types; of calls that the provider runs itself only the fields are judged that a replay needs.
+//! types; of the calls that the provider runs itself, only the fields that a replay needs are checked.
 
 mod settings;
 
@@ -53,7 +53,7 @@ impl OpenAi for OpenAiResponses {}
 
 dialect!(OpenAiResponses, State<'a>, settings::SETTINGS, Provider { schema: "RSP-schema", ..words::OPENAI });
 
-/// Whose words a list of parts holds, which decides the types they may have.
+/// Who wrote a list of parts, which decides the types they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     OfTheModel,
@@ -70,7 +70,7 @@ pub(crate) struct State<'a> {
     /// Where the last output is that could answer a call.
     last_output: HashMap<Call<'a>, usize>,
     open: HashSet<Call<'a>>,
-    /// Ids of questions whether a tool may run.
+    /// Ids of the requests for approval.
     approvals: HashSet<&'a str>,
     answered: HashSet<Call<'a>>,
     /// Whether calls may be in an earlier response that this request continues.
@@ -505,7 +505,7 @@ impl<'a> Check<'a, OpenAiResponses> {
         }
     }
 
-    /// Judges the fields of which one must say where a part's bytes are.
+    /// Judges the fields of which exactly one must name the source of a part's bytes.
     fn source(&mut self, fields: &[&str], part: &'a Value, path: &str) {
         for field in fields {
             self.optional_text(&part[field], &format!("{path}.{field}"));
@@ -573,7 +573,7 @@ impl<'a> Check<'a, OpenAiResponses> {
     }
 }
 
-/// The type of an item, which a message and a reference may leave out; empty for what has none.
+/// The type of an item, which a message and a reference may leave out; empty if there is none.
 fn type_of(item: &Value) -> &str {
     match item.get("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),
@@ -601,7 +601,7 @@ fn is_of_the_model(item: &Value) -> bool {
     }
 }
 
-/// How the ids of an item type begin. Outputs come from the client, which may name them as it likes.
+/// The prefix that the ids of an item type need. Outputs come from the client, which may choose any id.
 fn prefix_of(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "message" => "msg_",

@@ -24,13 +24,13 @@ pub(super) struct State {
     next_result: usize,
     /// Ids that we made up, and how many for each original.
     derived: Layers<CallId, u32>,
-    /// How often something was looked at, for the test that this is linear.
+    /// Steps taken, for the test that repairing is linear.
     #[cfg(test)]
     pub steps: usize,
 }
 
 impl State {
-    /// What carries over from here on is shared by copies.
+    /// Copies made from here on share what carries over.
     pub(super) fn settle(&mut self) {
         self.derived.settle();
     }
@@ -73,7 +73,7 @@ pub(super) fn shift(change: Option<FirstChange>, items_before: usize) -> Option<
 struct Segment {
     role: SoundRole,
     parts: Vec<Part>,
-    /// Something about the results of its calls is not as it was.
+    /// The results of its calls have changed.
     results_changed: bool,
 }
 
@@ -111,7 +111,7 @@ impl<'h> Emitter<'h> {
         &self.messages[index as usize - self.base]
     }
 
-    /// Counts what was looked at. Every loop here that is not bounded by one block reports its rounds.
+    /// Counts steps. Every loop here that can exceed one block reports its rounds.
     fn count(&mut self, steps: usize) {
         #[cfg(test)]
         {
@@ -143,8 +143,8 @@ impl<'h> Emitter<'h> {
         self.mixed(index, message, role, outcomes);
     }
 
-    /// The common case: a message that goes out as it is, known from its slot alone. Looking at a message again would
-    /// cost more than everything else here.
+    /// The common case: the slot alone shows that the message goes out unchanged. Reading the message again would cost more
+    /// than everything else here.
     fn as_it_is(&mut self, index: usize, slot: MessageSlot) -> bool {
         let Some(role) = slot.role else { return false };
         let index = index as u32;
@@ -156,7 +156,7 @@ impl<'h> Emitter<'h> {
             return true;
         }
         if slot.calls == 0 {
-            // Nothing but results that stand where they belong: they go with their calls.
+            // Only results, all where they belong: they go with their calls.
             let first = self.state.next_result;
             let results = &self.pairing.results[first..first + slot.results as usize];
             let in_place = results.iter().all(|result| {
@@ -443,7 +443,7 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    /// An id of its own for a call whose id was taken before.
+    /// A new id for a call whose id an earlier call has.
     fn rename(&mut self, id: &CallId, reused: bool) -> Option<CallId> {
         if !reused && !self.state.derived.contains(id) {
             return None;
@@ -454,7 +454,7 @@ impl<'h> Emitter<'h> {
             self.count(1);
             count += 1;
             let candidate = CallId::from(format!("{id}_{count}"));
-            // Only what stands before counts: what comes later must not change what was sent.
+            // Only earlier calls count: later ones must not change what was sent.
             let natural = self.pairing.ids.get(&candidate).is_some_and(|state| state.first_call < this);
             if !natural && !self.state.derived.contains(&candidate) {
                 self.state.derived.insert(id.clone(), count);
@@ -522,7 +522,7 @@ impl<'h> Emitter<'h> {
         self.find(Rule::MisplacedBlock, Position::block(index, place), Action::Moved, |f| f.about(role));
     }
 
-    /// From here on the view is not what the source was.
+    /// From here on, the view differs from the source.
     fn change(&mut self, part: usize) {
         self.first_change.get_or_insert(FirstChange { item: self.items.len(), part });
     }
@@ -532,7 +532,7 @@ impl<'h> Emitter<'h> {
     }
 }
 
-/// How grave it is that a pair is left out with its batch. Once a request was sent without it, nothing is left to repair.
+/// The severity of leaving a pair out with its batch. Once a request was sent without it, nothing is left to repair.
 fn batch_severity(call: &CallSlot) -> Severity {
     if call.fate == Fate::ClosedWithBatch { Severity::Note } else { Rule::PartialBatch.severity() }
 }

@@ -1,19 +1,19 @@
-//! That repairing costs what it should: steps and time grow with the history, not with its square. Histories are sketched as
-//! in `tests.rs`.
+//! The cost of repairing: steps and time grow with the history, not with its square. Histories are sketched as in
+//! `tests.rs`.
 
 use std::time::Duration;
 
 use super::{OnBroken, tests::history};
 use crate::history::History;
 
-/// What is hard on something, to be repeated. `N` is the number of each repetition; an id must not end in 0 here.
+/// Patterns that are hard to repair fast, to be repeated. `N` is the number of the repetition; ids must not end in 0.
 const HARD: &[(&str, &str)] = &[
     ("nothing to do", "u a"),
     ("calls that are answered", "u a[Nn] rNn"),
     ("the same id again and again, each answered", "a[1] r1"),
     ("many open calls of one id, then nothing", "a[1]"),
     ("many early results", "r1"),
-    ("results before and behind the calls of one id", "r1 a[1]"),
+    ("results before and after the calls of one id", "r1 a[1]"),
     ("open calls closed by sending", "a[1] |"),
     ("orphans of many turns", "u r9 |"),
     ("results that come late", "a[Nn] u rNn"),
@@ -22,14 +22,14 @@ const HARD: &[(&str, &str)] = &[
     ("ids that look like made-up ones", "a[1] r1 a[1_Nn] r1_Nn"),
 ];
 
-/// About so many messages of that kind, and a call and a result at the end, which see everything before.
+/// About this many messages of that kind, and a call and a result at the end, which look back at all of them.
 fn repeated(unit: &str, messages: usize) -> History {
     let count = messages / unit.split_whitespace().count();
     let words = (0..count).map(|number| unit.replace('N', &number.to_string()));
     history(&(words.collect::<Vec<_>>().join(" ") + " a[1] r1"))
 }
 
-/// One message with so many calls, and one with the results of every `each`-th.
+/// A message with this many calls, and one with the results of every `each`-th.
 fn parallel(calls: usize, each: usize) -> History {
     let list = |prefix: &str, step| {
         (0..calls).step_by(step).map(|n| format!("{prefix}{n}n")).collect::<Vec<_>>().join(",")
@@ -79,7 +79,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Where it cannot be asked for, only the steps count.
+/// Elsewhere, only the steps count.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     Duration::from_secs(1)

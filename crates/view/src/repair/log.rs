@@ -1,4 +1,4 @@
-//! What repairing logs, with `tracing`. Every path that repairs comes through here.
+//! The log lines of a repair, with `tracing`. Every code path that repairs logs through here.
 //!
 //! Under [`OnBroken::Drop`] the lines have the words that people know from the agents this grew out of; scripts look for them.
 //! Under [`OnBroken::Keep`] nothing is dropped, so the lines say what was done instead.
@@ -64,7 +64,7 @@ fn preview(result: &ToolResult) -> String {
     texts.join("\n").chars().take(PREVIEW_CHARS).collect()
 }
 
-/// Says how many messages came in and how many go out.
+/// Logs how many messages came in and how many go out.
 pub(super) fn counts(
     policy: OnBroken,
     findings: &[Finding],
@@ -85,7 +85,7 @@ pub(super) fn counts(
     tracing::debug!("Message validation: input={input}, output={output}, dropped={dropped}");
 }
 
-/// Says what became of a session that was read back.
+/// Logs what was recovered from a session.
 pub(super) fn recovery(session: &str, policy: OnBroken, findings: &[Finding], view: &SoundView) {
     if tracing::enabled!(Level::INFO) {
         for line in recovery_lines(session, policy, findings, view.to_messages().len()) {

@@ -22,8 +22,8 @@ use crate::{
 
 /// The setting `on_broken`: what becomes of broken states, such as a call without a result.
 ///
-/// The repair pass only tells [`OnBroken::Drop`] from the others. Refusing and running again are up to the caller, which then
-/// views what is left as [`OnBroken::Keep`] does.
+/// The repair pass itself treats every value but [`OnBroken::Drop`] alike. Refusing and running again are up to the caller,
+/// which then repairs the rest like [`OnBroken::Keep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnBroken {
     /// Repair, forgetting nothing that was said or that ran.
@@ -33,7 +33,7 @@ pub enum OnBroken {
     Drop,
     /// Run calls without a result again, then repair. Only an agent that resumes a conversation can.
     Rerun,
-    /// Send nothing that is not sound as it stands.
+    /// Send only a history that is sound as it is.
     Refuse,
 }
 
@@ -55,19 +55,19 @@ impl OnBroken {
     }
 }
 
-/// What the repair pass gives.
+/// The result of the repair pass.
 #[derive(Debug, Clone)]
 pub struct Repaired {
-    /// What a model may see.
+    /// The view that a model may see.
     pub view: SoundView,
     /// What was found on the way, in source order.
     pub findings: Vec<Finding>,
 }
 
-/// The history is not sound, and nothing may be repaired.
+/// The history is not sound, and repairing it is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// The reasons.
     pub findings: Vec<Finding>,
 }
 
@@ -107,7 +107,7 @@ fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Chunk>) {
     (work, open)
 }
 
-/// Makes a sound view, or refuses because the history is not sound as it stands.
+/// Makes a sound view, or refuses a history that is not sound as it is.
 ///
 /// # Errors
 /// With [`OnBroken::Refuse`], the findings, if one of them is a warning or an error.
@@ -136,7 +136,7 @@ fn fetch(messages: &[Arc<Message>]) {
     std::hint::black_box((blocks, first_bytes));
 }
 
-/// What was repaired so far, and what is needed to go on.
+/// What was repaired so far, and what is needed to continue.
 #[derive(Debug)]
 struct Work {
     policy: OnBroken,
@@ -161,7 +161,7 @@ impl Work {
         }
     }
 
-    /// Closes what is open in a stretch of messages, and makes a chunk of it that nothing changes any more.
+    /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
     fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
         self.pairing.close_open(self.policy);
         let chunk = self.emit(messages, stretch, base);
@@ -203,10 +203,10 @@ impl Work {
 #[derive(Debug)]
 pub struct Repairer {
     work: Work,
-    /// Messages after the last seal, and how many stand before them.
+    /// Messages after the last seal, and the number of messages before them.
     pending: Vec<Arc<Message>>,
     base: usize,
-    /// How many of the findings are of what was sealed before the last seal.
+    /// The number of findings from before the last seal.
     earlier: usize,
 }
 
@@ -217,7 +217,7 @@ impl Repairer {
         Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0 }
     }
 
-    /// Adds a message, with what is known of the calls in it, by block.
+    /// Adds a message, with what is known about its calls, by block.
     pub fn push(&mut self, message: Arc<Message>, fates: &[(usize, Fate)]) {
         let index = self.base + self.pending.len();
         let mut fates: Vec<KnownCall> =
@@ -227,7 +227,7 @@ impl Repairer {
         self.pending.push(message);
     }
 
-    /// A request is sent from here: what stands before will never look different. Calls that are still open are closed
+    /// Marks that a request is sent here: the view of everything before it is final. Calls that are still open are closed
     /// as the policy says.
     pub fn seal(&mut self) {
         self.earlier = self.work.findings.len();
@@ -246,15 +246,15 @@ impl Repairer {
 
     /// Logs what became of a session that was read back, as [`repair`](repair()) does for one that has a name.
     pub fn log_recovery(&self, session: &str) {
-        // Making the view again costs something.
+        // Making the view only for the log would be a waste.
         if tracing::enabled!(tracing::Level::INFO) {
             log::recovery(session, self.work.policy, &self.all_findings(), &self.view().view);
         }
     }
 
     /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
-    /// request would say of it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] of a call without a result,
-    /// [`Fate::ClosedWithBatch`] of one that has a result and is left out because another one of its message has none.
+    /// request would make of it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] for a call without a result,
+    /// [`Fate::ClosedWithBatch`] for one that has a result and is left out because another call of its message has none.
     #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
         self.work.pairing.decisions(self.work.policy)
@@ -285,8 +285,8 @@ impl Repairer {
         self.work.findings.iter().cloned().chain(new).collect()
     }
 
-    /// The view as it is now, with the findings of what is new: of what was added since the last seal, or of what it sealed
-    /// if that was the last that happened. Costs just that, however long the conversation is.
+    /// The current view, with the findings in the messages since the last seal, or in those that it sealed if none came
+    /// after it. Costs only as much as these messages, not the whole conversation.
     #[must_use]
     pub fn view(&self) -> Repaired {
         let work = &self.work;
