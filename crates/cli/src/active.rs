@@ -1,7 +1,7 @@
 //! The active conversation of a folder: a pointer that outlives the process.
 //!
-//! One small file for each folder and store, in the data folder. It is replaced whole, so whoever looks sees the old
-//! conversation or the new one.
+//! One small file for each folder and store, in the data folder. It is replaced whole, so a reader sees the old conversation or
+//! the new one.
 
 use std::{ffi::OsStr, fs, io, path::Path};
 
@@ -50,7 +50,7 @@ impl Pointer {
     /// The conversation it points to; none if there is no pointer, or if it makes no sense.
     ///
     /// # Errors
-    /// If there is one that may not be read. Whoever took that for none would put another conversation in its place.
+    /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
     pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
         named_in(&self.pointers, &self.name).map_err(|why| Failure::Unreadable {
             name: self.pointers.path_of(&self.name).display().to_string(),
@@ -69,13 +69,8 @@ impl Pointer {
             .text("store", &self.store)
             .finish();
         let text = format!("{text}\n");
-        let made = self.pointers.make();
-        made.and_then(|()| self.pointers.replace(&self.name, text.as_bytes()))
-            .map_err(|why| self.unwritable(why))
-    }
-
-    fn unwritable(&self, why: io::Error) -> Failure {
-        Failure::Unwritable { path: self.pointers.path_of(&self.name).display().to_string(), why }
+        let written = self.pointers.make().and_then(|()| self.pointers.replace(&self.name, text.as_bytes()));
+        written.map_err(|why| Failure::unwritable(self.pointers.path_of(&self.name).display(), &why))
     }
 }
 

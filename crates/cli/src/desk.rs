@@ -1,4 +1,4 @@
-//! What a command works with: folders, settings, the store, and the conversation that somebody means.
+//! What a command works with: folders, settings, the store, and the conversation that the user means.
 //!
 //! Nothing is opened before it is needed: a command that is given a file never touches a store.
 
@@ -149,20 +149,19 @@ pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationI
     }
 }
 
-/// Says what was found to be damaged when a store was opened. Nobody should have to ask for that.
+/// Says what was found to be damaged when a store was opened, without being asked.
 pub fn say_what_is_damaged(store: &dyn Store) {
     for damage in store.damage().iter().filter(|damage| !damage.torn) {
-        let why = output::harmless(&damage.why);
-        output::talk(&format!("{} the store: {why}", output::paint("warning:", output::WARNING)));
+        output::warning(format!("the store: {}", output::harmless(&damage.why)));
     }
 }
 
-/// What is said of a store that does not do what it is for.
+/// The error for a store that cannot be used.
 pub fn unusable(location: &Location, why: StoreError) -> Failure {
     Failure::Store { location: location.clone(), why: Box::new(why) }
 }
 
-/// What is said of an id that nothing goes by.
+/// The error for a conversation that does not exist.
 fn unknown(given: &str) -> Failure {
     let error = if given == "@" { EngineError::NoActive } else { EngineError::Unknown(given.to_owned()) };
     Failure::Engine(Box::new(error))
@@ -175,18 +174,18 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     Ok(recorded)
 }
 
-/// Keeps copies of what is damaged beside the store, and says where. What was cut off may be somebody's append under way.
+/// Keeps copies of what is damaged beside the store, and says where. A last line that is cut off may be another process's
+/// append under way.
 fn keep_aside(store: &dyn Store, recorded: &Recorded) {
     let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
     // Where that is not possible it stays in its own place as well.
     let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
     for path in kept.collect::<std::collections::BTreeSet<_>>() {
-        let path = output::harmless(&path.display().to_string());
-        output::talk(&format!("{} what is damaged is kept in {path}", output::paint("note:", output::NOTE)));
+        output::note(format!("what is damaged is kept in {}", output::shown(&path)));
     }
 }
 
-/// Somebody who writes to the store; the command is named to whoever waits.
+/// A writer to the store; processes that wait for its lock are told the command.
 pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
     Writer { store, clock: &SystemClock, command }
 }
@@ -199,14 +198,11 @@ pub fn holder(command: &str) -> Holder {
 /// Brings the index up to date after writing. No entry is lost if that fails, and the next one tries again.
 pub fn settle(store: &dyn Store) {
     if let Err(error) = store.settle() {
-        output::talk(&format!(
-            "{} the search index is behind: {error}",
-            output::paint("note:", output::NOTE)
-        ));
+        output::note(format!("the search index is out of date: {error}"));
     }
 }
 
-/// An error of reading: what the store itself says becomes a sentence about the conversation.
+/// Turns what a store says on reading into an error about the conversation.
 pub fn loading(store: &dyn Store, error: EngineError) -> Failure {
     match error {
         EngineError::Store(StoreError::NotFound(id)) => {

@@ -5,17 +5,14 @@
 
 use std::{
     env,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
-use rejoin::{
-    engine::{Clock as _, SystemClock},
-    store::{
-        Location,
-        files::{self, PrivateFolder},
-    },
+use rejoin::store::{
+    Location,
+    files::{self, PrivateFolder},
 };
 
 use crate::failure::Failure;
@@ -36,7 +33,7 @@ impl Home {
     /// As the environment says.
     pub fn from_environment() -> Result<Self, Failure> {
         if let Some(folder) = variable("REJOIN_HOME") {
-            // Whoever changes folders later still means the same one.
+            // It stays the same folder if we change folders later.
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             return Ok(Self { config: folder.join("config.toml"), data: folder });
         }
@@ -44,9 +41,11 @@ impl Home {
             // The standard has a relative path ignored.
             let set = variable(name).filter(|path| path.is_absolute());
             let folder = set.or_else(|| Some(env::home_dir()?.join(otherwise)));
-            folder.map(|folder| folder.join("rejoin")).ok_or_else(|| Failure::Usage {
-                what: String::from("there is no home folder to keep conversations in"),
-                hint: Some(String::from("set REJOIN_HOME to a folder")),
+            folder.map(|folder| folder.join("rejoin")).ok_or_else(|| {
+                Failure::usage(
+                    "there is no home folder to keep conversations in",
+                    "set REJOIN_HOME to a folder",
+                )
             })
         };
         Ok(Self {
@@ -74,14 +73,13 @@ pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
 const OWN_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Creates a folder that only its owner can look into, and those above it, each durable in the one above.
-pub fn make_folder(folder: &Path) -> io::Result<()> {
+fn make_folder(folder: &Path) -> io::Result<()> {
     PrivateFolder::new(folder).make()
 }
 
 /// Makes the names in the folder of a file durable. Where a folder cannot be opened, the system sees to it.
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(folder) = File::open(folder) else { return Ok(()) };
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let Ok(folder) = File::open(folder_of(path)) else { return Ok(()) };
     match folder.sync_all() {
         // Some file systems cannot sync a folder, and say so.
         Err(why) if matches!(why.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
@@ -89,63 +87,50 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a new file that only its owner can read.
-pub fn new_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// The new one takes its place, with the same permissions.
+    Replaced,
+    /// It stays, and writing fails.
+    Kept,
 }
 
-/// Writes a file so that whoever looks sees the old one or the new one, whole, also after a crash.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link stays a link: what it points to is written.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
-    let beside = beside(&path);
-    let written = new_file(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        if let Ok(old) = fs::metadata(&path) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| fs::rename(&beside, &path));
-    if moved.is_err() {
-        let _ = fs::remove_file(&beside);
+/// Writes a file and the folders above it: see [`write`].
+pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    make_folder(folder_of(path))?;
+    write(path, bytes, existing)
+}
+
+/// Writes a file beside the place and moves it there, so that a reader sees the old one or the new one, whole, also after a
+/// crash. If it is new, only its owner can read it.
+pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    let old = path.metadata().ok();
+    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    moved?;
-    // The new name lasts once the folder is on the disk.
-    let _ = sync_folder_of(&path);
-    Ok(())
-}
-
-/// Writes a new file, whole or not at all. An error if there is one of that name already: nothing is overwritten.
-pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    make_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let beside = beside(path);
-    let mut file = new_file(&beside)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| fs::hard_link(&beside, path));
-    let _ = fs::remove_file(&beside);
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // A file system without links.
-            let mut file = new_file(path)?;
-            file.write_all(bytes).and_then(|()| file.sync_all())
-        }
-        linked => linked,
+    // A link stays a link: what it points to is replaced.
+    let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+    let folder = folder_of(&path);
+    fs::metadata(folder)?;
+    let beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder);
+    // Its error names the temporary file, which the user never chose.
+    let mut beside = beside.map_err(|error| io::Error::from(error.kind()))?;
+    beside.write_all(bytes)?;
+    if let Some(old) = &old {
+        beside.as_file().set_permissions(old.permissions())?;
     }
-    .and_then(|()| sync_folder_of(path))
+    beside.as_file().sync_all()?;
+    let moved = match existing {
+        Existing::Replaced => beside.persist(&path),
+        Existing::Kept => beside.persist_noclobber(&path),
+    };
+    moved.map_err(|error| error.error)?;
+    sync_folder_of(&path)
 }
 
-/// A name beside a file that nobody else uses, nor a process that was killed before.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let now = SystemClock.now().as_microsecond();
-    path.with_file_name(format!(".{name}.{}-{now}.new", std::process::id()))
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -156,17 +141,18 @@ mod tests {
     fn a_file_is_replaced_whole_and_keeps_its_rights() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/er/file");
-        replace(&path, b"one").unwrap();
+        let replace = |bytes: &[u8]| write_with_folders(&path, bytes, Existing::Replaced).unwrap();
+        replace(b"one");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-            replace(&path, b"two").unwrap();
+            replace(b"two");
             assert_eq!(mode(&path), 0o644);
         }
-        replace(&path, b"three").unwrap();
+        replace(b"three");
         assert_eq!(fs::read(&path).unwrap(), b"three");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
     }
@@ -175,8 +161,9 @@ mod tests {
     fn what_is_created_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/file");
-        create(&path, b"first").unwrap();
-        assert_eq!(create(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let create = |bytes: &[u8]| write_with_folders(&path, bytes, Existing::Kept);
+        create(b"first").unwrap();
+        assert_eq!(create(b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
     }

@@ -22,12 +22,12 @@ pub fn start() {
         }
         None => warnings(),
     };
-    // Settings and keys are read several times by some commands; a person need not be told as often. Whoever sets
-    // RUST_LOG wants to see everything that happens.
+    // Some commands read settings and keys several times; a person need not be told as often. With RUST_LOG everything is
+    // shown.
     let shown = given.is_none().then(Arc::default);
     let writer = move || output::LogLines { shown: shown.clone() };
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false).without_time();
-    // Whoever has set one up already has a reason.
+    // One that is set up already stays.
     let _ = tracing_subscriber::registry().with(lines).with(targets).try_init();
 }
 

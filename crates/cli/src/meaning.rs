@@ -130,14 +130,8 @@ pub fn suggest(error: &clap::Error, given: &[OsString]) -> bool {
     };
     let meant = meant(group, word, &similar);
     let in_group = group.map_or_else(String::new, |group| format!("{group} "));
-    output::talk(&format!(
-        "{} there is no command `{}`",
-        output::paint("error:", output::ERROR),
-        output::harmless(&format!("rejoin {in_group}{word}"))
-    ));
-    let hint = |text: &str| {
-        output::talk(&format!("{} {}", output::paint("hint:", output::HINT), output::harmless(text)));
-    };
+    output::error(output::harmless(&format!("there is no command `rejoin {in_group}{word}`")));
+    let hint = |text: &str| output::hint(output::harmless(text));
     for command in &meant {
         let command = command.replace("{}", &rest.join(" "));
         let command = command.split_whitespace().collect::<Vec<_>>().join(" ");

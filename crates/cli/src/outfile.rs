@@ -14,9 +14,8 @@ use rejoin::store::Location;
 use crate::{
     args::{Destination, OutputArguments},
     failure::Failure,
-    home,
-    output::{self, harmless},
-    stream,
+    home::{self, Existing},
+    output, stream,
 };
 
 /// What to make of a conversation: as `--to` says, else by the ending of the file, else the usual format of the command.
@@ -36,14 +35,12 @@ pub fn destination(
         ("" | "jsonl", Some(usual)) => return Ok(named(usual)),
         _ => {}
     }
-    Err(Failure::Usage {
-        what: match ending.as_str() {
-            "" => String::from("no target format was given"),
-            "jsonl" => String::from("the ending .jsonl does not say whose session to write"),
-            other => format!("the ending .{} does not say which format to write", harmless(other)),
-        },
-        hint: Some(String::from("add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`")),
-    })
+    let what = match ending.as_str() {
+        "" => String::from("no target format was given"),
+        "jsonl" => String::from("the ending .jsonl does not say whose session to write"),
+        other => format!("the ending .{other} does not say which format to write"),
+    };
+    Err(Failure::usage(what, "add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`"))
 }
 
 /// The file to write; none for standard output.
@@ -81,13 +78,8 @@ impl Untouched {
 pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure> {
     let Some(path) = file(output) else { return Ok(()) };
     if source.is(path) {
-        return Err(Failure::Usage {
-            what: format!(
-                "{} is what is being read, and is never overwritten",
-                harmless(&path.display().to_string())
-            ),
-            hint: Some(String::from("choose another file for `-o`")),
-        });
+        let what = format!("{} is what is being read, and is never overwritten", path.display());
+        return Err(Failure::usage(what, "choose another file for `-o`"));
     }
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());
     // A device or a pipe is there to be written to.
@@ -96,12 +88,15 @@ pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure
 
 /// Writes a report: JSON that replaces whatever was in the file.
 pub fn put_report(path: &Path, json: &str) -> Result<(), Failure> {
-    let written = if is_stream(path) {
-        write_to_stream(path, json, true)
-    } else {
-        write(path, format!("{json}\n").as_bytes(), true)
-    };
-    written.map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+    write(path, json, true, Existing::Replaced).map_err(|why| Failure::unwritable(path.display(), &why))
+}
+
+/// Writes to whatever a path names, and ends the last line.
+fn write(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Result<()> {
+    if is_stream(path) {
+        return write_to_stream(path, text, is_json);
+    }
+    home::write(path, format!("{text}\n").as_bytes(), existing)
 }
 
 /// Whether a path names a pipe or a device.
@@ -122,44 +117,18 @@ pub fn put(output: &OutputArguments, to: Destination, text: &str, what: &str) ->
     let Some(path) = file(output) else {
         return if to.is_json() { output::json_data(text) } else { output::raw_data(text) };
     };
-    let written = if is_stream(path) {
-        write_to_stream(path, text, to.is_json())
-    } else {
-        write(path, format!("{text}\n").as_bytes(), output.force)
-    };
-    match written {
-        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(exists(path)),
-        Err(why) => return Err(Failure::Unwritable { path: path.display().to_string(), why }),
-        Ok(()) => {}
+    let existing = if output.force { Existing::Replaced } else { Existing::Kept };
+    match write(path, text, to.is_json(), existing) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(why) => Err(Failure::unwritable(path.display(), &why)),
+        Ok(()) => {
+            output::talk(&format!("{what} written to {}", output::shown(path)));
+            Ok(())
+        }
     }
-    output::talk(&format!("{what} written to {}", harmless(&path.display().to_string())));
-    Ok(())
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::Exists { path: path.display().to_string() }
-}
-
-/// Writes a file beside the place and moves it there, so that nobody ever sees half of it. If it is new, only its owner can
-/// read it.
-fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let old = path.metadata().ok();
-    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    // A link stays a link: what it points to is replaced.
-    let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::metadata(folder)?;
-    let beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder);
-    // Its error names the temporary file, which the user never chose.
-    let mut beside = beside.map_err(|error| io::Error::from(error.kind()))?;
-    beside.write_all(bytes)?;
-    if let Some(old) = &old {
-        beside.as_file().set_permissions(old.permissions())?;
-    }
-    beside.as_file().sync_all()?;
-    let moved = if force { beside.persist(&path) } else { beside.persist_noclobber(&path) };
-    moved.map_err(|error| error.error)?;
-    home::sync_folder_of(&path)
+    let what = format!("{} already exists", path.display());
+    Failure::failed(what, "choose another name, or add `--force` to overwrite it")
 }

@@ -1,13 +1,17 @@
-//! Printing: data to stdout, talk to stderr, colours where they are wanted, and text of others made harmless.
+//! Printing: data to stdout, everything else to stderr, colours where they are wanted, and text of others made harmless.
 
 use std::{
     borrow::Cow,
     collections::HashSet,
+    fmt::Display,
     io::{self, IsTerminal as _, Write as _},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{args::Colour, failure::Failure, json};
 
@@ -28,7 +32,7 @@ pub const STRONG: Style = Style::new().bold();
 /// For what is beside the point.
 pub const DIM: Style = Style::new().dimmed();
 
-/// Sets whether colours are used; without a wish, a terminal without NO_COLOR has them.
+/// Sets whether colours are used; by default they are, on a terminal without NO_COLOR.
 pub fn set_colour(colour: Colour) {
     let choice = match colour {
         Colour::Auto => return,
@@ -52,9 +56,7 @@ pub fn paint(text: &str, style: Style) -> String {
 pub fn data(line: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let line = guarded(line);
-    let written =
-        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-    written.map_err(|error| closed_or(&error))
+    write_line(&mut out, &line)
 }
 
 /// Prints text without styles, then a newline: the exact bytes in a pipe or a file, visible escapes on a terminal.
@@ -76,23 +78,68 @@ pub fn for_terminal(text: &str, is_json: bool) -> Cow<'_, str> {
 fn print_exactly(text: &str, is_json: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { for_terminal(text, is_json) } else { Cow::Borrowed(text) };
+    write_line(&mut out, &text)
+}
+
+fn write_line(out: &mut impl io::Write, line: &str) -> Result<(), Failure> {
     let written =
-        out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     written.map_err(|error| closed_or(&error))
 }
 
-/// What to say if standard output cannot be written: nothing, if nobody reads it.
+/// What to say if standard output cannot be written: nothing, if its reader has left.
 pub fn closed_or(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::ClosedPipe
     } else {
-        Failure::Unwritable { path: String::from("standard output"), why: io::Error::from(error.kind()) }
+        Failure::unwritable("standard output", &io::Error::from(error.kind()))
     }
 }
 
 /// Prints a line of talk. If standard error is closed, the work goes on.
 pub fn talk(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", guarded(line));
+}
+
+/// Tells a user something worth knowing.
+pub fn note(text: impl Display) {
+    talk(&format!("{} {text}", paint("note:", NOTE)));
+}
+
+/// Warns a user.
+pub fn warning(text: impl Display) {
+    talk(&format!("{} {text}", paint("warning:", WARNING)));
+}
+
+/// Says what went wrong.
+pub fn error(text: impl Display) {
+    talk(&format!("{} {text}", paint("error:", ERROR)));
+}
+
+/// Says what to do about it.
+pub fn hint(text: impl Display) {
+    talk(&format!("{} {text}", paint("hint:", HINT)));
+}
+
+/// Says that something was done.
+pub fn done(text: impl Display) {
+    talk(&format!("{} {text}", paint("✓", GOOD)));
+}
+
+/// A bar on a terminal that shows how far a command is.
+pub fn progress(length: usize, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length as u64);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Shows on a terminal that something takes its time.
+pub fn spinner(what: &'static str) -> ProgressBar {
+    let spinner = progress(0, "{spinner} {msg}, {elapsed}").with_message(what);
+    spinner.enable_steady_tick(Duration::from_millis(120));
+    spinner
 }
 
 /// Prints a question or a part of a line of talk: no newline is added.
@@ -168,6 +215,11 @@ fn hides(c: char) -> bool {
 /// what cannot be seen becomes an escape such as `\u{1b}`, so two names that differ also look different.
 pub fn harmless(text: &str) -> String {
     escaped(text, |c| steers(c) || hides(c)).into_owned()
+}
+
+/// A path as a name, made harmless.
+pub fn shown(path: &Path) -> String {
+    harmless(&path.display().to_string())
 }
 
 /// The same for errors and hints of several lines: line breaks and tabs stay.
@@ -250,9 +302,13 @@ pub fn local_time(time: jiff::Timestamp) -> String {
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `1 message`, `2 messages`
-pub fn plural(count: u64, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+/// `1 message`, `2 messages`, `2 entries`
+pub fn plural(count: impl Display, word: &str) -> String {
+    match (format!("{count} {word}"), word.strip_suffix('y')) {
+        (one, _) if one.starts_with("1 ") => one,
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (many, None) => many + "s",
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{failure::Failure, output};
 
-/// The pager if nobody names one: it leaves at once if everything fits, and lets colours through.
+/// The default pager: it leaves at once if everything fits, and lets colours through.
 const USUAL: &[&str] = &["less", "-FRX"];
 
 /// Words for no pager.
@@ -32,7 +32,7 @@ pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure
 }
 
 /// The text goes into a file without a name, and the pager takes the place of this process: so a Ctrl-C is the pager's own
-/// business, and nothing waits behind it.
+/// business, and nothing waits for it.
 fn through(words: &[&str], text: &str) -> io::Result<()> {
     let mut file = tempfile::tempfile()?;
     let choice = anstream::AutoStream::choice(&io::stdout());

@@ -1,5 +1,5 @@
-//! Reading what need not end: pipes, terminals and devices. Whoever waits for one is told so, and there is a bound to what
-//! is taken from it.
+//! Reading what may have no end: pipes, terminals and devices. The user is told when we wait for one, and there is a limit to
+//! what is taken from it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -38,11 +38,11 @@ pub fn open(path: &Path) -> io::Result<ByteSource> {
         return Ok(Box::new(File::open(path)?));
     }
     let kind = Kind::of(&metadata)?;
-    let (name, path) = (output::harmless(&path.display().to_string()), path.to_owned());
+    let (name, path) = (output::shown(path), path.to_owned());
     Ok(Box::new(Patient::new(name, kind, move || File::open(path).map(|file| Box::new(file) as _))))
 }
 
-/// Opens a pipe or a device to write to it. A pipe that nobody reads yet is waited for, and a person is told.
+/// Opens a pipe or a device to write to it. If no program reads the pipe yet, it waits and tells the user.
 #[cfg(unix)]
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -66,11 +66,8 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
             }
         }
         if began.elapsed() >= PATIENCE && !std::mem::replace(&mut has_told, true) {
-            output::talk(&format!(
-                "{} waiting for another program to read from {}; Ctrl-C gives up",
-                output::paint("note:", output::NOTE),
-                output::harmless(&path.display().to_string())
-            ));
+            let path = output::shown(path);
+            output::note(format!("waiting for another program to read from {path}; Ctrl-C gives up"));
         }
         std::thread::sleep(LOOK);
     }
@@ -81,7 +78,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// What the system says of a pipe that nobody reads.
+/// What the system says of a pipe without a reader.
 #[cfg(unix)]
 const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
@@ -89,26 +86,38 @@ const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
 #[cfg(unix)]
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Standard input that is a pipe, if its first byte comes in time.
+pub fn begun_stdin() -> Option<ByteSource> {
+    let mut source = Patient::of_stdin(Kind::Pipe);
+    match source.pieces.recv_timeout(PATIENCE) {
+        Err(RecvTimeoutError::Timeout) => None,
+        first => {
+            source.first = first.ok();
+            Some(Box::new(source))
+        }
+    }
+}
+
 /// Standard input.
 pub fn stdin() -> ByteSource {
     match input_metadata() {
         Ok(metadata) if metadata.is_file() => Box::new(io::stdin()),
         metadata => {
             let kind = metadata.and_then(|metadata| Kind::of(&metadata)).unwrap_or(Kind::Pipe);
-            let name = String::from("standard input");
-            Box::new(Patient::new(name, kind, || Ok(Box::new(io::stdin().lock()))))
+            Box::new(Patient::of_stdin(kind))
         }
     }
 }
 
+/// What the system knows about standard input.
 #[cfg(unix)]
-fn input_metadata() -> io::Result<fs::Metadata> {
+pub fn input_metadata() -> io::Result<fs::Metadata> {
     use std::os::fd::AsFd as _;
     io::stdin().as_fd().try_clone_to_owned().map(File::from)?.metadata()
 }
 
 #[cfg(not(unix))]
-fn input_metadata() -> io::Result<fs::Metadata> {
+pub fn input_metadata() -> io::Result<fs::Metadata> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
@@ -166,6 +175,8 @@ struct Patient {
     name: String,
     kind: Kind,
     pieces: Receiver<io::Result<Vec<u8>>>,
+    /// The first piece, if it was waited for.
+    first: Option<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     used: usize,
     taken: u64,
@@ -200,19 +211,21 @@ impl Patient {
                 }
             }
         });
-        Self { name, kind, pieces, piece: Vec::new(), used: 0, taken: 0, has_told: false }
+        Self { name, kind, pieces, first: None, piece: Vec::new(), used: 0, taken: 0, has_told: false }
+    }
+
+    fn of_stdin(kind: Kind) -> Self {
+        Self::new(String::from("standard input"), kind, || Ok(Box::new(io::stdin().lock())))
     }
 
     /// The next bytes; none at the end.
     fn next(&mut self) -> io::Result<Vec<u8>> {
-        let received = match self.pieces.recv_timeout(PATIENCE) {
+        let received = match self.first.take().map_or_else(|| self.pieces.recv_timeout(PATIENCE), Ok) {
             Err(RecvTimeoutError::Timeout) => {
                 if !std::mem::replace(&mut self.has_told, true) {
-                    output::talk(&format!(
-                        "{} waiting for {}, which has sent nothing for {} seconds; Ctrl-C gives up",
-                        output::paint("note:", output::NOTE),
-                        self.name,
-                        PATIENCE.as_secs()
+                    let (name, seconds) = (&self.name, PATIENCE.as_secs());
+                    output::note(format!(
+                        "waiting for {name}, which has sent nothing for {seconds} seconds; Ctrl-C gives up"
                     ));
                 }
                 self.pieces.recv().ok()

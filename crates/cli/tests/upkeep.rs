@@ -656,7 +656,7 @@ fn a_damaged_file_is_an_error_with_its_line_if_checked_strictly() {
     assert_eq!(ran.code, 1);
     has(
         &ran.err,
-        &["line 4 is no entry of a conversation", "hint: what stands before that line was taken in"],
+        &["line 4 is no entry of a conversation", "hint: everything before that line was imported"],
     );
 }
 
@@ -910,7 +910,7 @@ fn errors_say_what_the_user_can_use() {
     home.file("home/config.toml", "model = \n");
     let ran = home.run(&["list"]);
     assert_eq!(ran.code, 2);
-    has(&ran.err, &["config.toml, line 1: ", "hint: mend that line or remove it\n"]);
+    has(&ran.err, &["config.toml, line 1: ", "hint: correct that line or remove it\n"]);
 }
 
 /// What was erased or deleted is in no file that rejoin keeps: store, index, drafts, pointers, settings.

@@ -110,8 +110,8 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a replaced file is open to everybody",
         file: "crates/cli/src/home.rs",
-        within: "replace",
-        from: "file.set_permissions(old.permissions())?;",
+        within: "write",
+        from: "beside.as_file().set_permissions(old.permissions())?;",
         to: "",
         tests: bins("rejoin-cli", "home"),
     },

@@ -15,7 +15,7 @@ use crate::{
     settings::{self, KEYS, Setting, SettingOrigin, Settings},
 };
 
-/// How far a long value pushes what stands beside it.
+/// How far a long value moves the next column.
 const WIDEST: usize = 48;
 
 /// Reads or changes settings.
@@ -83,10 +83,9 @@ fn say_what_stays(before: &Settings, value: &str) {
         .filter_map(|key| Some(format!("{key} = {}", public(file(key)?))))
         .collect();
     if !stays.is_empty() {
-        output::talk(&format!(
-            "{} {name} is now used with {}, as set before; `rejoin set-provider {name}` clears that",
-            output::paint("note:", output::NOTE),
-            output::harmless(&stays.join(", "))
+        let stays = output::harmless(&stays.join(", "));
+        output::note(format!(
+            "{name} is now used with {stays}, as set before; `rejoin set-provider {name}` clears that"
         ));
     }
 }

@@ -1,5 +1,7 @@
 //! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
 
+use std::fmt::Display;
+
 use rejoin::{
     Choice, ConvertError, Converted, Finding, OnBroken, Session,
     check::Subject,
@@ -17,7 +19,7 @@ use crate::{
     failure::Failure,
     home::Home,
     outfile,
-    output::{self, harmless, paint},
+    output::{self, harmless},
     settings::Settings,
     subject::{self, ReadOptions},
 };
@@ -59,7 +61,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
 
 /// What was written, for people.
 fn written(session: &Session) -> String {
-    output::plural(session.messages.len() as u64, "message")
+    output::plural(session.messages.len(), "message")
 }
 
 /// Makes a session file and puts it where its agent finds it.
@@ -124,12 +126,11 @@ pub fn say_what_is_refused(to: Destination, body: &str) {
     let verdict = checker.check(body.as_bytes());
     for violation in &verdict.violations {
         let words = harmless(&violation.message);
-        let warning = paint("warning", output::WARNING);
-        output::talk(&format!("{warning}: {} would refuse this request: {words}", checker.provider));
+        output::warning(format!("{} would refuse this request: {words}", checker.provider));
     }
     let flags = report::missing_flags(&verdict);
     if !flags.is_empty() {
-        output::talk(&format!("{} add {}", paint("hint:", output::HINT), flags.join(" and ")));
+        output::hint(format!("add {}", flags.join(" and ")));
     }
 }
 
@@ -138,25 +139,24 @@ pub fn is_own(to: Destination) -> bool {
     matches!(to, Destination::Format(format) if format.name == "jsonl")
 }
 
-/// Entries as they are stored, one a line.
+/// Entries as they are stored, one per line.
 pub fn verbatim(entries: &[Entry]) -> String {
     entries.iter().map(|entry| entry.to_line() + "\n").collect()
 }
 
-/// What is said if there is none.
-pub fn failure(name: &str, error: &ConvertError) -> Failure {
-    let name = name.to_owned();
+/// The error for a conversation that could not be converted.
+pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
     match error {
-        ConvertError::Refused(_) => Failure::Refused { name },
+        ConvertError::Refused(_) => Failure::refused(name),
         ConvertError::TooLarge(error) => {
             let place =
                 error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
-            Failure::TooLarge { name, why: format!("{error}{place}") }
+            Failure::too_large(name, format!("{error}{place}"))
         }
     }
 }
 
-/// What becomes of broken states, if nobody says: as the variables that turn repairing off have it, or the setting.
+/// What becomes of broken states by default: the variables that turn repairing off decide, else the setting.
 pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
@@ -170,16 +170,19 @@ pub fn policy(settings: &Settings) -> OnBroken {
 fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Result<&'s Session, Failure> {
     match (sessions, wanted) {
         ([only], None) => Ok(only),
-        (all, Some(wanted)) => wanted
-            .checked_sub(1)
-            .and_then(|place| all.get(place))
-            .ok_or_else(|| Failure::NoSuch { name: path.to_owned(), wanted, count: all.len() }),
+        (all, Some(wanted)) => wanted.checked_sub(1).and_then(|place| all.get(place)).ok_or_else(|| {
+            Failure::usage(
+                format!("{path} has no conversation {wanted}, it holds {}", all.len()),
+                "leave `--session` out to list them",
+            )
+        }),
         (all, None) => {
             for (number, session) in all.iter().enumerate() {
                 let title = harmless(&session.headline());
                 output::talk(&format!("{:>4}  {} messages  {title}", number + 1, session.messages.len()));
             }
-            Err(Failure::Many { name: path.to_owned(), count: all.len() })
+            let what = format!("{path} holds {} conversations", all.len());
+            Err(Failure::usage(what, "choose one with `--session N`"))
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{ConversationId, EngineError, engine::Copied, list::list, shape, store::Filter};
 
 use crate::{
@@ -12,22 +11,19 @@ use crate::{
     output,
 };
 
+/// Which store is which.
+const STORES: &str = "`--store` names the store to copy from, `--to` the one to copy to";
+
 /// Copies conversations; one that cannot be copied does not stop the others.
 pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     if same_place(&desk.location.to_string(), &arguments.to.to_string()) {
-        return Err(Failure::Usage {
-            what: format!("{} is the store that is copied from", arguments.to),
-            hint: Some(String::from("`--store` names the store to copy from, `--to` the one to copy to")),
-        });
+        return Err(Failure::usage(format!("{} is the store that is copied from", arguments.to), STORES));
     }
     let (store, ids) = match &arguments.conversations[..] {
         [] => {
-            let missing = || Failure::Usage {
-                what: format!("there is no store at {} to copy from", desk.location),
-                hint: Some(String::from("`--store` names the store to copy from, `--to` the one to copy to")),
-            };
-            let store = desk.read_store()?.ok_or_else(missing)?;
+            let missing = || format!("there is no store at {} to copy from", desk.location);
+            let store = desk.read_store()?.ok_or_else(|| Failure::usage(missing(), STORES))?;
             let mut ids = Vec::new();
             list(&*store, &Filter::default(), usize::MAX, |summary| {
                 ids.push(summary.id);
@@ -49,10 +45,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let other = Desk::open_other(&arguments.to)?;
     let writer = desk::writer(&*other, "rejoin copy");
-    let bar = ProgressBar::new(ids.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} conversations") {
-        bar.set_style(style);
-    }
+    let bar = output::progress(ids.len(), "{bar:40} {pos}/{len} conversations");
     let mut failed = 0;
     for id in &ids {
         let copied = writer.copy_from(&*store, *id);
@@ -67,18 +60,16 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     bar.finish_and_clear();
     desk::settle(&*other);
-    if failed > 0 { Err(Failure::Some { failed, all: ids.len() }) } else { Ok(0) }
+    if failed > 0 { Err(Failure::some(failed, ids.len())) } else { Ok(0) }
 }
 
-/// Why a conversation is not copied. A copy has the same hashes, so it cannot be had of what is damaged; a fork can.
+/// Why a conversation is not copied. A copy has the same hashes, so what is damaged cannot be copied; it can be forked.
 fn failure(error: EngineError) -> Failure {
     match error {
-        EngineError::Corrupted { id, .. } => Failure::Usage {
-            what: error.to_string(),
-            hint: Some(format!(
-                "`rejoin history fork {id}` makes one of its own out of what can be read, and that can be copied"
-            )),
-        },
+        EngineError::Corrupted { id, .. } => Failure::usage(
+            error.to_string(),
+            format!("`rejoin history fork {id}` forks what can be read, and the fork can be copied"),
+        ),
         other => Failure::from(other),
     }
 }

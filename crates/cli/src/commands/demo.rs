@@ -37,11 +37,11 @@ pub fn run(arguments: &DemoArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 fn show() -> Result<u8, Failure> {
-    let folder = tempfile::tempdir().map_err(|why| unwritable("a temporary folder", why))?;
+    let folder = tempfile::tempdir().map_err(|why| Failure::unwritable("a temporary folder", &why))?;
     let here = folder.path().join("work");
-    std::fs::create_dir(&here).map_err(|why| unwritable("a temporary folder", why))?;
+    std::fs::create_dir(&here).map_err(|why| Failure::unwritable("a temporary folder", &why))?;
     let notes = here.join("notes.txt");
-    std::fs::write(&notes, "buy milk\ncall Alice\n").map_err(|why| unwritable("notes.txt", why))?;
+    std::fs::write(&notes, "buy milk\ncall Alice\n").map_err(|why| Failure::unwritable("notes.txt", &why))?;
     let stage = Stage { home: folder.path(), here: &here };
 
     say("1. A turn with three tools, on the built-in responder. The tools are slow on purpose.");
@@ -69,16 +69,12 @@ fn show() -> Result<u8, Failure> {
 }
 
 fn say(text: &str) {
-    // If nobody reads it, the next line says so.
+    // If the output is closed, the next line says so.
     let _ = output::data(&format!("\n{}", paint(text, output::STRONG)));
 }
 
 fn command(line: &str) {
     let _ = output::data(&paint(&format!("   $ {line}"), output::DIM));
-}
-
-fn unwritable(path: &str, why: std::io::Error) -> Failure {
-    Failure::Unwritable { path: path.to_owned(), why }
 }
 
 fn starting(why: std::io::Error) -> Failure {

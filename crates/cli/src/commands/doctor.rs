@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     Rule,
     doctor::{Diagnosis, Examined, FileState, Health},
@@ -27,12 +26,9 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let (candidates, missing) = places::candidates(AGENTS, &arguments.paths);
     for path in &missing {
-        output::talk(&format!("{} is not there", harmless(&path.to_string_lossy())));
+        output::talk(&format!("{} is not there", output::shown(path)));
     }
-    let bar = ProgressBar::new(candidates.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions") {
-        bar.set_style(style);
-    }
+    let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));
     bar.finish_and_clear();
     if arguments.json {
@@ -47,7 +43,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// Reads and examines a file. One that nobody named and no agent wrote need not be a session.
+/// Reads and examines a file. One that was not named and that no agent wrote need not be a session.
 fn examine(candidate: &Candidate) -> Option<FileState> {
     let read = candidate.read(None);
     let agent = match &read {
@@ -79,7 +75,7 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;
         for folder in AGENTS.iter().flat_map(AgentPlace::folders) {
-            output::data(&format!("  {}", harmless(&folder.to_string_lossy())))?;
+            output::data(&format!("  {}", output::shown(&folder)))?;
         }
         output::data("Give files or folders to look at: `rejoin doctor PATH…`.")?;
         return Ok(());
@@ -150,7 +146,7 @@ fn list(files: &[FileState], most: usize) -> Result<(), Failure> {
     let mut listed = 0;
     let mut add = |file: &FileState, lines: String| {
         listed += 1;
-        let path = harmless(&file.path.to_string_lossy());
+        let path = output::shown(&file.path);
         if listed <= most { output::data(&format!("\n{path}\n{lines}")) } else { Ok(()) }
     };
     for file in files {

@@ -1,11 +1,10 @@
 //! `rejoin import`: other agents' sessions into the store. The files are only read.
 //!
-//! In a folder every regular file is tried by its content. What is no session is counted by the reason; nothing stops the
-//! others.
+//! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
+//! the others.
 
 use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     Session,
     engine::{EngineError, Imported, Writer},
@@ -44,10 +43,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let desk = Desk::new(flags)?;
     let store = desk.write_store()?;
-    let bar = ProgressBar::new(candidates.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions") {
-        bar.set_style(style);
-    }
+    let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let mut import = Import {
         writer: desk::writer(&*store, "rejoin import"),
         json: arguments.json,
@@ -70,7 +66,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     match (counts.read, counts.unreadable + missing.len(), counts.failed) {
         (0, 1.., _) => Ok(UNREADABLE),
         (_, _, 0) => Ok(0),
-        (all, _, failed) => Err(Failure::Some { failed, all }),
+        (all, _, failed) => Err(Failure::some(failed, all)),
     }
 }
 
@@ -94,13 +90,13 @@ impl Counts {
     fn sentence(&self) -> String {
         let mut said = format!(
             "{} read: {} new, {} grown, {} as before",
-            plural(self.read as u64, "conversation"),
+            plural(self.read, "conversation"),
             self.new,
             self.grown,
             self.read - self.new - self.grown - self.failed
         );
         if !self.skipped.is_empty() {
-            let total = self.skipped.values().map(|(count, _)| count).sum();
+            let total: u64 = self.skipped.values().map(|(count, _)| count).sum();
             let reasons = self.skipped.iter().map(|(reason, (count, first))| {
                 let first =
                     if *count == 1 { harmless(first) } else { format!("such as {}", harmless(first)) };
@@ -155,7 +151,7 @@ impl Import<'_> {
                 self.counts.grown += usize::from(!imported.new && imported.added > 0);
                 self.tell(path, session, imported)
             }
-            // Nothing more can be saved: whoever asked should know at once.
+            // Nothing more can be saved: the user should know at once.
             Err(EngineError::Store(why)) if why.is_unwritable() => Err(EngineError::Store(why).into()),
             Err(error) => {
                 self.counts.failed += 1;

@@ -15,7 +15,7 @@ use super::convert;
 use crate::{
     args::Destination,
     failure::Failure,
-    home,
+    home::{self, Existing},
     output::{self, harmless},
     places::{AGENTS, AgentPlace, NewSession},
 };
@@ -68,10 +68,9 @@ impl AgentCopy {
             let home = home.display();
             output::talk(&format!("{} was not used here before: {home} is made now", agent.name));
         }
-        let shown = path.display().to_string();
-        home::create(&path, converted.body.as_bytes())
-            .map_err(|why| Failure::Unwritable { path: shown.clone(), why })?;
-        output::talk(&format!("wrote {}", harmless(&shown)));
+        home::write_with_folders(&path, converted.body.as_bytes(), Existing::Kept)
+            .map_err(|why| Failure::unwritable(path.display(), &why))?;
+        output::talk(&format!("wrote {}", output::shown(&path)));
         if !json {
             return output::data(&harmless(&command));
         }
@@ -79,7 +78,7 @@ impl AgentCopy {
             .text("agent", agent.name)
             .text("format", agent.format)
             .text("id", new.id)
-            .text("path", shown)
+            .text("path", path.display())
             .text("directory", new.directory.display())
             .text("command", command);
         output::json_data(&object.finish())
@@ -94,10 +93,10 @@ fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     };
     AGENTS.iter().find(|agent| agent.format == name).ok_or_else(|| {
         let formats: Vec<String> = AGENTS.iter().map(|agent| format!("`--to {}`", agent.format)).collect();
-        Failure::Usage {
-            what: format!("--install needs an agent that can be given a session, and {name} is none"),
-            hint: Some(format!("use {}", formats.join(" or "))),
-        }
+        Failure::usage(
+            format!("--install needs an agent that can be given a session, and {name} is none"),
+            format!("use {}", formats.join(" or ")),
+        )
     })
 }
 

@@ -100,7 +100,7 @@ fn for_people(found: &Installation) -> Vec<String> {
         StoreState::Unusable(why) => format!("          cannot be read: {why}"),
         StoreState::Open { conversations, size, schema } => {
             let schema = schema.map_or_else(String::new, |schema| format!(", schema {schema}"));
-            let conversations = output::plural(*conversations as u64, "conversation");
+            let conversations = output::plural(conversations, "conversation");
             let (record, index) = (bytes(size.record), bytes(size.index));
             format!("          {conversations}; record {record}, index {index}; entries {VERSION}{schema}")
         }

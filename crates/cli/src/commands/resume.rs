@@ -66,7 +66,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             for finding in &problems {
                 output::talk(&report::line(finding));
             }
-            return Err(Failure::Refused { name: id.to_string() });
+            return Err(Failure::refused(id));
         }
     }
     let reruns = rerun && state.unanswered > 0;
@@ -81,7 +81,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             }
         }
     } else {
-        output::talk(&format!("{} Resumed conversation: {id}", output::paint("✓", output::GOOD)));
+        output::done(format!("Resumed conversation: {id}"));
     }
     output::talk(&format!("  {}", talking.provider_line()));
     output::talk(&format!("  {}", in_words_of(&state)));
@@ -145,7 +145,7 @@ fn show_last_exchange(talking: &Talking) {
     }
 }
 
-/// Names the calls without a result, and the commands that decide about them where nobody can be asked.
+/// Names the calls without a result, and the commands that decide about them where no person can be asked.
 fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     output::talk("  Calls without a result:");
     for line in exchange::listed(calls) {
@@ -199,7 +199,7 @@ fn in_words(given: &str, failure: Failure) -> Failure {
 
 /// The state of a conversation, in one line.
 fn in_words_of(found: &Resumption) -> String {
-    let messages = output::plural(found.messages as u64, "message");
+    let messages = output::plural(found.messages, "message");
     let rest = match found.damaged {
         0 => String::from("nothing is lost"),
         1 => String::from("1 place of it cannot be read, everything else is used"),
@@ -217,7 +217,7 @@ fn in_words_of(found: &Resumption) -> String {
         SessionState::WaitingForModel => format!("State: waiting for an answer, {messages}"),
         SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),
         SessionState::WaitingForTools | SessionState::Interrupted if found.unanswered > 0 => {
-            let calls = output::plural(found.unanswered as u64, "call");
+            let calls = output::plural(found.unanswered, "call");
             let has = if found.unanswered == 1 { "has" } else { "have" };
             format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
         }

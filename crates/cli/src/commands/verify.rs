@@ -1,8 +1,5 @@
 //! `rejoin verify`: is everything as it was when it was saved?
 
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 use rejoin::{
     shape,
     store::{Place, Problem, Verified},
@@ -29,7 +26,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let verified = match &store {
         None => Verified::default(),
         Some(store) => {
-            let spinner = spinner("verifying");
+            let spinner = output::spinner("verifying");
             let verified = store.verify(id, &mut |problem| problems.push(problem));
             spinner.finish_and_clear();
             verified.map_err(|why| desk::unusable(store.location(), why))?
@@ -42,16 +39,6 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
         for_people(&desk, verified, &problems, store.is_some())?;
     }
     Ok(if sound { 0 } else { FAILED })
-}
-
-/// Shows on a terminal that something takes its time.
-pub fn spinner(what: &'static str) -> ProgressBar {
-    let spinner = ProgressBar::new_spinner().with_message(what);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
-        spinner.set_style(style);
-    }
-    spinner.enable_steady_tick(Duration::from_millis(120));
-    spinner
 }
 
 fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool) -> Result<(), Failure> {
@@ -67,7 +54,7 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
     let counted = format!(
         "{} with {}",
         plural(verified.conversations, "conversation"),
-        plural_entries(verified.entries)
+        plural(verified.entries, "entry")
     );
     let damaged = problems.iter().filter(|problem| !problem.torn).count() as u64;
     let torn = problems.len() as u64 - damaged;
@@ -92,10 +79,6 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
 
 fn times(count: u64) -> String {
     if count == 1 { String::from("1 write was") } else { format!("{count} writes were") }
-}
-
-fn plural_entries(count: u64) -> String {
-    if count == 1 { String::from("1 entry") } else { format!("{count} entries") }
 }
 
 fn place(problem: &Problem) -> String {

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use toml_edit::{Document, DocumentMut, Item, Table, Value};
+use toml_edit::{Document, DocumentMut, Item, Table, TomlError, Value};
 
 use super::{KEYS, Setting, Takes, did_you_mean};
-use crate::{failure::Failure, home};
+use crate::{
+    failure::Failure,
+    home::{self, Existing},
+};
 
 /// The settings in the file; none if there is no file.
 pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let Some(text) = text(path)? else { return Ok(Vec::new()) };
-    let document = Document::parse(text.as_str()).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        bad(path, &text, at, error.message())
-    })?;
+    let document = Document::parse(text.as_str()).map_err(|error| not_toml(path, &text, &error))?;
     let mut found = Vec::new();
     for (name, item, at) in flat(document.as_table()) {
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
@@ -33,9 +33,8 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
 
 /// A value as it is kept in the file, or why it cannot be set.
 pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
-    key.check(value).map_err(|why| Failure::Usage {
-        what: format!("`{}` cannot be set: {why}", key.name),
-        hint: Some(format!("{}: {}", key.name, key.about)),
+    key.check(value).map_err(|why| {
+        Failure::usage(format!("`{}` cannot be set: {why}", key.name), format!("{}: {}", key.name, key.about))
     })
 }
 
@@ -43,10 +42,7 @@ pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
 pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let kept = checked(key, value)?;
     let text = text(path)?.unwrap_or_default();
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let at = error.span().map_or(0, |span| span.start);
-        bad(path, &text, at, error.message())
-    })?;
+    let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
     let mut new = match key.takes {
         Takes::Flag => Value::from(kept == "true"),
         Takes::Number | Takes::Count => {
@@ -67,7 +63,7 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let Some(holder) = holder else {
         return Err(bad(path, &text, 0, &format!("`{}` is no table", table.unwrap_or_default())));
     };
-    // A comment behind the old value stays there.
+    // A comment after the old value stays there.
     if let Some(old) = holder.get(name).and_then(Item::as_value) {
         *new.decor_mut() = old.decor().clone();
     }
@@ -75,17 +71,13 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
         Some(item) => *item = Item::Value(new),
         None => drop(holder.insert(name, Item::Value(new))),
     }
-    home::replace(path, document.to_string().as_bytes())
-        .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+    write(path, &document)
 }
 
 /// Takes one of them out of the file, if it is there.
 pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
     let Some(text) = text(path)? else { return Ok(()) };
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let at = error.span().map_or(0, |span| span.start);
-        bad(path, &text, at, error.message())
-    })?;
+    let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
     let removed = match key.name.rsplit_once('.') {
         Some((table, name)) => {
             document.get_mut(table).and_then(Item::as_table_like_mut).and_then(|table| table.remove(name))
@@ -95,8 +87,12 @@ pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
     if removed.is_none() {
         return Ok(());
     }
-    home::replace(path, document.to_string().as_bytes())
-        .map_err(|why| Failure::Unwritable { path: path.display().to_string(), why })
+    write(path, &document)
+}
+
+fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
+    home::write_with_folders(path, document.to_string().as_bytes(), Existing::Replaced)
+        .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
 /// What is in the file; none if it is not there.
@@ -115,7 +111,7 @@ fn text(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The values of the file under their whole names, and where each stands.
+/// The values of the file under their whole names, and where each one is.
 fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     let mut found = Vec::new();
     let mut open: Vec<(String, &dyn toml_edit::TableLike)> = vec![(String::new(), root)];
@@ -151,12 +147,14 @@ fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
+fn not_toml(path: &Path, text: &str, error: &TomlError) -> Failure {
+    bad(path, text, error.span().map_or(0, |span| span.start), error.message())
+}
+
 fn bad(path: &Path, text: &str, at: usize, why: &str) -> Failure {
     let why = why.trim().replace('\n', " ");
-    Failure::Usage {
-        what: format!("{}, line {}: {why}", path.display(), line(text, at)),
-        hint: Some(String::from("mend that line or remove it")),
-    }
+    let what = format!("{}, line {}: {why}", path.display(), line(text, at));
+    Failure::usage(what, "correct that line or remove it")
 }
 
 #[cfg(test)]

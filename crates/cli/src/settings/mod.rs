@@ -1,7 +1,7 @@
 //! Settings: what can be set, where a value is from, and what it means.
 //!
 //! A value comes from the environment (`REJOIN_…`), from the file, or is the usual one, in this order. A flag on the
-//! command line wins over all of them; that is the business of whoever reads the flag.
+//! command line wins over all of them; the code that reads the flag sees to that.
 
 mod file;
 
@@ -21,7 +21,7 @@ pub struct Setting {
     pub name: &'static str,
     /// What it takes.
     takes: Takes,
-    /// Its value if nobody set it.
+    /// Its value if it is not set.
     pub usual: Option<&'static str>,
     /// What it is for.
     pub about: &'static str,
@@ -130,10 +130,10 @@ impl Setting {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
             let near = did_you_mean(name);
-            Failure::Usage {
-                what: format!("there is no setting `{name}`"),
-                hint: Some(format!("{near}settings are: {}", known.join(", "))),
-            }
+            Failure::usage(
+                format!("there is no setting `{name}`"),
+                format!("{near}settings are: {}", known.join(", ")),
+            )
         })
     }
 
@@ -152,7 +152,7 @@ impl Setting {
         let said = |what: &str| Err(format!("`{value}` is not {what}"));
         let plain = value.trim();
         match self.takes {
-            Takes::Text if plain.is_empty() => Err(String::from("it is empty")),
+            Takes::Text | Takes::Provider if plain.is_empty() => Err(String::from("it is empty")),
             Takes::Text => Ok(plain.to_owned()),
             Takes::Flag => match plain.to_lowercase().as_str() {
                 "true" | "1" | "yes" | "on" => Ok(String::from("true")),
@@ -160,15 +160,13 @@ impl Setting {
                 _ => said("`true` or `false`"),
             },
             // The file holds numbers up to this size.
-            Takes::Number => match plain.parse::<i64>() {
-                Ok(number @ 0..) => Ok(number.to_string()),
-                _ => said("a whole number from 0"),
-            },
-            Takes::Count => match plain.parse::<i64>() {
-                Ok(number @ 1..) => Ok(number.to_string()),
-                _ => said("a whole number from 1"),
-            },
-            Takes::Provider if plain.is_empty() => Err(String::from("it is empty")),
+            Takes::Number | Takes::Count => {
+                let least = i64::from(self.takes == Takes::Count);
+                match plain.parse::<i64>() {
+                    Ok(number) if number >= least => Ok(number.to_string()),
+                    _ => said(&format!("a whole number from {least}")),
+                }
+            }
             Takes::Provider => Ok(canonical(plain)),
             Takes::Address if is_address(plain) => Ok(plain.to_owned()),
             // It may hold a password.
@@ -201,7 +199,7 @@ pub enum SettingOrigin {
     Environment,
     /// The file.
     File,
-    /// Nobody set it.
+    /// It is not set.
     Usual,
 }
 
@@ -230,21 +228,19 @@ impl Settings {
         let in_file = file::read(path)?;
         for key in KEYS {
             let variable = key.variable();
-            let set = match std::env::var(&variable) {
-                Err(std::env::VarError::NotUnicode(_)) => {
-                    return Err(Failure::Usage {
-                        what: format!("the variable {variable} is not text"),
-                        hint: Some(format!("change it, or take it away: `unset {variable}`")),
-                    });
-                }
-                set => set.ok().filter(|value| !value.is_empty()),
+            let bad = |what: &str| {
+                Failure::usage(
+                    format!("the variable {variable} {what}"),
+                    format!("change it, or take it away: `unset {variable}`"),
+                )
             };
-            if let Some(value) = set {
-                let value = key.check(&value).map_err(|why| Failure::Usage {
-                    what: format!("the variable {variable} does not fit: {why}"),
-                    hint: Some(format!("change it, or take it away: `unset {variable}`")),
-                })?;
-                values.push((key.name, value, SettingOrigin::Environment));
+            match std::env::var(&variable) {
+                Err(std::env::VarError::NotUnicode(_)) => return Err(bad("is not text")),
+                Ok(value) if !value.is_empty() => {
+                    let value = key.check(&value).map_err(|why| bad(&format!("does not fit: {why}")))?;
+                    values.push((key.name, value, SettingOrigin::Environment));
+                }
+                _ => {}
             }
             if let Some((_, value)) = in_file.iter().find(|(name, _)| *name == key.name) {
                 values.push((key.name, value.clone(), SettingOrigin::File));

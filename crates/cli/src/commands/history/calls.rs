@@ -1,7 +1,7 @@
 //! `rejoin history calls`: the tool calls of a conversation, for an auditor.
 //!
-//! Arguments and outcomes may hold what nobody else should see. So the list has a keyed hash of the arguments: equal ones can
-//! be told to be equal, and none can be guessed without the key, which stays in the data folder.
+//! Arguments and outcomes may hold secrets. So the list has a keyed hash of the arguments: equal arguments have equal hashes, and
+//! none can be guessed without the key, which stays in the data folder.
 
 use rejoin::{
     engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
@@ -40,7 +40,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
 fn key(desk: &Desk) -> Result<CallKey, Failure> {
     let folder = PrivateFolder::new(&desk.home.data);
     let path = folder.path_of(CALLS_KEY);
-    let failed = |why: std::io::Error| Failure::Unwritable { path: path.display().to_string(), why };
+    let failed = |why| Failure::unwritable(path.display(), &why);
     // One byte more than a key has, so that a longer file is none.
     let stored = || folder.read(CALLS_KEY, 33).map_err(failed);
     let bytes = match stored()? {
@@ -53,10 +53,9 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
                 // Of two that try at once, one wins and the other reads what the first wrote.
                 Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => stored()?.unwrap_or_default(),
                 Err(why) => {
-                    // Reading goes on; only the hashes of another time will be others.
-                    output::talk(&format!(
-                        "{} the key behind the hashes could not be kept ({why}): they hold for this list only",
-                        paint("note:", output::NOTE)
+                    // Reading goes on; only the hashes will differ next time.
+                    output::note(format!(
+                        "the key of the hashes could not be kept ({why}): they hold for this list only"
                     ));
                     return Ok(CallKey(key));
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use rejoin::{
     ConversationId,
     engine::{self, EngineError, Mode, Removal, Sharer},
@@ -15,7 +15,7 @@ use rejoin::{
 use crate::{
     active,
     args::{DeleteArguments, EraseArguments, ForkArguments, RenameArguments},
-    commands::{asking::sure, verify},
+    commands::asking::sure,
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless, plural},
@@ -25,10 +25,7 @@ use crate::{
 pub fn rename(arguments: &RenameArguments, flags: &Flags) -> Result<u8, Failure> {
     let title = arguments.title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() {
-        return Err(Failure::Usage {
-            what: String::from("the title is empty"),
-            hint: Some(String::from("`rejoin history rename ID 'A title'`")),
-        });
+        return Err(Failure::usage("the title is empty", "`rejoin history rename ID 'A title'`"));
     }
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(&arguments.conversation)?;
@@ -87,7 +84,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk("They are erased already.");
         return Ok(0);
     }
-    let count = plural(entries.len() as u64, "message");
+    let count = plural(entries.len(), "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
     let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
     if arguments.dry_run {
@@ -133,14 +130,9 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     deed.say_what_stays(&removal, arguments.json)
 }
 
-/// Shows on a terminal how far the store is with writing its file anew: a large one takes a while.
+/// Shows on a terminal how far the store is with rewriting its file: a large one takes a while.
 fn progress(store: &dyn Store) -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    if let Ok(style) =
-        ProgressStyle::with_template("removing it from every file {bar:30} {bytes}/{total_bytes}")
-    {
-        bar.set_style(style);
-    }
+    let bar = output::progress(0, "removing it from every file {bar:30} {bytes}/{total_bytes}");
     let shown = bar.clone();
     store.on_progress(Arc::new(move |progress| {
         shown.set_length(progress.total);
@@ -162,7 +154,7 @@ struct Deed {
 impl Deed {
     /// What goes with it, and who keeps what. Reading a large store takes a moment.
     fn removal(&self, store: &dyn Store, entries: Option<&[EntryId]>) -> Result<Removal, Failure> {
-        let spinner = verify::spinner("looking for the same content elsewhere");
+        let spinner = output::spinner("looking for the same content elsewhere");
         let removal = engine::removal(store, self.id, entries);
         spinner.finish_and_clear();
         removal.map_err(|why| Failure::from(EngineError::Store(why)))
@@ -174,10 +166,10 @@ impl Deed {
         let (verb, of) = (self.verb, &self.of);
         let question = format!("{}{} {of}? This cannot be undone.", verb[..1].to_uppercase(), &verb[1..]);
         match sure(&question, &format!("`history {verb}`"), yes && exact) {
-            Err(Failure::Unasked { .. }) if yes => Err(Failure::Usage {
-                what: format!("`{given}` is not a whole id, and `--yes` asks nothing: it stands for {of}"),
-                hint: Some(format!("to {verb} that one, use its id: {}", self.id)),
-            }),
+            Err(Failure::Unasked { .. }) if yes => Err(Failure::usage(
+                format!("`{given}` is not a whole id, and `--yes` asks nothing: it means {of}"),
+                format!("to {verb} that one, use its id: {}", self.id),
+            )),
             answer => answer,
         }
     }
@@ -189,15 +181,15 @@ impl Deed {
             return Ok(0);
         }
         let Removal { messages, entries, bytes, .. } = removal;
-        let entries = if *entries == 1 { String::from("1 entry") } else { format!("{entries} entries") };
+        let entries = plural(entries, "entry");
         output::data(&format!("Would {} {}:", self.verb, self.of))?;
         output::data(&format!(
             "  {} in {entries}, {} of content",
-            plural(*messages, "message"),
-            plural(*bytes, "byte")
+            plural(messages, "message"),
+            plural(bytes, "byte")
         ))?;
         for file in &removal.files {
-            output::data(&format!("  the file {}", harmless(&file.display().to_string())))?;
+            output::data(&format!("  the file {}", output::shown(file)))?;
         }
         for id in &removal.unread {
             output::data(&format!("Unknown, because it cannot be read: what {id} holds"))?;
@@ -218,15 +210,10 @@ impl Deed {
     /// Says what other conversations still hold, after the deed.
     fn say_what_stays(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
         for sharer in &removal.sharers {
-            output::talk(&format!(
-                "{} still held by {}",
-                output::paint("note:", output::NOTE),
-                held_by(sharer)
-            ));
+            output::note(format!("still held by {}", held_by(sharer)));
         }
         for id in &removal.unread {
-            let note = output::paint("note:", output::NOTE);
-            output::talk(&format!("{note} {id} cannot be read, and may hold the same content"));
+            output::note(format!("{id} cannot be read, and may hold the same content"));
         }
         if json {
             output::json_data(&shape::removal(self.verb, self.id, removal, false))?;
@@ -238,8 +225,7 @@ impl Deed {
 /// A conversation that keeps something, in words.
 fn held_by(sharer: &Sharer) -> String {
     let title = harmless(sharer.title.as_deref().unwrap_or("untitled"));
-    let entries =
-        if sharer.entries == 1 { String::from("1 entry") } else { format!("{} entries", sharer.entries) };
+    let entries = plural(sharer.entries, "entry");
     let how = if sharer.is_fork { "shared by a fork" } else { "with the same text" };
     format!("{} ({title}): {entries} {how}", sharer.id)
 }

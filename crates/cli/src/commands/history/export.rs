@@ -29,14 +29,14 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
             let lines = history::renumber(&recorded.entries, &mut recorded.session);
             let on_broken = convert::policy(&desk.settings);
             let made = convert::make(&recorded.session, destination, Choice::default(), on_broken);
-            let made = made.map_err(|error| convert::failure(&id.to_string(), &error))?;
+            let made = made.map_err(|error| convert::failure(id, &error))?;
             for finding in lines.fill(made.findings) {
                 output::talk(&format!("{} — {}", report::line(&finding), finding.deed()));
             }
             made.body
         }
     };
-    let messages = plural(recorded.session.messages.len() as u64, "message");
+    let messages = plural(recorded.session.messages.len(), "message");
     outfile::put(&arguments.output, to, &text, &format!("{id}: {messages}"))?;
     Ok(0)
 }

@@ -20,12 +20,10 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let words = arguments.words.join(" ");
     let search = Search { words: words.clone(), limit: arguments.limit, within: None };
     if search.is_too_long() {
-        return Err(Failure::Usage {
-            what: format!("a search takes at most {} words", limits::QUERY_WORDS),
-            hint: Some(String::from(
-                "search for a few words that stand out: rejoin history search \"a phrase\"",
-            )),
-        });
+        return Err(Failure::usage(
+            format!("a search takes at most {} words", limits::QUERY_WORDS),
+            "search for a few words that stand out: rejoin history search \"a phrase\"",
+        ));
     }
     let store = match &arguments.session {
         Some(given) => Some(desk.find(given).map(|(store, id)| (store, Some(id)))?),

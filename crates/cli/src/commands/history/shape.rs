@@ -27,7 +27,7 @@ pub fn numbered(shown: &Shown<'_>, number: usize) -> String {
     out
 }
 
-/// `[3] USER`, after an empty line; a remark stands behind it.
+/// `[3] USER`, after an empty line, followed by a remark.
 pub fn heading(number: &str, role: &str, remark: &str) -> String {
     let head = paint(&format!("[{number}] {}", harmless(role).to_uppercase()), output::STRONG);
     if remark.is_empty() { format!("\n{head}\n") } else { format!("\n{head}  ({remark})\n") }
@@ -86,7 +86,7 @@ mod tests {
             let shown = cut(&letter.repeat(501));
             assert_eq!(shown, format!("{}... (501 chars total)", letter.repeat(500)));
         }
-        // A character that stands across byte 500.
+        // A character that lies across byte 500.
         let text = format!("{}語{}", "a".repeat(499), "b".repeat(100));
         assert!(cut(&text).starts_with(&format!("{}語... (600", "a".repeat(499))));
     }

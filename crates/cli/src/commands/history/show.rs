@@ -17,7 +17,7 @@ use crate::{
     output::{self, harmless},
 };
 
-/// What stands under the header.
+/// How long the line under the header is.
 const RULE: usize = 80;
 
 /// Shows a conversation.
@@ -69,7 +69,7 @@ fn window<'s, 'e>(
     shown.iter().enumerate().skip(from)
 }
 
-/// What stands above a conversation.
+/// The header of a conversation.
 pub struct Head {
     id: String,
     title: String,

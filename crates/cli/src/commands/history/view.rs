@@ -2,7 +2,7 @@
 //! added. With a dialect: the messages as it gets them.
 
 use rejoin::{
-    ConvertError, Session,
+    Session,
     history::{
         MessageLines, Shown,
         view::{self, ViewRow},
@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     args::ShowArguments,
-    commands::{convert::policy, report},
+    commands::{
+        convert::{failure, policy},
+        report,
+    },
     desk::Desk,
     failure::Failure,
     json,
@@ -63,12 +66,8 @@ fn for_people(row: &ViewRow) -> String {
 /// Shows the messages as a dialect gets them, and what had to be done for it.
 fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
     let Some(dialect) = arguments.dialect else { return Ok(()) };
-    let name = || viewed.session.id.to_string();
     let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&desk.settings));
-    let encoded = encoded.map_err(|error| match error {
-        ConvertError::TooLarge(error) => Failure::TooLarge { name: name(), why: error.to_string() },
-        ConvertError::Refused(_) => Failure::Refused { name: name() },
-    })?;
+    let encoded = encoded.map_err(|error| failure(viewed.session.id, &error))?;
     if arguments.json {
         return output::json_data(&encoded.to_json());
     }

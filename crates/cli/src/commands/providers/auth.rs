@@ -34,10 +34,7 @@ pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
 fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
     let set = desk.settings.value("provider").map(str::to_owned);
     let Some(given) = arguments.provider.clone().or(set) else {
-        return Err(Failure::Usage {
-            what: String::from("a key for which provider?"),
-            hint: Some(String::from("rejoin auth login anthropic, for example")),
-        });
+        return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
     };
     let service = registry::find(&given);
     if given == OFFLINE {
@@ -52,17 +49,16 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
         let near = near::did_you_mean(&name, registry::all().map(|service| service.name));
         let is_set = desk.settings.value("provider") == Some(name.as_str());
         if !near.is_empty() && !is_set {
-            return Err(Failure::Usage {
-                what: format!("no provider is called `{name}`"),
-                hint: Some(format!(
+            return Err(Failure::usage(
+                format!("no provider is called `{name}`"),
+                format!(
                     "{near}For a provider of your own with that name, run this first: rejoin set-provider {name} \
                      --base-url URL"
-                )),
-            });
+                ),
+            ));
         }
-        output::talk(&format!(
-            "{} rejoin knows no provider `{name}`; the key is used with `--provider {name} --base-url URL`",
-            output::paint("note:", output::NOTE)
+        output::note(format!(
+            "rejoin knows no provider `{name}`; the key is used with `--provider {name} --base-url URL`"
         ));
     }
     let key = match service.and_then(|service| service.login) {
@@ -73,7 +69,7 @@ fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
         },
     };
     let place = keep(desk, &name, &key)?;
-    output::talk(&format!("{} The key for {name} is kept in {place}.", output::paint("✓", output::GOOD)));
+    output::done(format!("The key for {name} is kept in {place}."));
     Ok(0)
 }
 
@@ -82,23 +78,18 @@ fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> 
     if desk.settings.is_on("keyring") {
         #[cfg(feature = "keyring")]
         {
-            let kept = auth::keyring::Keyring.set(name, key);
-            return kept
-                .map(|()| String::from("the system's keyring"))
-                .map_err(|why| Failure::Auth(why.to_string()));
+            auth::keyring::Keyring.set(name, key).map_err(Failure::auth)?;
+            return Ok(String::from("the system's keyring"));
         }
         #[cfg(not(feature = "keyring"))]
-        output::talk(&format!(
-            "{} this rejoin was built without the system's keyring; the key goes to a file",
-            output::paint("warning:", output::WARNING)
-        ));
+        output::warning("this rejoin was built without the system's keyring; the key goes to a file");
     }
     let file = answering::key_file(&desk.home);
-    file.set(name, key).map_err(|why| Failure::Auth(why.to_string()))?;
-    Ok(output::harmless(&file.path().display().to_string()))
+    file.set(name, key).map_err(Failure::auth)?;
+    Ok(output::shown(file.path()))
 }
 
-/// Asks for a key, or reads it from standard input. None if somebody gave up.
+/// Asks for a key, or reads it from standard input. None if the user gave up.
 fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
     let read = if io::stdin().is_terminal() {
         if !get_a_key.is_empty() {
@@ -119,15 +110,15 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
     })?;
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
-        return Err(Failure::Usage {
-            what: String::from(if key.is_empty() { "no key was given" } else { "that is not one key" }),
-            hint: Some(format!("pipe it in: printenv MY_KEY | rejoin auth login {name}")),
-        });
+        return Err(Failure::usage(
+            if key.is_empty() { "no key was given" } else { "that is not one key" },
+            format!("pipe it in: printenv MY_KEY | rejoin auth login {name}"),
+        ));
     }
     Ok(Some(SecretString::from(key.to_owned())))
 }
 
-/// A line that is typed unseen. None if somebody gave up: then, too, the terminal shows again what is typed.
+/// A line that is typed unseen. None if the user gave up. Either way, the terminal then shows again what is typed.
 fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
     let read = || {
         let mut text = String::new();
@@ -136,7 +127,7 @@ fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
     let hidden = Hidden::new();
     let read = block_on(async {
         tokio::select! {
-            // In this order: nobody is asked before giving up is possible.
+            // In this order: the user can give up from the first moment.
             biased;
             Ok(()) = tokio::signal::ctrl_c() => None,
             read = async {
@@ -169,23 +160,23 @@ impl Drop for Hidden {
     }
 }
 
-/// Has the terminal set by the program that is there for it.
+/// Sets the terminal with the program that is there for it.
 fn stty(mode: &str) -> bool {
     std::process::Command::new("stty").arg(mode).status().is_ok_and(|status| status.success())
 }
 
-/// GitHub's way: a code that is typed in on a page.
+/// GitHub's way: the user types a code on a page.
 fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     let options = answering::options(&desk.settings);
     block_on(async {
-        let login = DeviceLogin::begin(&options).await.map_err(|why| Failure::Auth(why.to_string()))?;
+        let login = DeviceLogin::begin(&options).await.map_err(Failure::auth)?;
         output::talk(&format!(
             "Open {} and enter the code {}",
             output::harmless(&login.address),
             output::paint(&output::harmless(&login.user_code), output::STRONG)
         ));
         output::talk("Waiting until you have; Ctrl-C gives up.");
-        login.finish().await.map_err(|why| Failure::Auth(why.to_string()))
+        login.finish().await.map_err(Failure::auth)
     })?
 }
 
@@ -218,13 +209,12 @@ fn logout(desk: &Desk, arguments: &LogoutArguments) -> Result<u8, Failure> {
     let name =
         registry::find(&arguments.provider).map_or(arguments.provider.as_str(), |service| service.name);
     let file = answering::key_file(&desk.home);
-    let gone = file.remove(name).map_err(|why| Failure::Auth(why.to_string()))?;
+    let gone = file.remove(name).map_err(Failure::auth)?;
     #[cfg(feature = "keyring")]
     let gone = gone
-        | (desk.settings.is_on("keyring")
-            && auth::keyring::Keyring.remove(name).map_err(|why| Failure::Auth(why.to_string()))?);
+        | (desk.settings.is_on("keyring") && auth::keyring::Keyring.remove(name).map_err(Failure::auth)?);
     if gone {
-        output::talk(&format!("{} The key for {name} is forgotten.", output::paint("✓", output::GOOD)));
+        output::done(format!("The key for {name} is forgotten."));
     } else {
         output::talk(&format!("There was no key for {}.", output::harmless(name)));
     }

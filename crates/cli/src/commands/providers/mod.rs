@@ -43,10 +43,7 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     }
     let model =
         arguments.model.as_deref().or(known.map(|service| service.default_model)).unwrap_or("its own");
-    output::talk(&format!(
-        "{} New conversations go to {name} (model: {model}).",
-        output::paint("✓", output::GOOD)
-    ));
+    output::done(format!("New conversations go to {name} (model: {model})."));
     Ok(0)
 }
 
@@ -60,16 +57,16 @@ pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     let names: Vec<&str> = registry::all().map(|service| service.name).chain([OFFLINE]).collect();
     let near = near::did_you_mean(&canonical(given), names.iter().copied());
     let from = from.map_or_else(String::new, |from| format!(" (from {from})"));
-    Failure::Usage {
-        what: format!("no provider is called `{}`{from}", output::harmless(given)),
-        hint: Some(format!(
+    Failure::usage(
+        format!("no provider is called `{}`{from}", output::harmless(given)),
+        format!(
             "{near}there are {}; any other needs its address: `--base-url URL`, or `rejoin config set base_url URL`",
             names.join(", ")
-        )),
-    }
+        ),
+    )
 }
 
-/// Sets how to prove who you are.
+/// Sets how to authenticate.
 pub fn set_auth(arguments: &SetAuthArguments) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     // The names that the settings file has, and those that people know from elsewhere.
@@ -80,6 +77,6 @@ pub fn set_auth(arguments: &SetAuthArguments) -> Result<u8, Failure> {
         other => other.to_owned(),
     };
     settings::set(&home.config, Setting::named("auth")?, &method)?;
-    output::talk(&format!("{} `rejoin auth status` shows what there is.", output::paint("✓", output::GOOD)));
+    output::done("`rejoin auth status` shows what there is.");
     Ok(0)
 }

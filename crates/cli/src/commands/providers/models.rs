@@ -33,8 +33,7 @@ fn models(
     let talk = Talk { provider, base_url, ..Talk::default() };
     let answering = answering::choose(&desk, &talk, None)?;
     if let Some(Outcome { provider, .. }) = answering.outcome.as_ref().filter(|_| !named) {
-        let line = format!("asking {} ({})", harmless(&provider.value), harmless(&provider.from));
-        output::talk(&format!("{} {line}", output::paint("note:", output::NOTE)));
+        output::note(harmless(&format!("asking {} ({})", provider.value, provider.from)));
     }
     let name = answering.provider.endpoint().provider.clone();
     let models = block_on(answering.provider.models())?;
@@ -95,12 +94,13 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
             let hint = format!("`rejoin models list` shows what there is{near}");
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
                 (Some(model), _) => (ModelFacts::listed(&provider, model), None),
-                // The built-in responder was asked only because there is no key for anybody else.
+                // The built-in responder was asked only because there is no key for another provider.
                 (None, Some(known)) if provider == OFFLINE && arguments.provider.is_none() => {
                     (known, Some(String::from("no key was found")))
                 }
                 (None, _) => {
-                    return Err(Failure::NoModel { model: arguments.model.clone(), provider, hint });
+                    let what = format!("{provider} has no model `{}`", arguments.model);
+                    return Err(Failure::failed(what, hint));
                 }
             }
         }

@@ -106,7 +106,7 @@ impl Drawing {
             }
             Event::Mended(findings) => {
                 let problems = findings.iter().filter(|finding| finding.is_problem()).count();
-                let problems = output::plural(problems as u64, "problem");
+                let problems = output::plural(problems, "problem");
                 self.note(&format!(
                     "the history had {problems} that a provider would refuse; the model sees it mended, and the record \
                      is as it was (`rejoin check @` says what)"
@@ -119,10 +119,8 @@ impl Drawing {
                     (*rerun, "run again"),
                 ] {
                     if count > 0 {
-                        self.note(&format!(
-                            "{} without a result: {what}",
-                            output::plural(count as u64, "call")
-                        ));
+                        let calls = output::plural(count, "call");
+                        self.note(&format!("{calls} without a result: {what}"));
                     }
                 }
             }

@@ -51,7 +51,7 @@ pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
 
 /// Names the calls without a result, and asks what to do about them.
 pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
-    let count = output::plural(calls.len() as u64, "call");
+    let count = output::plural(calls.len(), "call");
     output::talk(&format!("{count} without a result:"));
     for line in exchange::listed(calls) {
         output::talk(&format!("  {line}"));
@@ -227,10 +227,10 @@ impl Talking {
     /// What becomes of broken states. Calls are run again where they were made, and nowhere else.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
         if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
-            return Err(Failure::Usage {
-                what: format!("these calls were made in {}", output::harmless(folder)),
-                hint: Some(String::from("go there and try again, or choose `--on-broken keep`")),
-            });
+            return Err(Failure::usage(
+                format!("these calls were made in {}", output::harmless(folder)),
+                "go there and try again, or choose `--on-broken keep`",
+            ));
         }
         self.worker.set_on_broken(on_broken);
         Ok(())
@@ -241,7 +241,7 @@ impl Talking {
     pub fn leave_out_unanswered(&mut self) -> Result<(), Failure> {
         let (count, _) = self.worker.leave_out_unanswered();
         if count > 0 {
-            let calls = output::plural(count as u64, "call");
+            let calls = output::plural(count, "call");
             let are = if count == 1 { "is" } else { "are" };
             let them = if count == 1 { "it" } else { "them" };
             output::talk(&format!("  {calls} {are} left out from now on; the history keeps {them}."));
@@ -368,7 +368,7 @@ impl Talking {
                 match turned.ending {
                     Ending::Interrupted => INTERRUPTED,
                     Ending::Limit(limit) => {
-                        output::talk(&format!("{} {limit}", output::paint("warning:", output::WARNING)));
+                        output::warning(limit);
                         let cut = limit == rejoin::engine::turn::Limit::AnswerLength;
                         if cut { 0 } else { FAILED }
                     }
@@ -380,7 +380,7 @@ impl Talking {
                 return Err(failure(error));
             }
         };
-        // Whoever closed our output has seen enough; the turn is recorded all the same.
+        // If our output was closed, its reader has seen enough; the turn is recorded all the same.
         drawing.finish()?;
         Ok(code)
     }
@@ -410,7 +410,10 @@ impl Talking {
         let saved = self.worker.conversation_mut().save();
         if let Some(warning) = saved.warning() {
             let no_store = self.no_store.as_ref().map(not_saved);
-            return Err(Failure::NotSaved(no_store.unwrap_or_else(|| warning.to_owned())));
+            return Err(Failure::failed(
+                no_store.unwrap_or_else(|| warning.to_owned()),
+                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether that can be written",
+            ));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
             desk::settle(store);
@@ -443,8 +446,8 @@ fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
     }
 }
 
-/// Works until it is done. The runtime for that is made when there is work, not before, and nobody waits for what is left in
-/// it: a name that is looked up, or a disk that does not answer, must not keep anybody from leaving.
+/// Runs work to its end. The runtime is made when there is work, not before, and what is left in it is not waited for: a name
+/// that is looked up, or a disk that does not answer, must not keep the user from leaving.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|why| Failure::Usage {
@@ -478,9 +481,9 @@ fn limits(settings: &Settings) -> Limits {
 mod tests {
     use super::*;
 
-    /// Whoever stops a turn leaves at once, whatever the system is still busy with.
+    /// A user who stops a turn leaves at once, whatever the system is still busy with.
     #[test]
-    fn nobody_waits_for_what_is_left() {
+    fn unfinished_work_is_not_waited_for() {
         let before = std::time::Instant::now();
         block_on(async {
             tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(60)));
