@@ -32,8 +32,6 @@ pub(super) struct Composer {
     pushed: usize,
     seals: usize,
     compactions: usize,
-    /// The view as it is now, once somebody asked for it.
-    view: Option<Repaired>,
     /// The conversation, if it was just read from its beginning: what its repair came to is logged.
     recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
@@ -62,7 +60,6 @@ impl Composer {
             pushed: 0,
             seals: 0,
             compactions: 0,
-            view: None,
             recovering: None,
             draft: None,
         }
@@ -115,7 +112,7 @@ impl Composer {
     pub(super) fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
-        (self.view, self.draft) = (None, None);
+        self.draft = None;
     }
 
     /// Hands new messages to the repairer, with what is known of their calls by now.
@@ -125,23 +122,21 @@ impl Composer {
             while self.walk.sent().get(self.seals).is_some_and(|sent| *sent <= self.pushed) {
                 self.repairer.seal();
                 self.seals += 1;
-                self.view = None;
             }
             let Some(message) = messages.get(self.pushed) else { break };
             let message = shortened(message, self.tool_output);
             self.repairer.push(message, &self.walk.fates(self.pushed));
             self.pushed += 1;
-            self.view = None;
         }
         if let Some(id) = self.recovering.take() {
             self.repairer.log_recovery(&id.to_string());
         }
     }
 
-    /// The view of what was read, with what was found in what is new. It is made once, however often it is asked for.
-    fn view(&mut self) -> &Repaired {
+    /// The view of what was read, with what was found in what is new. The repairer makes it once, however often it is asked for.
+    fn view(&mut self) -> Repaired {
         self.push();
-        self.view.get_or_insert_with(|| self.repairer.view())
+        self.repairer.view()
     }
 
     /// The calls that have no result, with what a request that left now would say of them.
@@ -187,7 +182,7 @@ impl Composer {
     pub(super) fn findings(&mut self) -> Vec<Finding> {
         self.push();
         let sent = self.walk.sent()[..self.seals].last();
-        if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.view().findings.clone() }
+        if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.view().findings }
     }
 
     /// Everything that was found.
@@ -208,7 +203,7 @@ impl Composer {
         context: &Arc<Context>,
         stop: &Stop,
     ) -> Result<Composed, ProviderError> {
-        let repaired = self.view().clone();
+        let repaired = self.view();
         let mut composed = Composed {
             request: Request {
                 view: repaired.view,

@@ -7,7 +7,10 @@
 mod emit;
 mod log;
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use rejoin_record::{BlockKind, Message};
 
@@ -84,7 +87,7 @@ pub fn repair(history: &History, policy: OnBroken) -> Repaired {
 }
 
 /// The work of [`repair`], and the stretch after the last request.
-fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Chunk>) {
+fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Arc<Chunk>>) {
     let mut work = Work::new(policy);
     work.pairing.reserve(history.messages.len());
     let (mut start, end) = (0, history.messages.len());
@@ -103,7 +106,8 @@ fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Chunk>) {
             }
         }
     }
-    let open = if open { work.emit(&history.messages, start..end, 0) } else { None };
+    let open = open.then(|| work.emit(&history.messages, start..end, 0));
+    let open = open.and_then(|emitted| work.take(emitted, &history.messages[start..end], start));
     (work, open)
 }
 
@@ -136,6 +140,17 @@ fn fetch(messages: &[Arc<Message>]) {
     std::hint::black_box((blocks, first_bytes));
 }
 
+/// A stretch of messages as a view shows it, and what carries over to the next one.
+#[derive(Debug)]
+struct Emission {
+    /// None if nothing of it is shown.
+    chunk: Option<Arc<Chunk>>,
+    items: usize,
+    findings: Vec<Finding>,
+    first_change: Option<FirstChange>,
+    state: emit::State,
+}
+
 /// What was repaired so far, and what is needed to continue.
 #[derive(Debug)]
 struct Work {
@@ -164,34 +179,47 @@ impl Work {
     /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
     fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
         self.pairing.close_open(self.policy);
-        let chunk = self.emit(messages, stretch, base);
-        self.sealed.extend(chunk.map(Arc::new));
+        let emitted = self.emit(messages, stretch.clone(), base);
+        self.settle(emitted, &messages[stretch.start - base..stretch.end - base], stretch.start);
+    }
+
+    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
+    /// the list.
+    fn emit(&self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) -> Emission {
+        let list = &messages[stretch.start - base..stretch.end - base];
+        let state = self.state.clone();
+        let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
+        let items = emitted.items.len();
+        let chunk =
+            || Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items: emitted.items });
+        Emission {
+            chunk: (items > 0).then(chunk),
+            items,
+            findings: emitted.findings,
+            first_change: emit::shift(emitted.first_change, self.items),
+            state: emitted.state,
+        }
+    }
+
+    /// Makes what was emitted of these messages a part of the work. The chunk comes back.
+    fn take(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) -> Option<Arc<Chunk>> {
+        self.state = emitted.state;
+        self.first_change = self.first_change.or(emitted.first_change);
+        log::orphans(&emitted.findings, list, start);
+        self.findings.extend(emitted.findings);
+        self.items += emitted.items;
+        emitted.chunk
+    }
+
+    /// Makes what was emitted of these messages a part that nothing changes any more.
+    fn settle(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) {
+        let chunk = self.take(emitted, list, start);
+        self.sealed.extend(chunk);
         self.state.settle();
         self.pairing.next_epoch();
     }
 
-    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
-    /// the list. None if nothing of it is shown.
-    fn emit(
-        &mut self,
-        messages: &Arc<Vec<Arc<Message>>>,
-        stretch: Range<usize>,
-        base: usize,
-    ) -> Option<Chunk> {
-        let list = &messages[stretch.start - base..stretch.end - base];
-        let state = std::mem::take(&mut self.state);
-        let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
-        self.state = emitted.state;
-        self.first_change = self.first_change.or(emit::shift(emitted.first_change, self.items));
-        log::orphans(&emitted.findings, list, stretch.start);
-        self.findings.extend(emitted.findings);
-        self.items += emitted.items.len();
-        let messages = Arc::clone(messages);
-        (!emitted.items.is_empty()).then_some(Chunk { messages, base: base as u32, items: emitted.items })
-    }
-
-    fn finish(self, open: Option<Chunk>) -> Repaired {
-        let open = open.map(Arc::new);
+    fn finish(self, open: Option<Arc<Chunk>>) -> Repaired {
         Repaired {
             view: SoundView { sealed: self.sealed, open, first_change: self.first_change },
             findings: self.findings,
@@ -208,13 +236,15 @@ pub struct Repairer {
     base: usize,
     /// The number of findings from before the last seal.
     earlier: usize,
+    /// What the messages after the last seal come to, once it was asked for. Sealing them uses it.
+    open: OnceLock<Emission>,
 }
 
 impl Repairer {
     /// A conversation without messages.
     #[must_use]
     pub fn new(policy: OnBroken) -> Self {
-        Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0 }
+        Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0, open: OnceLock::new() }
     }
 
     /// Adds a message, with what is known about its calls, by block.
@@ -225,16 +255,23 @@ impl Repairer {
         fates.sort_by_key(|fate| fate.block);
         self.work.pairing.add_known(index, &message, &fates);
         self.pending.push(message);
+        self.open.take();
     }
 
     /// Marks that a request is sent here: the view of everything before it is final. Calls that are still open are closed
     /// as the policy says.
     pub fn seal(&mut self) {
         self.earlier = self.work.findings.len();
-        let messages = Arc::new(std::mem::take(&mut self.pending));
+        // If no call is left to be closed, sealing changes nothing about what is shown.
+        let is_decided = self.undecided().is_empty();
+        let emitted = self.open.take().filter(|_| is_decided);
+        let messages = std::mem::take(&mut self.pending);
         let stretch = self.base..self.base + messages.len();
         let chunks = self.work.sealed.len();
-        self.work.seal(&messages, stretch.clone(), self.base);
+        match emitted {
+            Some(emitted) => self.work.settle(emitted, &messages, stretch.start),
+            None => self.work.seal(&Arc::new(messages.clone()), stretch.clone(), self.base),
+        }
         let sealed = || SoundView {
             sealed: List::default(),
             open: self.work.sealed.get(chunks).cloned(),
@@ -246,7 +283,7 @@ impl Repairer {
 
     /// Logs what became of a session that was read back, as [`repair`](repair()) does for one that has a name.
     pub fn log_recovery(&self, session: &str) {
-        // Making the view only for the log would be a waste.
+        // Going through all findings costs something.
         if tracing::enabled!(tracing::Level::INFO) {
             log::recovery(session, self.work.policy, &self.all_findings(), &self.view().view);
         }
@@ -294,16 +331,12 @@ impl Repairer {
             let view = SoundView { sealed: work.sealed.clone(), open: None, first_change: work.first_change };
             return Repaired { view, findings: work.findings[self.earlier..].to_vec() };
         }
-        let emitted =
-            emit::Emitter::new(work.policy, &work.pairing, &self.pending, self.base, work.state.clone())
-                .run();
-        let first_change = work.first_change.or(emit::shift(emitted.first_change, work.items));
-        let open = (!emitted.items.is_empty()).then(|| {
-            let messages = Arc::new(self.pending.clone());
-            Arc::new(Chunk { messages, base: self.base as u32, items: emitted.items })
-        });
-        let view = SoundView { sealed: work.sealed.clone(), open, first_change };
-        Repaired { view, findings: emitted.findings }
+        let emitted = self
+            .open
+            .get_or_init(|| work.emit(&Arc::new(self.pending.clone()), self.base..self.len(), self.base));
+        let first_change = work.first_change.or(emitted.first_change);
+        let view = SoundView { sealed: work.sealed.clone(), open: emitted.chunk.clone(), first_change };
+        Repaired { view, findings: emitted.findings.clone() }
     }
 }
 

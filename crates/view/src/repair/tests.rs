@@ -340,6 +340,24 @@ fn what_the_messages_say() {
     }
 }
 
+/// A request looks at the view before and after it is sealed. The view is emitted once for both, unless sealing closes a call:
+/// then what is said of that call is not what was said before.
+#[test]
+fn a_view_is_emitted_once_per_request() {
+    let mut repairer = Repairer::new(OnBroken::Keep);
+    for (sketch, is_shared) in [("u a[1,2] r1 r2", true), ("u a", true), ("u a[3]", false), ("u", true)] {
+        for message in history(sketch).messages().iter() {
+            repairer.push(Arc::clone(message), &[]);
+        }
+        let open = repairer.view().view.open.unwrap();
+        assert!(Arc::ptr_eq(&open, &repairer.view().view.open.unwrap()), "{sketch}");
+        repairer.seal();
+        let sealed = repairer.view().view;
+        assert_eq!(Arc::ptr_eq(&open, sealed.sealed.last().unwrap()), is_shared, "{sketch}");
+        assert!(sealed.open.is_none());
+    }
+}
+
 /// What a request that leaves now would decide can be read back.
 #[test]
 fn undecided_calls() {
