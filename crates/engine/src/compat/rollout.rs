@@ -15,6 +15,7 @@ use rejoin_record::{
     Raw, Timestamp,
     json::{Doc, Kind, Object, Value, write},
     limits,
+    lines::Lines,
 };
 use rejoin_store::files::PrivateFolder;
 
@@ -242,35 +243,24 @@ impl RolloutRecorder {
     /// # Errors
     /// If it is not there, or cannot be read at all.
     pub fn recover_rollout(&self, id: &str) -> Result<RecoveredRollout, RolloutError> {
-        let mut source = BufReader::new(self.open(id)?);
-        let reading = || io_error("reading", &self.base.join(format!("{id}.jsonl")));
-        let mut recovered = RecoveredRollout::default();
-        let (mut number, mut bytes) = (0, Vec::new());
-        loop {
-            bytes.clear();
-            number += 1;
-            let limit = limits::BODY_BYTES;
-            let read = io::BufRead::read_until(&mut (&mut source).take(limit as u64 + 1), b'\n', &mut bytes);
-            let read = read.map_err(reading())?;
-            if read == 0 {
-                return Ok(recovered);
-            }
-            let mut damaged = |why: String, torn| {
-                recovered.damaged.push(DamagedLine { line: number, why, torn });
+        let mut lines = Lines::new(BufReader::new(self.open(id)?));
+        let reading = || io_error("reading", &self.base.join(name(id)));
+        let (mut recovered, mut bytes) = (RecoveredRollout::default(), Vec::new());
+        while let Some(at) = lines.next(&mut bytes).map_err(reading())? {
+            let line = match at.too_long {
+                true => Err(format!("it has more than {} bytes", limits::BODY_BYTES)),
+                false if bytes.trim_ascii().is_empty() => continue,
+                false => line_of(&bytes),
             };
-            if read > limit {
-                io::BufRead::skip_until(&mut source, b'\n').map_err(reading())?;
-                damaged(format!("it has more than {limit} bytes"), false);
-                continue;
-            }
-            if bytes.trim_ascii().is_empty() {
-                continue;
-            }
-            match line_of(&bytes) {
+            match line {
                 Ok(line) => recovered.lines.push(line),
-                Err(why) => damaged(why, !bytes.ends_with(b"\n")),
+                Err(why) => {
+                    let torn = !at.ended && !at.too_long;
+                    recovered.damaged.push(DamagedLine { line: at.number as usize, why, torn });
+                }
             }
         }
+        Ok(recovered)
     }
 
     /// The conversation as a session: what a model would see of it, the last compaction applied, damage passed over and
@@ -280,7 +270,7 @@ impl RolloutRecorder {
     /// If it is not there, cannot be read, or there is no turn in it.
     pub fn session(&self, id: &str) -> Result<Session, RolloutError> {
         let mut source = BufReader::new(self.open(id)?);
-        let name = format!("{id}.jsonl");
+        let name = name(id);
         let stream = Stream { name: &name, source: &mut source, companions: None };
         match turns::read_stream(stream) {
             Ok(mut sessions) if !sessions.is_empty() => Ok(sessions.swap_remove(0)),
