@@ -154,8 +154,7 @@ impl Conversation {
         new: &New,
         command: &str,
     ) -> Self {
-        let mut conversation = Self::begun(id, clock, new);
-        conversation.move_in(store, Some(command.to_owned()));
+        let mut conversation = Self::begin_as(id, store, clock, new, command);
         conversation.save();
         conversation
     }
@@ -164,7 +163,18 @@ impl Conversation {
     /// nothing but its beginning is known.
     #[must_use]
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
-        let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
+        Self::begin_as(conversation_id(&*clock), store, clock, new, command)
+    }
+
+    /// The same under an id that the caller chose.
+    pub(crate) fn begin_as(
+        id: ConversationId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        new: &New,
+        command: &str,
+    ) -> Self {
+        let mut conversation = Self::begun(id, clock, new);
         conversation.move_in(store, Some(command.to_owned()));
         conversation
     }
@@ -457,6 +467,20 @@ impl Conversation {
     }
 
     fn append_as(&mut self, content: &Content, stamp: Stamp) -> Appended {
+        let entry = self.add_as(content, stamp);
+        let saved = self.save();
+        // It may have moved while it was stored.
+        let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
+        Appended { entry, saved }
+    }
+
+    /// Appends after the head, in memory. The next save stores everything that was added so, in one batch.
+    pub(crate) fn add(&mut self, content: &Content) -> Entry {
+        let stamp = stamp(&*self.clock, None);
+        self.add_as(content, stamp)
+    }
+
+    fn add_as(&mut self, content: &Content, stamp: Stamp) -> Entry {
         let raw;
         let (kind, content) = match content {
             // A header stands first and nowhere else; content without a kind of its own is kept as it is.
@@ -471,10 +495,7 @@ impl Conversation {
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
         self.show(&entry, content);
-        let saved = self.save();
-        // It may have moved while it was stored.
-        let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
-        Appended { entry, saved }
+        entry
     }
 
     /// The chain that the next entry is sealed onto.
@@ -519,7 +540,7 @@ impl Conversation {
         self.saved.clone()
     }
 
-    fn try_save(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn try_save(&mut self) -> Result<(), StoreError> {
         if self.unsaved().is_empty() {
             return Ok(());
         }

@@ -131,9 +131,15 @@ impl Conversation {
         repaired.view.to_messages()
     }
 
-    /// From now on these are the messages. What they have in common with those before stays; the rest is a branch of its
-    /// own, and nothing that was said before is lost.
+    /// Makes these the messages of the conversation. Messages that it has in common with them stay; the rest becomes a branch,
+    /// and nothing that was said before is lost.
     pub fn replace_history(&mut self, messages: &[Message]) -> Saved {
+        self.replace_unsaved(messages);
+        self.save()
+    }
+
+    /// The same in memory: the next save stores it.
+    pub(crate) fn replace_unsaved(&mut self, messages: &[Message]) {
         let known = self.messages().iter().zip(messages);
         let same = known.take_while(|(known, message)| ***known == **message).count();
         let behind = self.messages().len() - same;
@@ -148,13 +154,11 @@ impl Conversation {
             let under = under.and_then(|id| self.entries().iter().find(|entry| entry.id() == id));
             let under = under.map(|entry| (entry.id(), entry.hash()));
             self.move_head(under);
-            let why = Content::Branch(Branch { reason: Some(Text::new("the history was replaced")) });
-            self.append(&why);
+            self.add(&Content::Branch(Branch { reason: Some(Text::new("the history was replaced")) }));
         }
         for message in &messages[same..] {
-            self.say(message.clone());
+            self.add(&Content::Message(message.clone()));
         }
-        self.saved().clone()
     }
 }
 

@@ -17,41 +17,13 @@ use rejoin_view::{OnBroken, repair};
 use support::{Fragile, assert_verifies, clock, stored};
 
 /// A storage over a store that this test looks into.
-#[derive(Debug)]
-struct Shared(Arc<Fragile>);
-
-macro_rules! delegate {
-    ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
-        impl Store for Shared {
-            $(fn $name(&self $(, $arg: $type)*) -> $result { self.0.$name($($arg),*) })*
-        }
-    };
-}
-
-delegate! {
-    fn location(&self) -> &rejoin_store::Location;
-    fn read_only(&self) -> Option<&str>;
-    fn tail(&self, id: ConversationId) -> Result<Option<rejoin_record::Tail>, rejoin_store::StoreError>;
-    fn append(&self, id: ConversationId, after: Option<rejoin_record::Tail>, entries: &[rejoin_record::Entry]) -> Result<rejoin_record::Tail, rejoin_store::StoreError>;
-    fn read(&self, id: ConversationId, from: u64, each: rejoin_store::Each<'_>) -> Result<(), rejoin_store::StoreError>;
-    fn ancestors(&self, id: ConversationId, of: Option<rejoin_record::EntryId>, each: rejoin_store::Each<'_>) -> Result<(), rejoin_store::StoreError>;
-    fn list(&self, query: &rejoin_store::Query) -> Result<rejoin_store::Page, rejoin_store::StoreError>;
-    fn summary(&self, id: ConversationId) -> Result<rejoin_store::Summary, rejoin_store::StoreError>;
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, rejoin_store::StoreError>;
-    fn search(&self, search: &rejoin_store::Search) -> Result<Vec<rejoin_store::Hit>, rejoin_store::StoreError>;
-    fn lock(&self, id: ConversationId, holder: &rejoin_store::Holder) -> Result<rejoin_store::Lock, rejoin_store::StoreError>;
-    fn erase_all(&self, id: ConversationId, after: rejoin_record::Tail, erasures: &[(rejoin_record::EntryId, rejoin_record::Entry)]) -> Result<rejoin_record::Tail, rejoin_store::StoreError>;
-    fn delete(&self, id: ConversationId) -> Result<(), rejoin_store::StoreError>;
-    fn verify(&self, id: Option<ConversationId>, each: &mut dyn FnMut(rejoin_store::Problem)) -> Result<rejoin_store::Verified, rejoin_store::StoreError>;
-    fn size(&self) -> Result<rejoin_store::Size, rejoin_store::StoreError>;
-    fn settle(&self) -> Result<(), rejoin_store::StoreError>;
-    fn rebuild(&self) -> Result<(), rejoin_store::StoreError>;
-    fn set_aside(&self, id: ConversationId, damage: &rejoin_store::Damage) -> Result<Option<std::path::PathBuf>, rejoin_store::StoreError>;
-}
-
 fn storage() -> (SqliteStorage, Arc<Fragile>) {
     let store = Fragile::new();
-    (SqliteStorage::over(Box::new(Shared(store.clone()))), store)
+    (over(&store), store)
+}
+
+fn over(store: &Arc<Fragile>) -> SqliteStorage {
+    SqliteStorage::over(Arc::clone(store) as Arc<dyn Store>)
 }
 
 fn only(store: &dyn Store) -> ConversationId {
@@ -116,7 +88,7 @@ fn only_what_is_new_is_stored() {
     assert_eq!(storage.load("x").unwrap().unwrap().2, all);
     assert_verifies(&store.inner, id);
     // Another process that opens the same store goes on just as well.
-    let other = SqliteStorage::over(Box::new(Shared(store.clone())));
+    let other = over(&store);
     other.save_conversation("x", "T", Some("m"), &all).unwrap();
     assert_eq!(stored(&*store, id).len(), after.len());
 }
@@ -141,7 +113,7 @@ fn a_changed_list_is_a_branch() {
         assert_eq!(after[..before.len()], before);
         storage.save_conversation("x", "T", None, &talk(words)).unwrap();
         assert_eq!(stored(&*store, id).len(), after.len(), "{words:?}");
-        let fresh = SqliteStorage::over(Box::new(Shared(store.clone())));
+        let fresh = over(&store);
         fresh.save_conversation("x", "T", None, &talk(words)).unwrap();
         assert_eq!(stored(&*store, id).len(), after.len(), "{words:?}");
         assert_verifies(&store.inner, id);
@@ -207,9 +179,7 @@ fn trouble_is_said() {
     let (storage, store) = storage();
     storage.save_conversation("x", "T", None, &talk(&["a"])).unwrap();
     store.unreadable.store(true, Ordering::Relaxed);
-    let error = SqliteStorage::over(Box::new(Shared(store.clone())))
-        .save_conversation("x", "T", None, &[])
-        .unwrap_err();
+    let error = over(&store).save_conversation("x", "T", None, &[]).unwrap_err();
     assert!(error.to_string().starts_with("Failed to load conversation: "), "{error}");
     store.unreadable.store(false, Ordering::Relaxed);
     store.full.store(true, Ordering::Relaxed);

@@ -7,23 +7,24 @@ use std::{
     collections::HashMap,
     ops::ControlFlow,
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Tail, Text, Timestamp,
-    content::{Branch, Context, Meta, Metadata},
-    hash,
+    Content, ConversationId, Kind, Message, Raw, Text, Timestamp,
+    content::{Context, Meta},
     json::{Doc, Object, Value},
 };
-use rejoin_store::{Access, Item, Location, Query, Store, StoreError};
+use rejoin_store::{Access, Item, Location, Query, Store, StoreError, Summary};
 
 use crate::{
-    clock::{Clock, SystemClock, stamp},
+    clock::SystemClock,
+    conversation::Conversation,
+    digest::digest_of,
     error::EngineError,
     open_store,
     reading::{Mode, read},
-    writer::{Writer, append_in_batches},
+    writer::{New, Writer},
 };
 
 /// What the lock of a conversation says while one is saved here.
@@ -50,23 +51,9 @@ pub struct Listed {
 /// A storage of conversations in one SQLite file, or wherever else a store can be.
 #[derive(Debug)]
 pub struct SqliteStorage {
-    store: Box<dyn Store>,
-    /// What was last saved, so that the next turn costs what is new in it.
-    saved: Mutex<HashMap<ConversationId, Path>>,
-}
-
-/// The messages that lead to a head, as far as the next save has to know them.
-#[derive(Debug, Clone)]
-struct Path {
-    tail: Tail,
-    /// Each message's entry and its hash, and a hash of what it says.
-    messages: Vec<((EntryId, Hash), Hash)>,
-    /// The entry that a first message would follow.
-    root: (EntryId, Hash),
-    /// The entry that the next message follows.
-    head: (EntryId, Hash),
-    title: Option<String>,
-    model: Option<String>,
+    store: Arc<dyn Store>,
+    /// The conversations that were saved, without their locks, so that the next turn costs what is new in it.
+    saved: Mutex<HashMap<ConversationId, Conversation>>,
 }
 
 impl SqliteStorage {
@@ -80,8 +67,8 @@ impl SqliteStorage {
 
     /// A storage over a store that is open already.
     #[must_use]
-    pub fn over(store: Box<dyn Store>) -> Self {
-        Self { store, saved: Mutex::default() }
+    pub fn over(store: impl Into<Arc<dyn Store>>) -> Self {
+        Self { store: store.into(), saved: Mutex::default() }
     }
 
     /// Saves a conversation: what is new in it. A message that changed, or is not there any more, starts a branch.
@@ -95,19 +82,19 @@ impl SqliteStorage {
         model: Option<&str>,
         messages: &[Message],
     ) -> Result<(), EngineError> {
-        let conversation = conversation_id(id);
-        let clock = SystemClock;
-        let writer = Writer { store: &*self.store, clock: &clock, command: COMMAND };
-        let _lock = writer.lock(conversation)?;
-        let tail = self.store.tail(conversation)?;
-        let known = match tail {
-            Some(tail) => Some(self.known(conversation, tail)?),
-            None => None,
-        };
-        let mut saving = Saving::begin(conversation, id, model, known, &clock);
-        saving.run(title, model, messages);
-        append_in_batches(&*self.store, conversation, tail, saving.added)?;
-        self.all_saved().insert(conversation, saving.path);
+        let mut conversation = self.locked(id, model)?;
+        conversation.replace_unsaved(messages);
+        let known = described(&conversation);
+        if !title.trim().is_empty() && known.title.filter(|_| known.renamed).as_deref() != Some(title) {
+            conversation.add(&meta(Some(Text::from(title)), None));
+        }
+        if let Some(model) = model.filter(|model| known.model.as_deref() != Some(*model)) {
+            let target = Raw::new(Object::new().text("model", model).finish());
+            conversation.add(&Content::Context(Context { system: None, tools: None, target: Some(target) }));
+        }
+        conversation.try_save()?;
+        conversation.release();
+        self.all_saved().insert(conversation.id(), conversation);
         Ok(())
     }
 
@@ -166,36 +153,31 @@ impl SqliteStorage {
         &*self.store
     }
 
-    fn all_saved(&self) -> std::sync::MutexGuard<'_, HashMap<ConversationId, Path>> {
+    fn all_saved(&self) -> MutexGuard<'_, HashMap<ConversationId, Conversation>> {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is stored: as it was left by the last save, or read again if somebody else went on with it.
-    fn known(&self, id: ConversationId, tail: Tail) -> Result<Path, EngineError> {
-        if let Some(path) = self.all_saved().get(&id).filter(|path| path.tail == tail) {
-            return Ok(path.clone());
+    /// A conversation with its lock: as the last save left it, read again, or new.
+    fn locked(&self, id: &str, model: Option<&str>) -> Result<Conversation, EngineError> {
+        let own = conversation_id(id);
+        let saved = self.all_saved().remove(&own);
+        if let Some(mut conversation) = saved
+            && conversation.reclaim().is_ok()
+        {
+            return Ok(conversation);
         }
-        let recorded = read(&*self.store, id, Mode::Recover)?;
-        let summary = self.store.summary(id)?;
-        let entries: HashMap<EntryId, &Entry> =
-            recorded.entries.iter().map(|entry| (entry.id(), entry)).collect();
-        let on_path = recorded.session.details.iter().filter_map(|detail| detail.id.as_ref()?.parse().ok());
-        let messages = on_path.filter_map(|id: EntryId| {
-            let entry = entries.get(&id)?;
-            Some(((id, entry.hash()), entry.body().map(said)?))
-        });
-        let root = recorded.entries.first().map(|entry| (entry.id(), entry.hash()));
-        Ok(Path {
-            tail,
-            messages: messages.collect(),
-            root: root.unwrap_or((tail.id, tail.hash)),
-            head: (tail.id, tail.hash),
-            title: summary.title.filter(|_| summary.renamed),
-            model: summary.model,
-        })
+        if self.store.tail(own)?.is_some() {
+            return Conversation::open(Arc::clone(&self.store), own, COMMAND);
+        }
+        let new = New { model: model.map(str::to_owned), ..New::default() };
+        let clock = Arc::new(SystemClock);
+        let mut conversation = Conversation::begin_as(own, Arc::clone(&self.store), clock, &new, COMMAND);
+        let scope = Object::new().text(OWN_ID, id).finish();
+        conversation.add(&meta(None, Some(Raw::new(scope))));
+        Ok(conversation)
     }
 
-    /// The id that a conversation was saved under: it stands directly behind the header.
+    /// The id that a conversation was saved under: it is in the entry after the header.
     fn own_id(&self, id: ConversationId) -> Result<String, EngineError> {
         let mut own = None;
         self.store.read(id, 1, &mut |item| {
@@ -218,90 +200,16 @@ pub(crate) fn conversation_id(id: &str) -> ConversationId {
     id.parse().unwrap_or_else(|_| ConversationId::derive("storage", id))
 }
 
-fn said(body: &Raw) -> Hash {
-    hash::of_bytes(body.as_str().as_bytes())
+fn meta(title: Option<Text>, scope: Option<Raw>) -> Content {
+    Content::Meta(Meta { title, tags: None, scope })
 }
 
-/// A save under way.
-struct Saving<'c> {
-    clock: &'c dyn Clock,
-    chain: Chain,
-    path: Path,
-    added: Vec<Entry>,
-}
-
-impl<'c> Saving<'c> {
-    fn begin(
-        conversation: ConversationId,
-        id: &str,
-        model: Option<&str>,
-        known: Option<Path>,
-        clock: &'c dyn Clock,
-    ) -> Self {
-        if let Some(path) = known {
-            return Self { clock, chain: Chain::at(Some(path.tail)), path, added: Vec::new() };
-        }
-        let mut chain = Chain::empty();
-        let model = model.map(str::to_owned);
-        let header = Metadata {
-            conversation,
-            provider: None,
-            model: model.as_deref().map(Text::from),
-            directory: None,
-            format: None,
-        };
-        let header = chain.append(Kind::Header, &Content::Header(header), stamp(clock, None));
-        let scope = Object::new().text(OWN_ID, id).finish();
-        let meta = Meta { title: None, tags: None, scope: Some(Raw::new(scope)) };
-        let meta = chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None));
-        let root = (meta.id(), meta.hash());
-        let path = Path { tail: Tail::of(&meta), messages: Vec::new(), root, head: root, title: None, model };
-        Self { clock, chain, path, added: vec![header, meta] }
+/// What the entries beside the messages say of a conversation: its title and its model.
+fn described(conversation: &Conversation) -> Summary {
+    let mut summary = Summary::new(conversation.id());
+    let beside = |kind: &Kind| matches!(kind, Kind::Header | Kind::Meta | Kind::Context);
+    for entry in conversation.entries().iter().filter(|entry| beside(&entry.envelope().kind)) {
+        summary.add(entry, digest_of(entry, Content::of(entry)));
     }
-
-    fn run(&mut self, title: &str, model: Option<&str>, messages: &[Message]) {
-        let contents: Vec<Content> =
-            messages.iter().map(|message| Content::Message(message.clone())).collect();
-        let known = self.path.messages.iter().zip(&contents);
-        let same = known.take_while(|((_, known), content)| said(&content.to_body()) == *known).count();
-        let goes_back = same < self.path.messages.len();
-        if goes_back {
-            self.path.messages.truncate(same);
-            self.path.head = self.path.messages.last().map_or(self.path.root, |(entry, _)| *entry);
-        }
-        self.title(title);
-        self.model(model);
-        for content in &contents[same..] {
-            self.append(content, Kind::Message);
-            self.path.messages.push((self.path.head, said(&content.to_body())));
-        }
-        if goes_back && self.added.is_empty() {
-            // Nothing new follows that would take the head along.
-            self.append(&Content::Branch(Branch { reason: None }), Kind::Branch);
-        }
-    }
-
-    fn title(&mut self, title: &str) {
-        if !title.trim().is_empty() && self.path.title.as_deref() != Some(title) {
-            let meta = Meta { title: Some(Text::from(title)), tags: None, scope: None };
-            self.append(&Content::Meta(meta), Kind::Meta);
-            self.path.title = Some(title.to_owned());
-        }
-    }
-
-    fn model(&mut self, model: Option<&str>) {
-        let Some(model) = model.filter(|model| self.path.model.as_deref() != Some(*model)) else { return };
-        let target = Object::new().text("model", model).finish();
-        let context = Context { system: None, tools: None, target: Some(Raw::new(target)) };
-        self.append(&Content::Context(context), Kind::Context);
-        self.path.model = Some(model.to_owned());
-    }
-
-    /// Appends behind the head.
-    fn append(&mut self, content: &Content, kind: Kind) {
-        let entry = self.chain.append_under(Some(self.path.head), kind, content, stamp(self.clock, None));
-        self.path.tail = Tail::of(&entry);
-        self.path.head = (entry.id(), entry.hash());
-        self.added.push(entry);
-    }
+    summary
 }
