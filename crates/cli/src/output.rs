@@ -302,14 +302,7 @@ pub fn local_time(time: jiff::Timestamp) -> String {
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `1 message`, `2 messages`, `2 entries`
-pub fn plural(count: impl Display, word: &str) -> String {
-    match (format!("{count} {word}"), word.strip_suffix('y')) {
-        (one, _) if one.starts_with("1 ") => one,
-        (_, Some(stem)) => format!("{count} {stem}ies"),
-        (many, None) => many + "s",
-    }
-}
+pub use rejoin::record::text::{agreeing, plural};
 
 #[cfg(test)]
 mod tests {

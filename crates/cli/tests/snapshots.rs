@@ -98,7 +98,7 @@ fn check() {
     ~/broken.json (openai-chat request)
       error at message 1 (line 3): An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_2 [OAC-01]
       error at message 4 (line 8): Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. [OAC-02]
-      note at message 1 (line 3): some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch]
+      note at message 1 (line 3): some results of a parallel batch of calls are missing (call_2): 1 of 2 calls has no result [partial-batch]
           rejoin: what arrived stays, what is missing is added
       note at message 1, block 1 (line 3): a tool call has no result (call_2, tool stat) [unanswered-call]
           rejoin: a result is added that says none was recorded; the call stays
@@ -113,7 +113,7 @@ fn check() {
     "#);
     assert_snapshot!(shown(&home, &["check", &broken, "--for", "anthropic"]), @r#"
     conv_1 (List the files, please)
-      error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch]
+      error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls has no result [partial-batch]
           Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_2. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
           rejoin: what arrived stays, what is missing is added
       error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call]
@@ -154,7 +154,7 @@ fn convert() {
     warning: Anthropic would refuse this request: model: Field required
     warning: Anthropic would refuse this request: max_tokens: Field required
     hint: add `--model MODEL` and `--max-tokens N`
-    error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch] — what arrived stays, what is missing is added
+    error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls has no result [partial-batch] — what arrived stays, what is missing is added
     error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call] — a result is added that says none was recorded; the call stays
     error at message 4, block 0: a tool result has no call (call_7) [orphan-result] — it becomes a labelled text, so nothing of it is lost
     note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools] — what is missing is put in
@@ -327,7 +327,7 @@ fn history_show() {
     Tool Calls: 2 total
       - ls (id: call_1)
       - stat (id: call_2)
-      → error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls have no result [partial-batch] — what arrived stays, what is missing is added
+      → error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls has no result [partial-batch] — what arrived stays, what is missing is added
       → error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call] — a result is added that says none was recorded; the call stays
 
     [2] TOOL
@@ -501,7 +501,7 @@ fn verify() {
     home.damage("still there?", "still where?");
     assert_snapshot!(shown(&home, &["verify"]), @r#"
     error in conv_1, row 4: entry [entry] is not what it was when it was appended
-    error in conv_1: 1 of its 7 entries are missing
+    error in conv_1: 1 of its 7 entries is missing
     damaged: 2 conversations with 13 entries: 2 problems found. Everything else can be read: `rejoin history show ID`.
     --- exit code 1
     "#);

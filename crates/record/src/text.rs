@@ -17,6 +17,22 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
+/// A count with its noun, as messages to people say it: `1 entry`, `2 entries`, `0 calls`.
+#[must_use]
+pub fn plural(count: impl fmt::Display, noun: &str) -> String {
+    match (format!("{count} {noun}"), noun.strip_suffix('y')) {
+        (one, _) if one.starts_with("1 ") => one,
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (many, None) => many + "s",
+    }
+}
+
+/// The word that agrees with a count: `one` for 1, `many` for every other number.
+#[must_use]
+pub fn agreeing<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
+    if count == 1 { one } else { many }
+}
+
 /// A piece of a message's native item: bytes `start..start + len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {

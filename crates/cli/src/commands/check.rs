@@ -15,7 +15,7 @@ use crate::{
     args::CheckArguments,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
-    output::{self, harmless, paint},
+    output::{self, harmless, paint, plural},
     subject::{self, ReadOptions},
 };
 
@@ -283,8 +283,4 @@ fn counted(report: &Report<'_>) -> String {
         counted.push_str(&format!(", {hidden} more hidden by a compaction or on other branches"));
     }
     counted
-}
-
-fn plural(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

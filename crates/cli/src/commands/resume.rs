@@ -218,7 +218,7 @@ fn in_words_of(found: &Resumption) -> String {
         SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),
         SessionState::WaitingForTools | SessionState::Interrupted if found.unanswered > 0 => {
             let calls = output::plural(found.unanswered, "call");
-            let has = if found.unanswered == 1 { "has" } else { "have" };
+            let has = output::agreeing(found.unanswered as u64, "has", "have");
             format!("State: interrupted, {messages}; {calls} {has} no result; {rest}")
         }
         SessionState::WaitingForTools | SessionState::Interrupted => {

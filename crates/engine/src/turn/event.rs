@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_formats::wire::stream::Usage;
-use rejoin_record::{ConversationId, EntryId};
+use rejoin_record::{ConversationId, EntryId, text::plural};
 use rejoin_view::Finding;
 
 /// Something that happened in a turn.
@@ -127,9 +127,15 @@ pub enum Limit {
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Requests(count) => write!(f, "the turn took {count} requests, which is the limit"),
-            Self::Time(time) => write!(f, "the turn took {} seconds, which is the limit", time.as_secs()),
-            Self::Tokens(count) => write!(f, "the turn took {count} tokens, which is above the limit"),
+            Self::Requests(count) => {
+                write!(f, "the turn took {}, which is the limit", plural(count, "request"))
+            }
+            Self::Time(time) => {
+                write!(f, "the turn took {}, which is the limit", plural(time.as_secs(), "second"))
+            }
+            Self::Tokens(count) => {
+                write!(f, "the turn took {}, which is above the limit", plural(count, "token"))
+            }
             Self::AnswerLength => f.write_str("the answer reached the longest that was asked for"),
         }
     }

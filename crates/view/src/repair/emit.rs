@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text};
+use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role, Text, text::agreeing};
 
 use super::OnBroken;
 use crate::{
@@ -227,7 +227,8 @@ impl<'h> Emitter<'h> {
             && slots.len() > 1;
         if partial {
             let action = if !policy.drops() { Action::Kept } else { Action::LeftOut };
-            let missing = format!("{unanswered} of {} calls have no result", slots.len());
+            let has = agreeing(unanswered as u64, "has", "have");
+            let missing = format!("{unanswered} of {} calls {has} no result", slots.len());
             let calls = self.source(index as u32).tool_calls().zip(slots);
             let ids: Vec<&str> =
                 calls.filter(|(_, slot)| open(slot)).map(|(call, _)| call.id.as_str()).collect();

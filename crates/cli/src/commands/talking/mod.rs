@@ -242,8 +242,8 @@ impl Talking {
         let (count, _) = self.worker.leave_out_unanswered();
         if count > 0 {
             let calls = output::plural(count, "call");
-            let are = if count == 1 { "is" } else { "are" };
-            let them = if count == 1 { "it" } else { "them" };
+            let are = output::agreeing(count as u64, "is", "are");
+            let them = output::agreeing(count as u64, "it", "them");
             output::talk(&format!("  {calls} {are} left out from now on; the history keeps {them}."));
             self.settle()?;
         }
