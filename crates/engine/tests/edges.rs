@@ -16,7 +16,7 @@ use std::{
 use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
-        Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress,
+        Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
         scripted::{Finish, ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
@@ -194,11 +194,7 @@ impl Provider for Odd {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
-    fn send<'a>(
-        &'a self,
-        _: &'a Request,
-        listener: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, _: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             listener(SendProgress::Delta(Delta::Text(String::from("Half a word"))));
             tokio::task::yield_now().await;

@@ -5,7 +5,10 @@ use std::{collections::HashSet, io, path::PathBuf};
 
 use rejoin_record::{EntryId, Raw, hash};
 
-use crate::{error::StoreError, files::PrivateFolder};
+use crate::{
+    error::{StoreError, StoreResult},
+    files::PrivateFolder,
+};
 
 /// The folder for what was set aside.
 #[derive(Debug, Clone)]
@@ -19,7 +22,7 @@ impl Asides {
     }
 
     /// Keeps a copy of some bytes, and says where. The same bytes twice are one file; of nothing there is none.
-    pub(crate) fn keep(&self, owner: &str, bytes: &[u8]) -> Result<Option<PathBuf>, StoreError> {
+    pub(crate) fn keep(&self, owner: &str, bytes: &[u8]) -> StoreResult<Option<PathBuf>> {
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -43,7 +46,7 @@ impl Asides {
 
     /// Keeps a copy of a whole file, and says where.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> Result<PathBuf, StoreError> {
+    pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> StoreResult<PathBuf> {
         let bytes =
             crate::files::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
         let kept = self.keep(owner, &bytes)?;

@@ -12,7 +12,7 @@ use std::{
 use rejoin_record::{ConversationId, limits};
 
 use crate::{
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
 };
 
@@ -31,7 +31,7 @@ impl Drafts {
     ///
     /// # Errors
     /// If the file cannot be created, or another draft of the conversation is there.
-    pub fn begin(&self, conversation: ConversationId) -> Result<DraftFile, StoreError> {
+    pub fn begin(&self, conversation: ConversationId) -> StoreResult<DraftFile> {
         let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
         self.folder.make_beside_store()?;
@@ -70,7 +70,7 @@ impl Drafts {
     ///
     /// # Errors
     /// If the file is there and cannot be removed.
-    pub fn remove(&self, conversation: ConversationId) -> Result<(), StoreError> {
+    pub fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
         remove(&self.folder, &name(conversation))
     }
 }
@@ -82,7 +82,7 @@ fn name(conversation: ConversationId) -> String {
     format!("{conversation}{ENDING}")
 }
 
-fn remove(folder: &PrivateFolder, name: &str) -> Result<(), StoreError> {
+fn remove(folder: &PrivateFolder, name: &str) -> StoreResult<()> {
     let removed = folder.remove(name).map(drop);
     removed.map_err(StoreError::io(format!("removing {}", folder.path_of(name).display())))
 }
@@ -124,7 +124,7 @@ impl DraftFile {
     ///
     /// # Errors
     /// If the file cannot be removed.
-    pub fn remove(self) -> Result<(), StoreError> {
+    pub fn remove(self) -> StoreResult<()> {
         let Self { folder, name, file, .. } = self;
         drop(file);
         remove(&folder, &name)

@@ -6,6 +6,9 @@ use rejoin_record::{ConversationId, EntryId, Tail};
 
 use crate::{lock::Holder, store::Place};
 
+/// What a store gives, or why it does not.
+pub type StoreResult<T> = Result<T, StoreError>;
+
 /// Why a store refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -30,13 +30,13 @@ pub mod summary;
 
 pub use digest::{Digest, Digester, Summarize, Title, Words};
 pub use drafts::{DraftFile, Drafts};
-pub use error::StoreError;
+pub use error::{StoreError, StoreResult};
 pub use location::{Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
 pub use store::{
-    Cursor, Damage, Each, Excerpt, Hit, Item, Page, Place, Problem, Progress, ProgressHook, Query, Search,
-    Size, Store, Verified,
+    Cursor, Damage, Each, EachProblem, Erasure, Excerpt, Hit, Item, Page, Place, Problem, Progress,
+    ProgressHook, Query, Search, Size, Store, Verified,
 };
 pub use summary::{Filter, OWN_AGENT, SessionState, Summary};

@@ -15,7 +15,7 @@ use rejoin_record::{
 };
 
 use crate::{
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
 };
 
@@ -120,7 +120,7 @@ impl Locks {
         Self { folder: PrivateFolder::inside(folder) }
     }
 
-    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         self.folder.make_beside_store()?;
         let name = format!("{conversation}.lock");
         let failed = |what: &str| StoreError::io(format!("{what} {}", self.folder.path_of(&name).display()));
@@ -166,7 +166,7 @@ pub(crate) struct MemoryLocks {
 }
 
 impl MemoryLocks {
-    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+    pub(crate) fn acquire(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         let mut held = guard(&self.held);
         if let Some((_, holder)) = held.iter().find(|(other, _)| *other == conversation) {
             return Err(StoreError::Locked(holder.clone()));

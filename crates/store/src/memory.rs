@@ -9,11 +9,11 @@ use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use crate::{
     digest::Digester,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     location::Location,
     lock::{Holder, Lock, MemoryLocks},
     scan,
-    store::{Each, Hit, Item, Page, Problem, Query, Search, Size, Store, Verified},
+    store::{Each, EachProblem, Erasure, Hit, Item, Page, Query, Search, Size, Store, Verified},
     summary::Summary,
 };
 
@@ -40,13 +40,13 @@ impl Memory {
         self.conversations.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entries(&self, conversation: ConversationId) -> Result<Vec<Entry>, StoreError> {
+    fn entries(&self, conversation: ConversationId) -> StoreResult<Vec<Entry>> {
         self.all().get(&conversation).cloned().ok_or(StoreError::NotFound(conversation))
     }
 }
 
 /// Appends to a list of entries.
-fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> Result<Tail, StoreError> {
+fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
     scan::check_batch(after, entries)?;
     let from = after.map_or(0, |tail| tail.seq as usize + 1);
     let found = stored.last().map(Tail::of);
@@ -70,7 +70,7 @@ impl Store for Memory {
         &Location::Memory
     }
 
-    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
         Ok(self.all().get(&conversation).and_then(|entries| entries.last()).map(Tail::of))
     }
 
@@ -79,7 +79,7 @@ impl Store for Memory {
         conversation: ConversationId,
         after: Option<Tail>,
         entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    ) -> StoreResult<Tail> {
         let mut all = self.all_mut();
         match all.get_mut(&conversation) {
             Some(stored) => append(stored, after, entries),
@@ -92,7 +92,7 @@ impl Store for Memory {
         }
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
         for entry in self.entries(conversation)?.into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX))
         {
             if each(Item::Entry(entry)).is_break() {
@@ -102,23 +102,23 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+    fn list(&self, query: &Query) -> StoreResult<Page> {
         scan::list(self, &self.ids("", usize::MAX)?, self.digester, query)
     }
 
-    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
         scan::summary(self, conversation, self.digester)
     }
 
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
         Ok(self.all().keys().filter(|id| id.has_prefix(prefix)).take(limit).copied().collect())
     }
 
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
         scan::search(self, &self.ids("", usize::MAX)?, self.digester, search)
     }
 
-    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         self.locks.acquire(conversation, holder)
     }
 
@@ -126,15 +126,14 @@ impl Store for Memory {
         &self,
         conversation: ConversationId,
         after: Tail,
-        erasures: &[(EntryId, Entry)],
-    ) -> Result<Tail, StoreError> {
+        erasures: &[Erasure],
+    ) -> StoreResult<Tail> {
         let mut all = self.all_mut();
         let stored = all.get_mut(&conversation).ok_or(StoreError::NotFound(conversation))?;
         let place = |entry: EntryId| {
             stored.iter().position(|other| other.id() == entry).ok_or(StoreError::NoSuchEntry(entry))
         };
-        let places: Result<Vec<usize>, StoreError> =
-            erasures.iter().map(|(entry, _)| place(*entry)).collect();
+        let places: StoreResult<Vec<usize>> = erasures.iter().map(|(entry, _)| place(*entry)).collect();
         let places = places?;
         let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
         let tail = append(stored, Some(after), &notes)?;
@@ -144,15 +143,11 @@ impl Store for Memory {
         Ok(tail)
     }
 
-    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         self.all_mut().remove(&conversation).map(drop).ok_or(StoreError::NotFound(conversation))
     }
 
-    fn verify(
-        &self,
-        conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError> {
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
         let ids = conversation.map_or_else(|| self.ids("", usize::MAX), |id| Ok(vec![id]))?;
         let mut all = Verified::default();
         for id in ids {
@@ -161,7 +156,7 @@ impl Store for Memory {
         Ok(all)
     }
 
-    fn size(&self) -> Result<Size, StoreError> {
+    fn size(&self) -> StoreResult<Size> {
         let record = self.all().values().flatten().map(|entry| entry.to_line().len() as u64 + 1).sum();
         Ok(Size { record, index: 0 })
     }

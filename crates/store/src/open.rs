@@ -6,7 +6,12 @@ use std::{
 };
 
 use crate::{
-    digest::Digester, error::StoreError, files, jsonl::Jsonl, location::Location, memory::Memory,
+    digest::Digester,
+    error::{StoreError, StoreResult},
+    files,
+    jsonl::Jsonl,
+    location::Location,
+    memory::Memory,
     store::Store,
 };
 
@@ -33,7 +38,7 @@ pub struct Options {
 ///
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
-pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, StoreError> {
+pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>> {
     refuse_unreadable(location)?;
     Ok(match location {
         #[cfg(feature = "sqlite")]
@@ -56,7 +61,7 @@ pub fn open(location: &Location, options: Options) -> Result<Box<dyn Store>, Sto
 
 /// Refuses a database that no right to read is given to, and a pipe or a device in its place: opening that could wait without
 /// end. SQLite's own words would not say why, and without its log a database would seem to have lost what is in there.
-fn refuse_unreadable(location: &Location) -> Result<(), StoreError> {
+fn refuse_unreadable(location: &Location) -> StoreResult<()> {
     let Location::Sqlite(path) = location else { return Ok(()) };
     for path in [path.clone(), files::with_end(path, "-wal")] {
         let looked = fs::metadata(&path).and_then(|metadata| match metadata {

@@ -7,7 +7,11 @@ use std::{
 
 #[cfg(feature = "sqlite")]
 use crate::files;
-use crate::{error::StoreError, files::PrivateFolder, location::Location};
+use crate::{
+    error::{StoreError, StoreResult},
+    files::PrivateFolder,
+    location::Location,
+};
 
 /// How much is written to try a folder: more than a disk that is all but full has left in its last block.
 const BYTES: usize = 64 * 1024;
@@ -17,7 +21,7 @@ const BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// Why it cannot be written.
-pub fn try_writing(location: &Location) -> Result<(), StoreError> {
+pub fn try_writing(location: &Location) -> StoreResult<()> {
     match location {
         #[cfg(feature = "sqlite")]
         Location::Sqlite(path) if files::is_there(path)? => {
@@ -31,7 +35,7 @@ pub fn try_writing(location: &Location) -> Result<(), StoreError> {
 }
 
 /// Writes a file in a folder, or in the nearest folder above it that is there, and removes it.
-fn try_folder(folder: &Path) -> Result<(), StoreError> {
+fn try_folder(folder: &Path) -> StoreResult<()> {
     let folder = existing(folder);
     let name = format!(".rejoin-{}", std::process::id());
     let failed = || StoreError::io(format!("writing to {}", folder.display()));

@@ -8,19 +8,21 @@ use std::{
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, Tree, limits,
+    Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits,
     verify::{Discrepancy, verify_order},
 };
 
 use crate::{
     digest::Digester,
-    error::StoreError,
-    store::{Cursor, Each, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified},
+    error::{StoreError, StoreResult},
+    store::{
+        Cursor, Each, EachProblem, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified,
+    },
     summary::{Summary, Tally},
 };
 
 /// Checks that entries follow a tail and each other. Their parents and hashes are checked by [`check_seals`].
-pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> Result<(), StoreError> {
+pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> StoreResult<()> {
     let mut ids = HashSet::with_capacity(entries.len());
     for (seq, entry) in (after.map_or(0, |tail| tail.seq + 1)..).zip(entries) {
         let envelope = entry.envelope();
@@ -45,8 +47,8 @@ pub(crate) type Parent = Option<(u64, Hash)>;
 pub(crate) fn check_seals(
     tail: Option<Tail>,
     entries: &[Entry],
-    mut stored: impl FnMut(EntryId) -> Result<Parent, StoreError>,
-) -> Result<Vec<Parent>, StoreError> {
+    mut stored: impl FnMut(EntryId) -> StoreResult<Parent>,
+) -> StoreResult<Vec<Parent>> {
     let mut known: HashMap<EntryId, (u64, Hash)> = HashMap::with_capacity(entries.len() + 1);
     known.extend(tail.map(|tail| (tail.id, (tail.seq, tail.hash))));
     let mut parents = Vec::with_capacity(entries.len());
@@ -78,31 +80,6 @@ pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<u
 /// What is said of an entry whose body is sound but whose parent is lost. Its hash covers the parent's, so it cannot be checked.
 pub(crate) fn unproven(entry: EntryId) -> String {
     format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
-}
-
-/// Hands out damage, then an entry and its ancestors, newest first. `read` reads the whole conversation.
-pub(crate) fn ancestors(
-    of: Option<EntryId>,
-    each: Each<'_>,
-    read: impl FnOnce(Each<'_>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let (mut entries, mut damage) = (Vec::new(), Vec::new());
-    read(&mut |item| {
-        match item {
-            Item::Entry(entry) => entries.push(entry),
-            Item::Damage(found) => damage.push(found),
-        }
-        ControlFlow::Continue(())
-    })?;
-    let tree = Tree::new(&entries);
-    let head = match of {
-        None => tree.head(),
-        Some(id) => Some(tree.get(id).ok_or(StoreError::NoSuchEntry(id))?),
-    };
-    let (path, _) = head.map(|head| tree.path_to(head)).unwrap_or_default();
-    let path = path.into_iter().rev().map(|entry| Item::Entry(entry.clone()));
-    let _ = damage.into_iter().map(Item::Damage).chain(path).try_for_each(each);
-    Ok(())
 }
 
 /// How many things go from one thread to the other at once.
@@ -140,7 +117,7 @@ pub(crate) fn summary(
     store: &dyn Store,
     conversation: ConversationId,
     digester: Digester,
-) -> Result<Summary, StoreError> {
+) -> StoreResult<Summary> {
     let mut tally = Tally::new(conversation, digester);
     store.read(conversation, 0, &mut |item| {
         match item {
@@ -156,8 +133,8 @@ pub(crate) fn summary(
 /// The entries of a conversation that can be read, up to a `seq`. `read` reads the whole conversation.
 pub(crate) fn entries(
     newest: u64,
-    read: impl FnOnce(Each<'_>) -> Result<(), StoreError>,
-) -> Result<Vec<Entry>, StoreError> {
+    read: impl FnOnce(Each<'_>) -> StoreResult<()>,
+) -> StoreResult<Vec<Entry>> {
     let mut entries = Vec::new();
     read(&mut |item| match item {
         Item::Entry(entry) if entry.envelope().seq > newest => ControlFlow::Break(()),
@@ -176,10 +153,7 @@ const BEGINNING: u64 = 8;
 
 /// Whether the header or the first message of a conversation cannot be read. Costs a few entries, however long it is.
 #[cfg(feature = "sqlite")]
-pub(crate) fn beginning_is_damaged(
-    store: &dyn Store,
-    conversation: ConversationId,
-) -> Result<bool, StoreError> {
+pub(crate) fn beginning_is_damaged(store: &dyn Store, conversation: ConversationId) -> StoreResult<bool> {
     let (mut damaged, mut next) = (false, 0);
     store.read(conversation, 0, &mut |item| {
         let last = match item {
@@ -204,7 +178,7 @@ pub(crate) fn list(
     ids: &[ConversationId],
     digester: Digester,
     query: &Query,
-) -> Result<Page, StoreError> {
+) -> StoreResult<Page> {
     let mut all = Vec::new();
     for id in ids {
         match summary(store, *id, digester) {
@@ -368,7 +342,7 @@ pub(crate) fn search(
     conversations: &[ConversationId],
     digester: Digester,
     search: &Search,
-) -> Result<Vec<Hit>, StoreError> {
+) -> StoreResult<Vec<Hit>> {
     let parts = parts(&search.words);
     let mut found = Vec::new();
     if parts.is_empty() {
@@ -416,8 +390,8 @@ pub(crate) fn search(
 pub(crate) fn verify_one(
     store: &dyn Store,
     conversation: ConversationId,
-    each: &mut dyn FnMut(Problem),
-) -> Result<Verified, StoreError> {
+    each: EachProblem<'_>,
+) -> StoreResult<Verified> {
     verify_with(conversation, each, |sink| {
         store.read(conversation, 0, &mut |item| {
             let row = if let Item::Entry(entry) = &item { entry.envelope().seq } else { 0 };
@@ -430,9 +404,9 @@ pub(crate) fn verify_one(
 /// The same for a store that knows where it keeps each entry: `read` hands out everything, with its place.
 pub(crate) fn verify_with(
     conversation: ConversationId,
-    each: &mut dyn FnMut(Problem),
-    read: impl FnOnce(&mut dyn FnMut(Place, Item)) -> Result<(), StoreError>,
-) -> Result<Verified, StoreError> {
+    each: EachProblem<'_>,
+    read: impl FnOnce(&mut dyn FnMut(Place, Item)) -> StoreResult<()>,
+) -> StoreResult<Verified> {
     let (mut entries, mut places) = (Vec::new(), HashMap::new());
     let mut damaged = false;
     read(&mut |place, item| match item {

@@ -5,9 +5,11 @@ use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
+#[cfg(doc)]
+use crate::error::StoreError;
 use crate::{
     drafts::Drafts,
-    error::StoreError,
+    error::StoreResult,
     location::Location,
     lock::{Holder, Lock},
     scan,
@@ -36,7 +38,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError>;
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>>;
 
     /// Appends entries after the tail that the caller knows; without one the conversation is new, and the first entry is its header.
     /// When it returns, all of them are durable. Entries that are already in their places are not appended again, so a caller may
@@ -49,58 +51,43 @@ pub trait Store: Send + Sync + fmt::Debug {
         conversation: ConversationId,
         after: Option<Tail>,
         entries: &[Entry],
-    ) -> Result<Tail, StoreError>;
+    ) -> StoreResult<Tail>;
 
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read at all.
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError>;
-
-    /// Reads an entry (the head, if none is named) and its ancestors, newest first, until there is no more or `each` breaks.
-    /// Other branches are left out. Damage is handed out before the entries; where an ancestor cannot be read, the path goes on
-    /// with the readable entry that has the next lower `seq`. The whole conversation is read.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::NoSuchEntry`], or if the store cannot be read at all.
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        scan::ancestors(of, each, |sink| self.read(conversation, 0, sink))
-    }
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
     /// Conversations, newest first. No content is loaded.
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn list(&self, query: &Query) -> Result<Page, StoreError>;
+    fn list(&self, query: &Query) -> StoreResult<Page>;
 
     /// What a list shows of one conversation. No content is loaded.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read.
-    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError>;
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary>;
 
     /// The ids that begin with a prefix, in order, at most `limit` of them.
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError>;
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>>;
 
     /// The entries that contain the words of a search, best first.
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError>;
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>>;
 
     /// Makes this process the only writer of a conversation until the lock is dropped.
     ///
     /// # Errors
     /// [`StoreError::Locked`] with the holder's name, if there is one.
-    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError>;
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock>;
 
     /// Removes the salt and body of an entry permanently, and appends `note` (an `erased` entry) in the same step.
     ///
@@ -112,7 +99,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         after: Tail,
         entry: EntryId,
         note: &Entry,
-    ) -> Result<Tail, StoreError> {
+    ) -> StoreResult<Tail> {
         self.erase_all(conversation, after, &[(entry, note.clone())])
     }
 
@@ -122,29 +109,21 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// As `append`; [`StoreError::NoSuchEntry`] if the conversation lacks one of the entries. It is also an error if the content
     /// is gone from the conversation but not yet from every file, because another process keeps one open.
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[(EntryId, Entry)],
-    ) -> Result<Tail, StoreError>;
+    fn erase_all(&self, conversation: ConversationId, after: Tail, erasures: &[Erasure])
+    -> StoreResult<Tail>;
 
     /// Removes a conversation from every file of the store. Other conversations keep what they share with it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be written.
-    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError>;
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()>;
 
     /// Copies damaged bytes to a file beside the store, and returns its path; none if there are no bytes to copy. Such a file is
     /// never overwritten: the same bytes twice are one file.
     ///
     /// # Errors
     /// If the copy cannot be written. The original stays in any case.
-    fn set_aside(
-        &self,
-        conversation: ConversationId,
-        damage: &Damage,
-    ) -> Result<Option<PathBuf>, StoreError> {
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         let _ = (conversation, damage);
         Ok(None)
     }
@@ -158,7 +137,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         &self,
         conversation: ConversationId,
         entries: Option<&[EntryId]>,
-    ) -> Result<Vec<PathBuf>, StoreError> {
+    ) -> StoreResult<Vec<PathBuf>> {
         let _ = (conversation, entries);
         Ok(Vec::new())
     }
@@ -177,17 +156,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError::NotFound`], or if the store cannot be read at all.
-    fn verify(
-        &self,
-        conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError>;
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified>;
 
     /// How many bytes it takes on disk.
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn size(&self) -> Result<Size, StoreError>;
+    fn size(&self) -> StoreResult<Size>;
 
     /// The version of its schema, if it has one that can be read.
     fn schema(&self) -> Option<i64> {
@@ -198,7 +173,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the store cannot be written. No entry is lost by that.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> StoreResult<()> {
         Ok(())
     }
 
@@ -206,7 +181,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the store cannot be written. No entry is lost by that.
-    fn rebuild(&self) -> Result<(), StoreError> {
+    fn rebuild(&self) -> StoreResult<()> {
         Ok(())
     }
 }
@@ -225,6 +200,12 @@ pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// A function that takes what is read. Breaking stops the reading.
 pub type Each<'e> = &'e mut dyn FnMut(Item) -> ControlFlow<()>;
+
+/// A function that takes what verification finds.
+pub type EachProblem<'e> = &'e mut dyn FnMut(Problem);
+
+/// An entry whose content is erased, and the `erased` entry that says so.
+pub type Erasure = (EntryId, Entry);
 
 /// Something that was read from a store.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use rejoin_record::{ConversationId, Entry, Tail};
 
 use crate::{
     digest::{Digest, Digester, Summarize, Title, Words},
-    error::StoreError,
+    error::StoreResult,
 };
 
 /// Where a conversation stands.
@@ -237,10 +237,7 @@ impl Tally {
     }
 
     /// Settles the state. If it cannot be told from what was kept, the entries up to the newest one are read again.
-    pub(crate) fn settle(
-        &mut self,
-        entries: impl FnOnce(u64) -> Result<Vec<Entry>, StoreError>,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn settle(&mut self, entries: impl FnOnce(u64) -> StoreResult<Vec<Entry>>) -> StoreResult<()> {
         if self.follows.state().is_none() {
             let newest = self.summary.tail.map_or(0, |tail| tail.seq);
             self.follows.review(&entries(newest)?);

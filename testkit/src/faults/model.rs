@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, verify::verify};
+use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tree, verify::verify};
 use rejoin_store::{Item, Query, Store, StoreError};
 
 use super::child::Said;
@@ -150,16 +150,10 @@ fn other_ways(store: &dyn Store, conversation: ConversationId, entries: &[Entry]
     if tail.map(|tail| tail.id) != newest {
         return Err(format!("the tail is {tail:?}, the newest entry {newest:?}"));
     }
-    let mut back = Vec::new();
-    let walked = store.ancestors(conversation, None, &mut |item| {
-        if let Item::Entry(entry) = item {
-            back.push(entry.envelope().parent);
-        }
-        ControlFlow::Continue(())
-    });
-    walked.map_err(|why| format!("the way back cannot be read: {why}"))?;
-    if !entries.is_empty() && back.last() != Some(&None) {
-        return Err(format!("the way back ends after {} entries, not at the header", back.len()));
+    let tree = Tree::new(entries);
+    let (path, _) = tree.path();
+    if path.first().is_some_and(|root| root.envelope().parent.is_some()) {
+        return Err(format!("the way back ends after {} entries, not at the header", path.len()));
     }
     let page = store.list(&Query::default()).map_err(|why| format!("it cannot be listed: {why}"))?;
     let listed = page.conversations.iter().find(|summary| summary.id == conversation);

@@ -19,8 +19,8 @@ use std::{
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rejoin_store::{
-    Damage, Drafts, Each, Hit, Holder, Location, Lock, Page, Problem, ProgressHook, Query, Search, Size,
-    Store, StoreError, Summary, Verified,
+    Damage, Drafts, Each, EachProblem, Erasure, Hit, Holder, Location, Lock, Page, ProgressHook, Query,
+    Search, Size, Store, StoreError, Summary, Verified,
 };
 
 use super::{
@@ -89,14 +89,6 @@ impl Store for Witness {
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
         self.store.read(conversation, from, each)
     }
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        self.store.ancestors(conversation, of, each)
-    }
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
         self.store.list(query)
     }
@@ -116,7 +108,7 @@ impl Store for Witness {
         &self,
         conversation: ConversationId,
         after: Tail,
-        erasures: &[(EntryId, Entry)],
+        erasures: &[Erasure],
     ) -> Result<Tail, StoreError> {
         let names: String = erasures.iter().map(|(entry, note)| format!(" {entry}{}", named(note))).collect();
         self.told(
@@ -143,7 +135,7 @@ impl Store for Witness {
     fn verify(
         &self,
         conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
+        each: EachProblem<'_>,
     ) -> Result<Verified, StoreError> {
         self.store.verify(conversation, each)
     }

@@ -11,7 +11,7 @@ use std::{
 use rejoin_engine::{
     Conversation, New, SystemClock,
     context::ToolDeclaration,
-    provider::{Doing, Endpoint, Listener, Provider, ProviderError, Request},
+    provider::{Doing, Endpoint, Listener, Provider, Request, Sending},
     tools::{Output, Tool, Tools},
     turn::{Stop, TurnInput, TurnSettings, Worker},
 };
@@ -118,11 +118,7 @@ impl Provider for Answering {
         &self.endpoint
     }
 
-    fn send<'a>(
-        &'a self,
-        request: &'a Request,
-        _: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, request: &'a Request, _: Listener<'a>) -> Sending<'a> {
         let asked = Instant::now();
         let mut noted = self.noted.lock().unwrap();
         noted.asked.push(asked);

@@ -123,6 +123,9 @@ pub enum SendProgress {
     },
 }
 
+/// A request that is being sent: what arrives of its answer.
+pub type Sending<'a> = Doing<'a, Result<Received, ProviderError>>;
+
 /// Takes what is told while a request is under way.
 pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
 
@@ -152,11 +155,7 @@ pub trait Provider: Send + Sync {
     ///
     /// An answer that was cut is no error here: what arrived is in it, and its end says so. An error means that nothing
     /// arrived.
-    fn send<'a>(
-        &'a self,
-        request: &'a Request,
-        listener: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>>;
+    fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a>;
 
     /// The models that it offers.
     fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {

@@ -14,7 +14,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{Block, BlockKind, Message, Role, ToolCall};
 
-use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress};
+use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
 
 /// The provider's name, and that of its model.
 pub const NAME: &str = "scripted";
@@ -262,11 +262,7 @@ impl Provider for ScriptedProvider {
         &self.endpoint
     }
 
-    fn send<'a>(
-        &'a self,
-        request: &'a Request,
-        listener: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             let answer = match self.next(request) {
                 Step::Fail(error) => return Err(error),

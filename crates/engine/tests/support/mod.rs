@@ -14,10 +14,10 @@ use std::{
 
 use rejoin_engine::{Clock, Writer, digest};
 use rejoin_formats::{Input, Session, sessions};
-use rejoin_record::{ConversationId, Entry, EntryId, Tail, Timestamp, Tree, verify::verify};
+use rejoin_record::{ConversationId, Entry, Tail, Timestamp, Tree, verify::verify};
 use rejoin_store::{
-    Damage, Each, Hit, Holder, Item, Location, Lock, Page, Place, Problem, Query, Search, Size, Store,
-    StoreError, Summary, Verified, memory::Memory,
+    Damage, Each, EachProblem, Erasure, Hit, Holder, Item, Location, Lock, Page, Place, Query, Search, Size,
+    Store, StoreError, Summary, Verified, memory::Memory,
 };
 
 /// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
@@ -93,16 +93,14 @@ impl Fragile {
     }
 }
 
+/// Writes methods that only ask the store below.
+macro_rules! ask_inner {
+    ($($name:ident($($arg:ident: $of:ty),*) -> $result:ty),* $(,)?) => {
+        $(fn $name(&self $(, $arg: $of)*) -> $result { self.inner.$name($($arg),*) })*
+    };
+}
+
 impl Store for Fragile {
-    fn location(&self) -> &Location {
-        self.inner.location()
-    }
-    fn read_only(&self) -> Option<&str> {
-        None
-    }
-    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
-        self.inner.tail(conversation)
-    }
     fn append(
         &self,
         conversation: ConversationId,
@@ -123,63 +121,21 @@ impl Store for Fragile {
             damage => each(damage),
         })
     }
-    fn ancestors(
-        &self,
-        conversation: ConversationId,
-        of: Option<EntryId>,
-        each: Each<'_>,
-    ) -> Result<(), StoreError> {
-        self.inner.ancestors(conversation, of, each)
-    }
-    fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        self.inner.list(query)
-    }
-    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
-        self.inner.summary(conversation)
-    }
-    fn set_aside(
-        &self,
-        conversation: ConversationId,
-        damage: &Damage,
-    ) -> Result<Option<std::path::PathBuf>, StoreError> {
-        self.inner.set_aside(conversation, damage)
-    }
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
-        self.inner.ids(prefix, limit)
-    }
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        self.inner.search(search)
-    }
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
         self.writable()?;
         self.inner.lock(conversation, holder)
     }
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[(EntryId, Entry)],
-    ) -> Result<Tail, StoreError> {
-        self.inner.erase_all(conversation, after, erasures)
-    }
-    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        self.inner.delete(conversation)
-    }
-    fn verify(
-        &self,
-        conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError> {
-        self.inner.verify(conversation, each)
-    }
-    fn size(&self) -> Result<Size, StoreError> {
-        self.inner.size()
-    }
-    fn settle(&self) -> Result<(), StoreError> {
-        self.inner.settle()
-    }
-    fn rebuild(&self) -> Result<(), StoreError> {
-        self.inner.rebuild()
+    ask_inner! {
+    location() -> &Location,
+    tail(id: ConversationId) -> Result<Option<Tail>, StoreError>,
+    list(query: &Query) -> Result<Page, StoreError>,
+    summary(id: ConversationId) -> Result<Summary, StoreError>,
+    ids(prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError>,
+    search(search: &Search) -> Result<Vec<Hit>, StoreError>,
+    erase_all(id: ConversationId, after: Tail, erasures: &[Erasure]) -> Result<Tail, StoreError>,
+    delete(id: ConversationId) -> Result<(), StoreError>,
+    verify(id: Option<ConversationId>, each: EachProblem<'_>) -> Result<Verified, StoreError>,
+    size() -> Result<Size, StoreError>,
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::handle::{Handle, How};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreResult};
 
 /// A folder that only rejoin writes to. Names in it are never followed elsewhere: opening a link, a pipe, a device or a folder
 /// under the name of a file is an error that says so.
@@ -65,7 +65,7 @@ impl PrivateFolder {
 
     /// Creates the folder in that of a store. The store's own folder existed when the store was opened: if it is gone, it was taken
     /// away, and is not created again.
-    pub(crate) fn make_beside_store(&self) -> Result<(), StoreError> {
+    pub(crate) fn make_beside_store(&self) -> StoreResult<()> {
         if !self.has_outer() {
             return Err(StoreError::Missing(self.outer.clone()));
         }

@@ -15,11 +15,11 @@ use std::{
 
 use self::handle::Other;
 pub use self::{folder::PrivateFolder, own::belongs_to};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreResult};
 
 /// Creates a folder that only its owner may enter, with those above it. An existing folder is left as it is. The path may lead
 /// through links.
-pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_folder(path: &Path) -> StoreResult<()> {
     make_folders(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn above(path: &Path) -> &Path {
 /// Creates an empty file that only its owner may read. An existing one is left as it is; a link, or anything else that is no
 /// file, is refused.
 #[cfg(feature = "sqlite")]
-pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
     let name = path.file_name().unwrap_or_default();
     let made = PrivateFolder::new(above(path)).open_or_make(name);
     made.map(drop).map_err(StoreError::io(format!("making {}", path.display())))
@@ -81,7 +81,7 @@ pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
 
 /// Makes a folder that must not be there yet, and that only its owner may enter.
 #[cfg(feature = "sqlite")]
-pub(crate) fn make_new_folder(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_new_folder(path: &Path) -> StoreResult<()> {
     make_one(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// If a link, a folder, a pipe or a device has the name, or the folder cannot be found.
 #[cfg(feature = "sqlite")]
-pub(crate) fn plain_name(path: &Path) -> Result<PathBuf, StoreError> {
+pub(crate) fn plain_name(path: &Path) -> StoreResult<PathBuf> {
     let failed = StoreError::io(format!("opening {}", path.display()));
     let folder = fs::canonicalize(above(path)).map_err(failed)?;
     let plain = folder.join(path.file_name().unwrap_or_default());
@@ -124,7 +124,7 @@ pub(crate) fn plain_name(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 /// Refuses what has the name of a file and is not one. A name that nothing has is fine.
-fn check_plain(path: &Path) -> Result<(), StoreError> {
+fn check_plain(path: &Path) -> StoreResult<()> {
     let failed = || StoreError::io(format!("opening {}", path.display()));
     let kind = match fs::symlink_metadata(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -140,12 +140,12 @@ fn check_plain(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a database whose file, or one that SQLite opens beside it, is not a plain file.
-pub(crate) fn check_database(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_database(path: &Path) -> StoreResult<()> {
     DATABASE.iter().try_for_each(|end| check_plain(&with_end(path, end)))
 }
 
 /// The same for an index. It is never needed, so a folder in its place is none of our business: SQLite opens no folder.
-pub(crate) fn check_index(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_index(path: &Path) -> StoreResult<()> {
     match check_database(path) {
         Err(StoreError::Io { why, .. }) if Other::of(&why) == Some(Other::Folder) => Ok(()),
         checked => checked,
@@ -285,7 +285,7 @@ pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Whether there is something of that name. Not to be allowed to look is no answer.
-pub(crate) fn is_there(path: &Path) -> Result<bool, StoreError> {
+pub(crate) fn is_there(path: &Path) -> StoreResult<bool> {
     path.try_exists().map_err(StoreError::io(format!("looking for {}", path.display())))
 }
 

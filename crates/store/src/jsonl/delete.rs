@@ -3,10 +3,13 @@
 use rejoin_record::ConversationId;
 
 use super::{Jsonl, append, erase, name};
-use crate::{error::StoreError, store::Store as _};
+use crate::{
+    error::{StoreError, StoreResult},
+    store::Store as _,
+};
 
 /// Removes a conversation. A process that waits to append to it finds that it is gone.
-pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> Result<(), StoreError> {
+pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult<()> {
     let failed = || store.failed("deleting", conversation);
     let locked = append::lock(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
     // The file goes last: if the process is killed before that, the conversation is still there to be deleted.

@@ -16,7 +16,12 @@ use super::{
     pieces::{self, Pieces},
     read::{self, Span},
 };
-use crate::{aside::Sought, error::StoreError, scan, store::Item};
+use crate::{
+    aside::Sought,
+    error::{StoreError, StoreResult},
+    scan,
+    store::{Erasure, Item},
+};
 
 /// The name of the draft.
 pub(super) fn draft(conversation: ConversationId) -> String {
@@ -28,8 +33,8 @@ pub(super) fn erase(
     store: &Jsonl,
     conversation: ConversationId,
     after: Tail,
-    erasures: &[(EntryId, Entry)],
-) -> Result<Tail, StoreError> {
+    erasures: &[Erasure],
+) -> StoreResult<Tail> {
     let notes: &[Entry] = &erasures.iter().map(|(_, note)| note.clone()).collect::<Vec<_>>();
     let ids: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
     scan::check_batch(Some(after), notes)?;

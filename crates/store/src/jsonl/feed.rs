@@ -14,7 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::{Jsonl, Mark};
 use crate::{
     digest::Digester,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     index::{
         Feed, Followed, Remembered, Summaries, Trouble, get,
         lost::{self, Lost},
@@ -150,7 +150,7 @@ impl Files<'_> {
     }
 
     /// The entries of a conversation from a `seq` on, and whether something there is damaged.
-    fn read_from(&self, id: ConversationId, from: u64) -> Result<(Vec<Entry>, bool), StoreError> {
+    fn read_from(&self, id: ConversationId, from: u64) -> StoreResult<(Vec<Entry>, bool)> {
         let (mut entries, mut damaged) = (Vec::new(), false);
         self.store.read(id, from, &mut |item| {
             match item {
@@ -163,13 +163,13 @@ impl Files<'_> {
     }
 
     /// Notes that a conversation is about to be deleted, so that nothing is missed should it come back shorter.
-    pub(super) fn let_go(&self, id: ConversationId, newest: u64) -> Result<(), StoreError> {
+    pub(super) fn let_go(&self, id: ConversationId, newest: u64) -> StoreResult<()> {
         let newest = i64::try_from(newest).unwrap_or(i64::MAX);
         self.store.index.write(self, |index| put_going(index, &id.to_string(), newest))
     }
 
     /// Notes that a conversation is deleted, and the index has followed.
-    pub(super) fn is_gone(&self, id: ConversationId) -> Result<(), StoreError> {
+    pub(super) fn is_gone(&self, id: ConversationId) -> StoreResult<()> {
         let forget =
             |index: &Connection| sql::run(index, "DELETE FROM going WHERE id = ?1", [id.to_string()]);
         self.store.index.write(self, forget)

@@ -41,13 +41,16 @@ use crate::{
     aside::{Asides, Sought},
     digest::Digester,
     drafts::Drafts,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
     location::Location,
     lock::{Holder, Lock, Locks, guard},
     open::{Access, Options},
     scan,
-    store::{Damage, Each, Hit, Item, Page, Place, Problem, Query, Search, Size, Store, Verified},
+    store::{
+        Damage, Each, EachProblem, Erasure, Hit, Item, Page, Place, Problem, Query, Search, Size, Store,
+        Verified,
+    },
     summary::Summary,
 };
 
@@ -86,7 +89,7 @@ impl Jsonl {
     ///
     /// # Errors
     /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be made.
-    pub fn open(folder: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, options: Options) -> StoreResult<Self> {
         let mut read_only = None;
         match options.access {
             Access::Read if !files::is_there(folder)? => return Err(StoreError::Missing(folder.to_owned())),
@@ -118,7 +121,7 @@ impl Jsonl {
     }
 
     /// Every conversation, in the order of ids, with what tells whether it changed.
-    fn marks(&self) -> Result<Vec<(ConversationId, Mark)>, StoreError> {
+    fn marks(&self) -> StoreResult<Vec<(ConversationId, Mark)>> {
         let folder = self.folder.path();
         let failed = || StoreError::io(format!("reading {}", folder.display()));
         let mut marks = Vec::new();
@@ -146,7 +149,7 @@ impl Jsonl {
         self.folder.path_of(name(conversation))
     }
 
-    fn file(&self, conversation: ConversationId) -> Result<File, StoreError> {
+    fn file(&self, conversation: ConversationId) -> StoreResult<File> {
         self.folder.open(name(conversation)).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => StoreError::NotFound(conversation),
             _ => self.failed("opening", conversation)(why),
@@ -217,7 +220,7 @@ impl Store for Jsonl {
         self.read_only.as_deref()
     }
 
-    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
         let file = match self.file(conversation) {
             Err(StoreError::NotFound(_)) => return Ok(None),
             file => file?,
@@ -234,17 +237,17 @@ impl Store for Jsonl {
         conversation: ConversationId,
         after: Option<Tail>,
         entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    ) -> StoreResult<Tail> {
         append::append(self, conversation, after, entries)
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
         let file = self.file(conversation)?;
         read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
             .map_err(self.failed("reading", conversation))
     }
 
-    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+    fn list(&self, query: &Query) -> StoreResult<Page> {
         #[cfg(feature = "sqlite")]
         let files = self.files()?;
         #[cfg(feature = "sqlite")]
@@ -276,7 +279,7 @@ impl Store for Jsonl {
         Ok(scan::page(all, query))
     }
 
-    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
         let metadata = self.file(conversation)?.metadata().map_err(self.failed("reading", conversation))?;
         #[cfg(feature = "sqlite")]
         match self.index.summary(&self.files()?, conversation) {
@@ -287,12 +290,12 @@ impl Store for Jsonl {
         self.summary_of(conversation, mark(&metadata))
     }
 
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
         let ids = self.marks()?.into_iter().map(|(id, _)| id);
         Ok(ids.filter(|id| id.has_prefix(prefix)).take(limit).collect())
     }
 
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
         #[cfg(feature = "sqlite")]
         match self.index.search(&self.files()?, search) {
             Ok(hits) => return Ok(hits),
@@ -301,7 +304,7 @@ impl Store for Jsonl {
         scan::search(self, &self.ids("", usize::MAX)?, self.digester, search)
     }
 
-    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         self.locks.acquire(conversation, holder)
     }
 
@@ -309,8 +312,8 @@ impl Store for Jsonl {
         &self,
         conversation: ConversationId,
         after: Tail,
-        erasures: &[(EntryId, Entry)],
-    ) -> Result<Tail, StoreError> {
+        erasures: &[Erasure],
+    ) -> StoreResult<Tail> {
         let erased = erase::erase(self, conversation, after, erasures);
         // The words of what is gone must not stay behind anywhere.
         #[cfg(feature = "sqlite")]
@@ -318,7 +321,7 @@ impl Store for Jsonl {
         erased
     }
 
-    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         delete::delete(self, conversation)?;
         #[cfg(feature = "sqlite")]
         {
@@ -334,11 +337,7 @@ impl Store for Jsonl {
         Ok(())
     }
 
-    fn set_aside(
-        &self,
-        conversation: ConversationId,
-        damage: &Damage,
-    ) -> Result<Option<PathBuf>, StoreError> {
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         #[cfg(feature = "sqlite")]
         if !damage.torn {
             self.index.note_damage(&self.no_files(), conversation);
@@ -350,7 +349,7 @@ impl Store for Jsonl {
         &self,
         conversation: ConversationId,
         entries: Option<&[EntryId]>,
-    ) -> Result<Vec<PathBuf>, StoreError> {
+    ) -> StoreResult<Vec<PathBuf>> {
         let file = self.file(conversation)?;
         let unreadable = || self.failed("reading", conversation);
         let owner = conversation.to_string();
@@ -368,11 +367,7 @@ impl Store for Jsonl {
         Some(&self.drafts)
     }
 
-    fn verify(
-        &self,
-        conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError> {
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
         if let Some(conversation) = conversation {
             return self.verify_one(conversation, each);
         }
@@ -387,12 +382,12 @@ impl Store for Jsonl {
         Ok(all)
     }
 
-    fn size(&self) -> Result<Size, StoreError> {
+    fn size(&self) -> StoreResult<Size> {
         let index = fs::metadata(self.folder.path_of(".index")).map_or(0, |metadata| metadata.len());
         Ok(Size { record: self.marks()?.iter().map(|(_, mark)| mark.size).sum(), index })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> StoreResult<()> {
         #[cfg(feature = "sqlite")]
         if let Err(why) = self.index.catch_up(&self.files()?) {
             // The next question makes a new one.
@@ -401,7 +396,7 @@ impl Store for Jsonl {
         Ok(())
     }
 
-    fn rebuild(&self) -> Result<(), StoreError> {
+    fn rebuild(&self) -> StoreResult<()> {
         #[cfg(feature = "sqlite")]
         self.index.discard(&self.no_files());
         Ok(())
@@ -411,7 +406,7 @@ impl Store for Jsonl {
 impl Jsonl {
     /// What the index is fed from.
     #[cfg(feature = "sqlite")]
-    fn files(&self) -> Result<Files<'_>, StoreError> {
+    fn files(&self) -> StoreResult<Files<'_>> {
         Ok(Files { store: self, marks: self.marks()? })
     }
 
@@ -422,16 +417,12 @@ impl Jsonl {
     }
 
     /// The summary of a conversation whose file has that mark, from its entries.
-    fn summary_of(&self, conversation: ConversationId, mark: Mark) -> Result<Summary, StoreError> {
+    fn summary_of(&self, conversation: ConversationId, mark: Mark) -> StoreResult<Summary> {
         let summary = scan::summary(self, conversation, self.digester)?;
         Ok(if summary.entries == 0 { empty_summary(conversation, mark) } else { summary })
     }
 
-    fn verify_one(
-        &self,
-        conversation: ConversationId,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError> {
+    fn verify_one(&self, conversation: ConversationId, each: EachProblem<'_>) -> StoreResult<Verified> {
         #[cfg(feature = "sqlite")]
         let files = self.no_files();
         #[cfg(feature = "sqlite")]

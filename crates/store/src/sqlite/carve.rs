@@ -19,10 +19,13 @@ use super::{
     schema::{self, Opened, PAGE_BYTES},
     wal,
 };
-use crate::{error::StoreError, files};
+use crate::{
+    error::{StoreError, StoreResult},
+    files,
+};
 
 /// Copies every row that can be found into a new file.
-pub(super) fn carve(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     let Opened::Writable(copy) = schema::open_to_write(to)? else {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
     };
@@ -61,7 +64,7 @@ struct Pages {
 }
 
 impl Pages {
-    fn open(path: &Path) -> Result<Self, StoreError> {
+    fn open(path: &Path) -> StoreResult<Self> {
         let failed = || StoreError::io(format!("reading {}", path.display()));
         let file = File::open(path).map_err(failed())?;
         let length = file.metadata().map_err(failed())?.len();
@@ -293,7 +296,7 @@ impl Found {
     }
 
     /// Conversations whose own row is lost get the id that their header has, or else one that is derived from their key.
-    fn name_the_nameless(&self, copy: &Path) -> Result<(), StoreError> {
+    fn name_the_nameless(&self, copy: &Path) -> StoreResult<()> {
         let nameless: Vec<i64> = self.used.difference(&self.conversations).copied().collect();
         if nameless.is_empty() {
             return Ok(());

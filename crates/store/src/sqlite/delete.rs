@@ -7,10 +7,10 @@ use super::{
     Inner, erase,
     scrub::{self, Removal},
 };
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreResult};
 
 /// Removes a conversation with its entries, and the large strings that no other one uses.
-pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> Result<(), StoreError> {
+pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> StoreResult<()> {
     let files = scrub::files_of(inner, conversation)?;
     let removal = [Removal::Conversation(conversation)];
     inner.write(|connection, _| {

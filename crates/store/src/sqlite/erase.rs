@@ -7,15 +7,18 @@ use super::{
     During as _, Inner,
     scrub::{self, Removal},
 };
-use crate::error::StoreError;
+use crate::{
+    error::{StoreError, StoreResult},
+    store::Erasure,
+};
 
 /// Removes salt and body of entries, and appends the notes that say so.
 pub(super) fn erase(
     inner: &Inner,
     conversation: ConversationId,
     after: Tail,
-    erasures: &[(EntryId, Entry)],
-) -> Result<Tail, StoreError> {
+    erasures: &[Erasure],
+) -> StoreResult<Tail> {
     let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
     let (contents, missing) = scrub::contents(inner, conversation, &entries)?;
     if let Some(missing) = missing.first() {
@@ -41,7 +44,7 @@ pub(super) fn erase(
 }
 
 /// Removes what a removal is about from the tables of a store, or of a copy of it.
-pub(super) fn remove(connection: &Connection, removal: &Removal) -> Result<(), StoreError> {
+pub(super) fn remove(connection: &Connection, removal: &Removal) -> StoreResult<()> {
     let id = removal.conversation().to_string();
     let key: Option<i64> = connection
         .query_row("SELECT key FROM conversation WHERE id = ?1", [id], |row| row.get(0))

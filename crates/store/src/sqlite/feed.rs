@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params, Transaction, TransactionBehavior, types::From
 use super::{During as _, Inner, Reader, opening, reading, rows, rows::Parents};
 use crate::{
     digest::Digester,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     index::{
         Feed, Followed, Remembered, Summaries, Trouble, glance,
         lost::{self, Lost},
@@ -143,46 +143,46 @@ impl Feed for Inner {
 
 /// What the record says.
 impl Inner {
-    fn ask<T: FromSql>(&self, query: &str, params: impl Params) -> Result<Option<T>, StoreError> {
+    fn ask<T: FromSql>(&self, query: &str, params: impl Params) -> StoreResult<Option<T>> {
         sql::one(&self.reader()?.connection, query, params).during("reading the store")
     }
 
     /// Asks about a conversation, by its key.
-    fn ask_of<T: FromSql>(&self, id: ConversationId, query: &str, seq: u64) -> Result<Option<T>, StoreError> {
+    fn ask_of<T: FromSql>(&self, id: ConversationId, query: &str, seq: u64) -> StoreResult<Option<T>> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, id)? else { return Ok(None) };
         sql::one(&reader.connection, query, (key, seq as i64)).during("reading an entry")
     }
 
     /// Which store it is.
-    fn name(&self) -> Result<String, StoreError> {
+    fn name(&self) -> StoreResult<String> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'store'", [])?.unwrap_or_default())
     }
 
     /// How often something was removed.
-    pub(super) fn removed(&self) -> Result<i64, StoreError> {
+    pub(super) fn removed(&self) -> StoreResult<i64> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'removed'", [])?.unwrap_or_default())
     }
 
-    fn newest(&self) -> Result<i64, StoreError> {
+    fn newest(&self) -> StoreResult<i64> {
         Ok(self.ask("SELECT max(key) FROM entry", [])?.flatten().unwrap_or_default())
     }
 
     /// The hash of the entry with a key, as the index keeps it.
-    fn mark_at(&self, key: i64) -> Result<Option<String>, StoreError> {
+    fn mark_at(&self, key: i64) -> StoreResult<Option<String>> {
         let hash: Option<[u8; 32]> = self.ask("SELECT hash FROM entry WHERE key = ?1", [key])?;
         Ok(hash.map(spelled))
     }
 
     /// Whether an entry that the index has seen is in its place.
-    pub(super) fn has(&self, seen: &Lost) -> Result<bool, StoreError> {
+    pub(super) fn has(&self, seen: &Lost) -> StoreResult<bool> {
         let query = "SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2";
         let found: Option<[u8; 32]> = self.ask_of(seen.conversation, query, seen.seq)?;
         Ok(found.is_some_and(|hash| Hash::from_bytes(hash) == seen.hash))
     }
 
     /// The key of a conversation's first entry and the `seq` of its newest one.
-    fn ends_of(&self, id: ConversationId) -> Result<Option<(i64, u64)>, StoreError> {
+    fn ends_of(&self, id: ConversationId) -> StoreResult<Option<(i64, u64)>> {
         let first = "SELECT key FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1";
         let newest = "SELECT seq FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq DESC LIMIT 1";
         let newest: Option<i64> = self.ask_of(id, newest, 0)?;
@@ -190,7 +190,7 @@ impl Inner {
     }
 
     /// Whether there is such a conversation.
-    pub(super) fn has_entries(&self, id: ConversationId) -> Result<bool, StoreError> {
+    pub(super) fn has_entries(&self, id: ConversationId) -> StoreResult<bool> {
         Ok(self.ends_of(id)?.is_some())
     }
 
@@ -205,7 +205,7 @@ impl Inner {
         &self,
         key: i64,
         each: &mut dyn FnMut(i64, ConversationId, Fed) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut reader = self.reader()?;
         let Reader { connection, unpacker, columns } = &mut *reader;
         let query = format!(

@@ -46,14 +46,17 @@ use crate::{
     aside::Asides,
     digest::Digester,
     drafts::Drafts,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files,
     index::{Feed, Follower, Index},
     location::Location,
     lock::{Holder, Lock, Locks, guard as lock},
     open::{Access, Options},
     scan,
-    store::{Damage, Each, Hit, Page, Place, Problem, ProgressHook, Query, Search, Size, Store, Verified},
+    store::{
+        Damage, Each, EachProblem, Erasure, Hit, Page, Place, ProgressHook, Query, Search, Size, Store,
+        Verified,
+    },
     summary::Summary,
 };
 
@@ -101,7 +104,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(connection: Connection) -> Result<Self, StoreError> {
+    fn new(connection: Connection) -> StoreResult<Self> {
         let columns = rows::columns_of(schema::version(&connection)?);
         let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
         Ok(Self { connection, unpacker, columns })
@@ -141,11 +144,11 @@ impl DerefMut for Borrowed<'_> {
 
 /// Says what was tried when the database refused.
 trait During<T> {
-    fn during(self, what: &'static str) -> Result<T, StoreError>;
+    fn during(self, what: &'static str) -> StoreResult<T>;
 }
 
 impl<T> During<T> for rusqlite::Result<T> {
-    fn during(self, what: &'static str) -> Result<T, StoreError> {
+    fn during(self, what: &'static str) -> StoreResult<T> {
         self.map_err(|error| {
             if is_damage(&error) {
                 return StoreError::Damaged { place: Place::Store, why: format!("{what}: {error}") };
@@ -189,7 +192,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
-    pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, options: Options) -> StoreResult<Self> {
         if options.access == Access::Read && !files::is_there(path)? {
             return Err(StoreError::Missing(path.to_owned()));
         }
@@ -228,7 +231,7 @@ impl Sqlite {
     }
 
     /// Does something that reads. If it meets damage, the store is rescued and it is done again.
-    fn attempt<T>(&self, work: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn attempt<T>(&self, work: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
         match work() {
             Err(why) if why.is_damage() && self.inner.rescue(&why) => work(),
             done => done,
@@ -248,7 +251,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    fn reader(&self) -> Result<Borrowed<'_>, StoreError> {
+    fn reader(&self) -> StoreResult<Borrowed<'_>> {
         let opening = self.opening.load(Ordering::Acquire);
         let known = lock(&self.readers).pop();
         let mut reader = match known {
@@ -260,7 +263,7 @@ impl Inner {
     }
 
     /// A reader to which the store stands still, whatever others do, until it is dropped.
-    fn moment(&self) -> Result<Borrowed<'_>, StoreError> {
+    fn moment(&self) -> StoreResult<Borrowed<'_>> {
         let reader = self.reader()?;
         reader.connection.execute_batch("BEGIN").during("reading the store")?;
         Ok(reader)
@@ -283,7 +286,7 @@ impl Inner {
         self.index.close();
     }
 
-    fn key_of(connection: &Connection, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
+    fn key_of(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
         let id = conversation.to_string();
         // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to somebody
         // else's conversation.
@@ -306,7 +309,7 @@ impl Inner {
         }
     }
 
-    fn tail_of(connection: &Connection, key: i64) -> Result<Option<Tail>, StoreError> {
+    fn tail_of(connection: &Connection, key: i64) -> StoreResult<Option<Tail>> {
         let found = connection
             .prepare_cached(
                 "SELECT seq, id, hash FROM entry WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1",
@@ -342,7 +345,7 @@ impl Inner {
         conversation: ConversationId,
         after: Option<Tail>,
         entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    ) -> StoreResult<Tail> {
         let key = Self::key_of(connection, conversation)?;
         let found = key.map_or(Ok(None), |key| Self::tail_of(connection, key))?;
         let mut known = 0;
@@ -383,7 +386,7 @@ impl Inner {
     }
 
     /// The place and the hash of every entry of a conversation.
-    fn places(connection: &Connection, key: i64) -> Result<HashMap<EntryId, (u64, Hash)>, StoreError> {
+    fn places(connection: &Connection, key: i64) -> StoreResult<HashMap<EntryId, (u64, Hash)>> {
         let read = || -> rusqlite::Result<_> {
             let query = "SELECT id, seq, hash FROM entry WHERE conversation = ?1";
             let mut statement = connection.prepare_cached(query)?;
@@ -401,7 +404,7 @@ impl Inner {
         connection: &Connection,
         key: i64,
         after: Option<Tail>,
-    ) -> Result<Option<Vec<(EntryId, Hash)>>, StoreError> {
+    ) -> StoreResult<Option<Vec<(EntryId, Hash)>>> {
         let from = after.map_or(0, |tail| tail.seq);
         let read = || -> rusqlite::Result<Vec<(EntryId, Hash)>> {
             let mut statement = connection.prepare_cached(
@@ -436,7 +439,7 @@ impl Store for Sqlite {
         lock(&self.inner.damage).clone()
     }
 
-    fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
         self.attempt(|| {
             let reader = self.inner.moment()?;
             let Some(key) = Inner::key_of(&reader.connection, conversation)? else { return Ok(None) };
@@ -449,7 +452,7 @@ impl Store for Sqlite {
         conversation: ConversationId,
         after: Option<Tail>,
         entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    ) -> StoreResult<Tail> {
         scan::check_batch(after, entries)?;
         let tail = self.attempt(|| {
             self.inner
@@ -459,11 +462,11 @@ impl Store for Sqlite {
         Ok(tail)
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn list(&self, query: &Query) -> Result<Page, StoreError> {
+    fn list(&self, query: &Query) -> StoreResult<Page> {
         let inner = &*self.inner;
         let mut page = match self.attempt(|| inner.index.list(inner, query)) {
             Err(why) if !why.is_damage() => {
@@ -484,7 +487,7 @@ impl Store for Sqlite {
         Ok(page)
     }
 
-    fn summary(&self, conversation: ConversationId) -> Result<Summary, StoreError> {
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
         match self.attempt(|| self.inner.index.summary(&*self.inner, conversation)) {
             Ok(Some(summary)) => Ok(summary),
             Err(why) if why.is_damage() => Err(why),
@@ -492,14 +495,14 @@ impl Store for Sqlite {
         }
     }
 
-    fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<ConversationId>, StoreError> {
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
         self.attempt(|| {
             let reader = self.inner.reader()?;
             reading::ids(&reader.connection, prefix, limit).during("looking for conversations")
         })
     }
 
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
         match self.attempt(|| self.inner.index.search(&*self.inner, search)) {
             Ok(hits) => Ok(hits),
             Err(why) => {
@@ -509,7 +512,7 @@ impl Store for Sqlite {
         }
     }
 
-    fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         self.inner.is_not_salvaged()?;
         if self.inner.read_only.is_some() {
             // Where nothing can be written there is nothing to lock.
@@ -522,14 +525,14 @@ impl Store for Sqlite {
         &self,
         conversation: ConversationId,
         after: Tail,
-        erasures: &[(EntryId, Entry)],
-    ) -> Result<Tail, StoreError> {
+        erasures: &[Erasure],
+    ) -> StoreResult<Tail> {
         let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
         scan::check_batch(Some(after), &notes)?;
         self.attempt(|| erase::erase(&self.inner, conversation, after, erasures))
     }
 
-    fn delete(&self, conversation: ConversationId) -> Result<(), StoreError> {
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         self.attempt(|| delete::delete(&self.inner, conversation))
     }
 
@@ -537,7 +540,7 @@ impl Store for Sqlite {
         &self,
         conversation: ConversationId,
         entries: Option<&[EntryId]>,
-    ) -> Result<Vec<PathBuf>, StoreError> {
+    ) -> StoreResult<Vec<PathBuf>> {
         let Some(entries) = entries else {
             let mut files = scrub::files_of(&self.inner, conversation)?;
             files.extend(self.inner.drafts.file_of(conversation));
@@ -551,11 +554,7 @@ impl Store for Sqlite {
         *lock(&self.inner.progress) = Some(hook);
     }
 
-    fn set_aside(
-        &self,
-        conversation: ConversationId,
-        damage: &Damage,
-    ) -> Result<Option<PathBuf>, StoreError> {
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         if !damage.torn {
             self.inner.index.note_damage(&*self.inner, conversation);
         }
@@ -566,15 +565,11 @@ impl Store for Sqlite {
         Some(&self.inner.drafts)
     }
 
-    fn verify(
-        &self,
-        conversation: Option<ConversationId>,
-        each: &mut dyn FnMut(Problem),
-    ) -> Result<Verified, StoreError> {
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
         verify::verify(self, conversation, each)
     }
 
-    fn size(&self) -> Result<Size, StoreError> {
+    fn size(&self) -> StoreResult<Size> {
         let of = |path: &Path| {
             let log = |end: &str| {
                 std::fs::metadata(files::with_end(path, end)).map_or(0, |metadata| metadata.len())
@@ -588,11 +583,11 @@ impl Store for Sqlite {
         schema::version(&self.inner.reader().ok()?.connection).ok()
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> StoreResult<()> {
         self.attempt(|| self.inner.index.catch_up(&*self.inner))
     }
 
-    fn rebuild(&self) -> Result<(), StoreError> {
+    fn rebuild(&self) -> StoreResult<()> {
         self.inner.index.discard(&*self.inner);
         self.settle()
     }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 
+use rejoin_record::text::plural;
 use rusqlite::Connection;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     aside::Asides,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files,
     open::Access,
     store::{Damage, Place},
@@ -28,7 +29,7 @@ pub(super) struct Found {
 }
 
 /// Opens a file.
-pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found, StoreError> {
+pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<Found> {
     let mut found = Vec::new();
     let log = if path.exists() { look_at_log(path, asides) } else { None };
     let opened = open_as_it_is(path, access).and_then(|opened| looked_over(path, opened));
@@ -75,7 +76,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> Result<Found
     Ok(Found { opened, salvage: Some(salvage), damage: found })
 }
 
-fn open_as_it_is(path: &Path, access: Access) -> Result<Opened, StoreError> {
+fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
     // A new store gets its name when it is whole, so an empty file is what is left of one.
     if is_empty(path) {
         let why = String::from("the file is empty, and whatever was in it is gone");
@@ -97,7 +98,7 @@ pub(super) fn is_empty(path: &Path) -> bool {
 
 /// Looks a file over that is not as it was left. Pages that do not fit together any more can hide entries without an error, and
 /// writing to them makes it worse.
-fn looked_over(path: &Path, opened: Opened) -> Result<Opened, StoreError> {
+fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
     let (index, seal) = (index_of(path), seal(path));
     if feed::seal_in(&index).as_ref() == Some(&seal) {
@@ -130,7 +131,7 @@ pub(super) fn index_of(path: &Path) -> PathBuf {
 }
 
 /// Whether the tables are where they should be, and nothing else is.
-pub(super) fn has_tables(connection: &Connection) -> Result<(), StoreError> {
+pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
     let mut strange = connection
         .prepare("SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type IN ('trigger', 'view')")
         .during("looking for the tables")?;
@@ -176,7 +177,7 @@ fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
             "the last append in the log is not whole, as a power failure leaves it; a copy of the log is kept in {kept}"
         )
     } else {
-        let appends = if commits == 1 { String::from("one append") } else { format!("{commits} appends") };
+        let appends = plural(commits, "append");
         format!(
             "the log is damaged from frame {frame} on ({appends} lost); a copy of the log is kept in {kept}"
         )

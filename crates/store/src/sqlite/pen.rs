@@ -13,7 +13,12 @@ use super::{
     lock,
     schema::{self, Opened},
 };
-use crate::{error::StoreError, files, open::Access, sql};
+use crate::{
+    error::{StoreError, StoreResult},
+    files,
+    open::Access,
+    sql,
+};
 
 /// The one connection that writes.
 pub(super) struct Pen {
@@ -27,15 +32,15 @@ pub(super) struct Pen {
 
 impl Pen {
     /// A pen for a file that was just opened.
-    pub(super) fn new(connection: Connection, path: &std::path::Path) -> Result<Self, StoreError> {
+    pub(super) fn new(connection: Connection, path: &std::path::Path) -> StoreResult<Self> {
         let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
         Ok(Self { connection, packer, file: identity(path)?, failed: false })
     }
 
     fn write<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> StoreResult<T>,
+    ) -> StoreResult<T> {
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
             .during("beginning to write")?;
         let done = work(&transaction, &mut self.packer)?;
@@ -45,12 +50,12 @@ impl Pen {
 
     /// Brings what is in the log into the file, and empties the log. Readers of an older state keep it as it is; then a later
     /// checkpoint does it. Everybody who wants to write waits meanwhile, so it must not take as long as a lock may.
-    pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
+    pub(super) fn empty_log(&mut self) -> StoreResult<()> {
         self.try_to_empty_log(EMPTYING).map(drop)
     }
 
     /// The same, but fails if something of an older state is left because a reader holds it.
-    pub(super) fn empty_log_for_good(&mut self) -> Result<(), StoreError> {
+    pub(super) fn empty_log_for_good(&mut self) -> StoreResult<()> {
         if self.try_to_empty_log(EMPTYING_FOR_GOOD)? {
             return Ok(());
         }
@@ -60,7 +65,7 @@ impl Pen {
         Err(StoreError::Database { what: "emptying the log", why, unwritable: true })
     }
 
-    fn try_to_empty_log(&mut self, patience: Duration) -> Result<bool, StoreError> {
+    fn try_to_empty_log(&mut self, patience: Duration) -> StoreResult<bool> {
         self.connection.busy_timeout(patience).during("writing")?;
         let emptied = sql::empty_log(&self.connection);
         schema::be_patient(&mut self.connection)?;
@@ -75,7 +80,7 @@ const EMPTYING: Duration = Duration::from_secs(2);
 const EMPTYING_FOR_GOOD: Duration = Duration::from_secs(20);
 
 /// Which file goes by a name.
-fn identity(path: &std::path::Path) -> Result<files::Identity, StoreError> {
+fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(files::identity(&metadata)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Err(StoreError::Missing(path.to_owned())),
@@ -87,8 +92,8 @@ impl Inner {
     /// Does something in one transaction that is durable when this returns.
     pub(super) fn write<T>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Transaction<'_>, &mut Packer) -> StoreResult<T>,
+    ) -> StoreResult<T> {
         self.is_not_salvaged()?;
         let mut writer = lock(&self.writer);
         let pen = self.take_up(&mut writer)?;
@@ -110,7 +115,7 @@ impl Inner {
     }
 
     /// The pen, if the file can be written now.
-    pub(super) fn take_up<'w>(&self, writer: &'w mut Option<Pen>) -> Result<&'w mut Pen, StoreError> {
+    pub(super) fn take_up<'w>(&self, writer: &'w mut Option<Pen>) -> StoreResult<&'w mut Pen> {
         if self.access == Access::Read {
             let why = self.read_only.clone();
             return Err(StoreError::ReadOnly(

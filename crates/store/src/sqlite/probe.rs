@@ -5,11 +5,11 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{During as _, schema};
-use crate::{error::StoreError, files};
+use crate::{error::StoreResult, files};
 
 /// Writes pages to the log of a database that is there, in a transaction that is rolled back. Neither the schema nor the content
 /// is touched, and a damaged file stays as it is.
-pub(crate) fn try_writing(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn try_writing(path: &Path) -> StoreResult<()> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let name = files::plain_name(path)?;

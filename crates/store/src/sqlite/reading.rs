@@ -10,7 +10,7 @@ use super::{
     rows::{self, Parents},
 };
 use crate::{
-    error::StoreError,
+    error::{StoreError, StoreResult},
     scan,
     store::{Damage, Each, Item, Place},
 };
@@ -21,7 +21,7 @@ pub(super) fn read(
     conversation: ConversationId,
     from: u64,
     each: Each<'_>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let mut next = from;
     loop {
         let why = match walk(inner, conversation, &mut next, each) {
@@ -46,7 +46,7 @@ pub(super) fn walk(
     conversation: ConversationId,
     next: &mut u64,
     each: Each<'_>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let mut reader = inner.moment()?;
     let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
@@ -151,10 +151,7 @@ pub(super) fn rows_from(
 const FEW: usize = if cfg!(debug_assertions) { 5 } else { 256 };
 
 /// The key of a conversation, from the table itself.
-fn key_without_index(
-    connection: &Connection,
-    conversation: ConversationId,
-) -> Result<Option<i64>, StoreError> {
+fn key_without_index(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
     let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
     let found = connection.query_row(query, [conversation.to_string()], |row| row.get(0)).optional();
     found.during("looking for the conversation")

@@ -11,11 +11,14 @@ use super::{
     reading, rows,
     schema::{self, Opened},
 };
-use crate::{error::StoreError, sql};
+use crate::{
+    error::{StoreError, StoreResult},
+    sql,
+};
 
 /// Writes the entries of a file that verify into a new one. Places, ids and hashes stay; where an entry is missing, those behind
 /// it name it by its id.
-pub(super) fn rebuild(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
     let Opened::Writable(new) = schema::open_to_write(to)? else {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
     };

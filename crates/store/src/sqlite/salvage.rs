@@ -21,7 +21,7 @@ use rusqlite::{
 use super::{During as _, Inner, carve, lock, opening, rebuild, schema};
 use crate::{
     aside::Asides,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files,
     open::Access,
     sql,
@@ -37,7 +37,7 @@ pub(super) struct Salvage {
 
 impl Salvage {
     /// Finds what there is in a file; `nothing` if there is no entry in it.
-    pub(super) fn of(path: &Path, nothing: &StoreError) -> Result<Self, StoreError> {
+    pub(super) fn of(path: &Path, nothing: &StoreError) -> StoreResult<Self> {
         let folder = Private::beside(path)?;
         let file = folder.path.join("found.db");
         carve::carve(path, &file)?;
@@ -97,7 +97,7 @@ impl Inner {
     }
 
     /// Refuses to write where only a copy is read.
-    pub(super) fn is_not_salvaged(&self) -> Result<(), StoreError> {
+    pub(super) fn is_not_salvaged(&self) -> StoreResult<()> {
         if lock(&self.salvage).is_none() {
             return Ok(());
         }
@@ -124,7 +124,7 @@ pub(super) fn damage(why: String) -> Damage {
 }
 
 /// Whether the database finds nothing wrong with a file.
-pub(super) fn is_sound(connection: &Connection) -> Result<bool, StoreError> {
+pub(super) fn is_sound(connection: &Connection) -> StoreResult<bool> {
     let said = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
     match said {
         Err(why) if super::is_damage(&why) => Ok(false),
@@ -136,7 +136,7 @@ pub(super) fn is_sound(connection: &Connection) -> Result<bool, StoreError> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a damaged file sound again, and says what was wrong; nothing if another process was quicker.
-pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Option<Damage>, StoreError> {
+pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResult<Option<Damage>> {
     let failed = || StoreError::io(format!("mending {}", path.display()));
     let one = files::open_to_append(&files::with_end(path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
@@ -180,7 +180,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> Result<Opt
 }
 
 /// Keeps copies of a damaged file and of its log, and says where.
-fn set_aside(path: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
+fn set_aside(path: &Path, asides: &Asides) -> StoreResult<PathBuf> {
     let log = log_of(path);
     let kept_log = if log.exists() { Some(asides.keep_file("log", &log)?) } else { None };
     let kept = asides.keep_file("store", path)?;
@@ -188,7 +188,7 @@ fn set_aside(path: &Path, asides: &Asides) -> Result<PathBuf, StoreError> {
 }
 
 /// Copies pages, or only locks what they are copied to.
-fn step(copying: &Backup<'_, '_>, pages: i32) -> Result<(), StoreError> {
+fn step(copying: &Backup<'_, '_>, pages: i32) -> StoreResult<()> {
     let begun = Instant::now();
     loop {
         let done = copying.step(pages).during("mending the store")?;
@@ -216,7 +216,7 @@ const PRIVATE: &str = ".salvage-";
 
 impl Private {
     /// Makes one beside a file; where that cannot be written, where the system keeps what may go.
-    pub(super) fn beside(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn beside(path: &Path) -> StoreResult<Self> {
         sweep(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{name}{PRIVATE}{}", unguessable());
@@ -224,7 +224,7 @@ impl Private {
         Self::make(folder).or_else(|_| Self::make(std::env::temp_dir().join(format!("rejoin-{name}"))))
     }
 
-    fn make(path: PathBuf) -> Result<Self, StoreError> {
+    fn make(path: PathBuf) -> StoreResult<Self> {
         files::make_new_folder(&path)?;
         let failed = || StoreError::io(format!("making {}", path.display()));
         let used = files::make_new(&path.join("used")).map_err(failed())?;

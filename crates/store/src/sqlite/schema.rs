@@ -9,7 +9,10 @@ use std::{
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::During as _;
-use crate::{error::StoreError, files, sql};
+use crate::{
+    error::{StoreError, StoreResult},
+    files, sql,
+};
 
 /// What each version of the schema adds. Each may be run again where it was run before.
 pub(super) const MIGRATIONS: &[&str] = &[
@@ -41,7 +44,7 @@ pub(super) fn newest() -> i64 {
 }
 
 /// Opens a file to be written, makes it if it is not there, and brings its schema up to date.
-pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
+pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         files::make_folder(folder)?;
     }
@@ -67,7 +70,7 @@ pub(super) fn open_to_write(path: &Path) -> Result<Opened, StoreError> {
 }
 
 /// Makes a new store. It gets its name when it is whole, so what goes by that name is never half made.
-fn make(path: &Path) -> Result<(), StoreError> {
+fn make(path: &Path) -> StoreResult<()> {
     let part = files::with_end(path, ".making");
     let failed = || StoreError::io(format!("making {}", path.display()));
     // The process that makes a store holds this file. A second process waits for it, and a killed one holds nothing.
@@ -106,7 +109,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens a file to be read.
-pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
+pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     let why = String::from("the file or its folder cannot be written");
     // Another process may have left a log behind that only a writer can take up.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
@@ -134,13 +137,13 @@ fn uri(path: &Path) -> String {
 }
 
 /// One more connection to a file that is open already.
-pub(super) fn reconnect(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn reconnect(path: &Path) -> StoreResult<Connection> {
     match open_to_read(path)? {
         Opened::Writable(connection) | Opened::Readable(connection, _) => Ok(connection),
     }
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn connect(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection =
         Connection::open_with_flags(files::plain_name(path)?, flags).during("opening the store")?;
@@ -148,7 +151,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn settings(connection: &mut Connection) -> Result<(), StoreError> {
+fn settings(connection: &mut Connection) -> StoreResult<()> {
     be_patient(connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
@@ -158,7 +161,7 @@ fn settings(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// Lets a connection wait while another process holds the file.
-pub(super) fn be_patient(connection: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn be_patient(connection: &mut Connection) -> StoreResult<()> {
     connection.busy_handler(Some(wait_a_little)).during("setting up the store")
 }
 
@@ -174,19 +177,19 @@ fn wait_a_little(times: i32) -> bool {
 }
 
 /// The version of a file's schema.
-pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
+pub(super) fn version(connection: &Connection) -> StoreResult<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).during("reading the schema")
 }
 
 /// Whether the tables of a file are a store's.
-fn is_ours(connection: &Connection) -> Result<bool, StoreError> {
+fn is_ours(connection: &Connection) -> StoreResult<bool> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversation', 'entry', 'meta')";
     let ours: i64 = connection.query_row(query, [], |row| row.get(0)).during("reading the schema")?;
     Ok(ours > 0)
 }
 
 /// Brings the schema up to date.
-fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+fn prepare(connection: &Connection, path: &Path) -> StoreResult<()> {
     let found = version(connection)?;
     if found == newest() {
         return Ok(());
@@ -241,7 +244,7 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 
 /// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
 /// take the place of the store. The caller keeps others from writing.
-fn back_up(path: &Path) -> Result<(), StoreError> {
+fn back_up(path: &Path) -> StoreResult<()> {
     let name = |end: &str| files::with_end(path, &format!(".backup{end}"));
     // One may be left of a process that was killed.
     let part = name(".part");
@@ -267,7 +270,7 @@ fn back_up(path: &Path) -> Result<(), StoreError> {
 }
 
 /// The copies that were made before upgrades. What is left of one that was never finished is removed.
-pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn backups(path: &Path) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io(format!("looking for backups of {}", path.display()));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };
     let beginning = format!("{name}.backup");
@@ -288,7 +291,7 @@ pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Copies a store page by page, with what is still in its log.
-fn copy(path: &Path, to: &Path) -> Result<(), StoreError> {
+fn copy(path: &Path, to: &Path) -> StoreResult<()> {
     let from = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let copy = || {
         let mut to = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

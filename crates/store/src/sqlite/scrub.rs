@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use super::{During as _, Inner, erase, feed, lock, opening, reading, salvage, schema};
 use crate::{
     aside::Sought,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     files,
     index::Feed as _,
     open::Access,
@@ -85,7 +85,7 @@ pub(super) fn contents(
     inner: &Inner,
     conversation: ConversationId,
     entries: &[EntryId],
-) -> Result<(Vec<Saying>, Vec<EntryId>), StoreError> {
+) -> StoreResult<(Vec<Saying>, Vec<EntryId>)> {
     let mut missing = entries.to_vec();
     let mut found = Vec::new();
     reading::read(inner, conversation, 0, &mut |item| {
@@ -108,7 +108,7 @@ pub(super) fn files_holding(
     inner: &Inner,
     conversation: ConversationId,
     contents: &[Saying],
-) -> Result<Vec<PathBuf>, StoreError> {
+) -> StoreResult<Vec<PathBuf>> {
     let holds = |bytes: &[u8]| contents.iter().any(|content| content.sought.is_in(bytes));
     let failed = || StoreError::io("looking through what was set aside");
     let mut files = inner.asides.holding(&conversation.to_string(), holds).map_err(failed())?;
@@ -119,7 +119,7 @@ pub(super) fn files_holding(
 }
 
 /// The files beside the store that hold something of a conversation.
-pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io("looking through what was set aside");
     let mut files = inner.asides.of(&conversation.to_string()).map_err(failed())?;
     let mut since = Timestamp::UNIX_EPOCH;
@@ -148,11 +148,7 @@ fn copies_since(inner: &Inner, since: Timestamp) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Writes down what has to be done, in the transaction that removes the rows.
-pub(super) fn note(
-    connection: &Connection,
-    removals: &[Removal],
-    files: &[PathBuf],
-) -> Result<(), StoreError> {
+pub(super) fn note(connection: &Connection, removals: &[Removal], files: &[PathBuf]) -> StoreResult<()> {
     let mut plan: String = removals.iter().map(Removal::to_line).collect();
     for file in files {
         if let Some(file) = file.file_name().and_then(|name| name.to_str()) {
@@ -166,7 +162,7 @@ pub(super) fn note(
         .during("removing what was said")
 }
 
-fn planned(connection: &Connection) -> Result<String, StoreError> {
+fn planned(connection: &Connection) -> StoreResult<String> {
     let query = "SELECT value FROM meta WHERE name = 'scrub'";
     let plan = connection.query_row(query, [], |row| row.get::<_, Option<String>>(0)).optional();
     Ok(plan.during("reading what is left to do")?.flatten().unwrap_or_default())
@@ -198,14 +194,14 @@ pub(super) fn finish_if_left(inner: &Inner) {
 }
 
 /// Does what was written down.
-pub(super) fn finish(inner: &Inner) -> Result<(), StoreError> {
+pub(super) fn finish(inner: &Inner) -> StoreResult<()> {
     let failed = || StoreError::io(format!("removing what was said from {}", inner.path.display()));
     let one = files::open_to_append(&files::with_end(&inner.path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
     work_off(inner)
 }
 
-fn work_off(inner: &Inner) -> Result<(), StoreError> {
+fn work_off(inner: &Inner) -> StoreResult<()> {
     let mut writer = lock(&inner.writer);
     let plan = planned(&inner.take_up(&mut writer)?.connection)?;
     drop(writer);
@@ -249,8 +245,8 @@ fn work_off(inner: &Inner) -> Result<(), StoreError> {
 }
 
 /// Takes content out of a backup. One that cannot be changed goes as a whole: what was erased must not come back with it.
-fn scrub_backup(path: &Path, removals: &[Removal]) -> Result<(), StoreError> {
-    let work = || -> Result<(), StoreError> {
+fn scrub_backup(path: &Path, removals: &[Removal]) -> StoreResult<()> {
+    let work = || -> StoreResult<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).during("opening a backup")?;
         let transaction = connection.unchecked_transaction().during("opening a backup")?;
@@ -284,7 +280,7 @@ const IN_MEMORY: u64 = 256 * 1024 * 1024;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Rewrites the file, so that it holds nothing but what is in its rows.
-fn rewrite(inner: &Inner) -> Result<(), StoreError> {
+fn rewrite(inner: &Inner) -> StoreResult<()> {
     let mut writer = lock(&inner.writer);
     let pen = inner.take_up(&mut writer)?;
     let total = inner.bytes();

@@ -2,16 +2,19 @@
 
 use std::{collections::HashMap, ops::ControlFlow, sync::atomic::Ordering};
 
-use rejoin_record::ConversationId;
+use rejoin_record::{
+    ConversationId,
+    text::{agreeing, plural},
+};
 use rusqlite::Connection;
 
 use super::{During as _, Inner, Sqlite, lock, opening, reading, schema::version};
 use crate::{
     digest::Digester,
-    error::StoreError,
+    error::{StoreError, StoreResult},
     index::{Feed as _, glance, lost},
     scan,
-    store::{Damage, Item, Place, Problem, Query, Store as _, Verified},
+    store::{Damage, EachProblem, Item, Place, Problem, Query, Store as _, Verified},
     summary::{Summary, Tally},
 };
 
@@ -19,8 +22,8 @@ use crate::{
 pub(super) fn verify(
     store: &Sqlite,
     conversation: Option<ConversationId>,
-    each: &mut dyn FnMut(Problem),
-) -> Result<Verified, StoreError> {
+    each: EachProblem<'_>,
+) -> StoreResult<Verified> {
     if let Some(conversation) = conversation {
         return scan::verify_one(store, conversation, each);
     }
@@ -96,7 +99,7 @@ struct Listing {
 
 impl Listing {
     /// None if there is no index, or it cannot be used: then lists come from the record itself.
-    fn of(inner: &Inner) -> Result<Option<Self>, StoreError> {
+    fn of(inner: &Inner) -> StoreResult<Option<Self>> {
         if !inner.index.exists(inner) {
             return Ok(None);
         }
@@ -128,7 +131,7 @@ impl Listing {
     }
 
     /// Where the list differs from the record. If it does, a new index is made.
-    fn compare(&self, inner: &Inner) -> Result<Vec<Problem>, StoreError> {
+    fn compare(&self, inner: &Inner) -> StoreResult<Vec<Problem>> {
         let (mut found, mut is_stale) = (Vec::new(), false);
         if let Some(why) = inner.index.damaged_words(inner) {
             is_stale = true;
@@ -138,7 +141,9 @@ impl Listing {
             let what = match self.read.get(id).map(Tally::summary) {
                 Some(read) if read == listed => continue,
                 Some(read) if read.entries < listed.entries => {
-                    format!("{} of its {} entries are missing", listed.entries - read.entries, listed.entries)
+                    let missing = listed.entries - read.entries;
+                    let entries = plural(listed.entries, "entry");
+                    format!("{missing} of its {entries} {} missing", agreeing(missing, "is", "are"))
                 }
                 Some(_) => {
                     is_stale = true;
@@ -166,7 +171,7 @@ impl Listing {
 }
 
 /// How often something was removed, and which file is open.
-fn now(inner: &Inner) -> Result<(i64, u64), StoreError> {
+fn now(inner: &Inner) -> StoreResult<(i64, u64)> {
     Ok((inner.removed()?, inner.opening.load(Ordering::Acquire)))
 }
 
@@ -182,7 +187,7 @@ fn of_store(damage: &Damage) -> Problem {
 }
 
 /// What the database itself says of its pages, and rows that belong to nothing.
-fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(), StoreError> {
+fn structure(connection: &Connection, each: EachProblem<'_>) -> StoreResult<()> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)").during("checking the file")?;
     let mut rows = statement.query([]).during("checking the file")?;
     loop {
@@ -202,22 +207,22 @@ fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(
     }
     // A store of an older version that is only read has no table of large strings yet.
     let blobs = version(connection).is_ok_and(|schema| schema >= BLOBS);
-    for (query, what, is_there) in [
+    for (query, (noun, [one, many], rest), is_there) in [
         (
             "SELECT count(*) FROM entry WHERE conversation NOT IN (SELECT key FROM conversation)",
-            "entries belong to no conversation",
+            ("entry", ["belongs", "belong"], "to no conversation"),
             true,
         ),
         (
             "SELECT count(*) FROM conversation WHERE NOT EXISTS \
              (SELECT 1 FROM entry WHERE entry.conversation = conversation.key)",
-            "conversations have no entries",
+            ("conversation", ["has", "have"], "no entries"),
             true,
         ),
         (
             "SELECT count(*) FROM blob_use WHERE blob NOT IN (SELECT key FROM blob) \
              OR entry NOT IN (SELECT key FROM entry)",
-            "uses of large strings lead nowhere",
+            ("use", ["of a large string leads", "of large strings lead"], "nowhere"),
             blobs,
         ),
     ] {
@@ -226,7 +231,11 @@ fn structure(connection: &Connection, each: &mut dyn FnMut(Problem)) -> Result<(
         }
         match connection.query_row(query, [], |row| row.get::<_, i64>(0)) {
             Ok(0) => {}
-            Ok(count) => each(problem(None, format!("{count} {what}"))),
+            Ok(count) => {
+                let count = count.unsigned_abs();
+                let what = format!("{} {} {rest}", plural(count, noun), agreeing(count, one, many));
+                each(problem(None, what));
+            }
             Err(why) => each(problem(None, why.to_string())),
         }
     }

@@ -147,7 +147,7 @@ impl Model {
                 let head = entry.or(tree.head()).unwrap();
                 let mut way: Vec<Entry> = tree.path_to(head).0.into_iter().cloned().collect();
                 way.reverse();
-                let found = ancestors(store, *id, entry.map(Entry::id)).0;
+                let found = ancestors(store, *id, entry.map(Entry::id));
                 assert_eq!(found, way, "{}", home.name);
             }
             let mut summary = Summary::new(*id);

@@ -241,8 +241,6 @@ struct Held {
     lines: BTreeSet<Line>,
     /// Entries that were never stored so.
     invented: Vec<String>,
-    /// Conversations that can be read, but not from their end.
-    stuck: Vec<String>,
     /// What was reported.
     told: Vec<String>,
 }
@@ -277,17 +275,7 @@ fn look(base: &Base, store: &dyn Store) -> Held {
             Err(why) => told_here.push(told("read", why)),
         }
         let read: BTreeSet<Line> = lines.iter().cloned().collect();
-        let mut back = Vec::new();
-        let walked = store.ancestors(*id, None, &mut |item| {
-            if let Item::Entry(entry) = item {
-                back.push((*id, entry.envelope().seq, entry.to_line()));
-            }
-            ControlFlow::Continue(())
-        });
-        if let (Err(why), false) = (walked, read.is_empty()) {
-            held.stuck.push(format!("{id}: {why}"));
-        }
-        for line in read.iter().chain(&back) {
+        for line in &read {
             let known = base.lines.contains(line) || base.older_lines.contains(line);
             if !known && !told_here.iter().any(|told| names(told, &line.2)) {
                 let text: String = line.2.chars().take(200).collect();
@@ -404,9 +392,6 @@ fn is_record(name: &Path) -> bool {
 fn judge(base: &Base, held: &Held, untouched: &BTreeSet<Line>, found: &mut Vec<String>) {
     if !held.invented.is_empty() {
         found.push(wrong("handed out what was never stored", some(&held.invented)));
-    }
-    if !held.stuck.is_empty() {
-        found.push(wrong("can be read, but not from the end", some(&held.stuck)));
     }
     let lost = missing(untouched, &held.lines);
     if !lost.is_empty() {

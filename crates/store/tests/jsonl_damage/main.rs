@@ -62,7 +62,7 @@ impl Damaged {
         assert_eq!(ids(&entries), ids(expected), "{what}");
         assert_eq!(hashes(&entries), hashes(expected), "{what}");
         assert_eq!(store.tail(self.id()).unwrap(), tail(expected), "{what}");
-        let (mut back, _) = ancestors(store, self.id(), None);
+        let mut back = ancestors(store, self.id(), None);
         back.reverse();
         assert_eq!(ids(&back), ids(expected), "{what}");
     }

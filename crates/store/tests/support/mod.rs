@@ -6,13 +6,12 @@ use std::{collections::BTreeSet, ops::ControlFlow, path::Path};
 
 use jiff::Timestamp;
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Role, Salt, Tail,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Role, Salt, Tail, Tree,
     chain::Stamp,
     content::{Erased, Meta, Metadata},
 };
 use rejoin_store::{
-    Access, Damage, Digest, Each, Item, Location, Options, Problem, SessionState, Store, StoreError,
-    Summarize, Title, Words,
+    Access, Damage, Digest, Item, Location, Options, Problem, SessionState, Store, Summarize, Title, Words,
 };
 
 /// A conversation in the making. Everything about it follows from its number.
@@ -179,24 +178,25 @@ pub fn jsonl(folder: &Path) -> Box<dyn Store> {
 
 /// Everything that a conversation gives.
 pub fn read(store: &dyn Store, id: ConversationId, from: u64) -> (Vec<Entry>, Vec<Damage>) {
-    collected(|each| store.read(id, from, each))
-}
-
-pub fn ancestors(store: &dyn Store, id: ConversationId, of: Option<EntryId>) -> (Vec<Entry>, Vec<Damage>) {
-    collected(|each| store.ancestors(id, of, each))
-}
-
-fn collected(read: impl FnOnce(Each<'_>) -> Result<(), StoreError>) -> (Vec<Entry>, Vec<Damage>) {
     let (mut entries, mut damage) = (Vec::new(), Vec::new());
-    read(&mut |item| {
+    let mut take = |item| {
         match item {
             Item::Entry(entry) => entries.push(entry),
             Item::Damage(one) => damage.push(one),
         }
         ControlFlow::Continue(())
-    })
-    .unwrap();
+    };
+    store.read(id, from, &mut take).unwrap();
     (entries, damage)
+}
+
+/// An entry of a conversation (the head, if none is named) and its ancestors, newest first.
+pub fn ancestors(store: &dyn Store, id: ConversationId, of: Option<EntryId>) -> Vec<Entry> {
+    let (entries, _) = read(store, id, 0);
+    let tree = Tree::new(&entries);
+    let head = of.map_or_else(|| tree.head(), |of| tree.get(of));
+    let path = head.map(|head| tree.path_to(head).0).unwrap_or_default();
+    path.into_iter().rev().cloned().collect()
 }
 
 pub fn problems(store: &dyn Store, id: Option<ConversationId>) -> Vec<Problem> {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     auth::copilot,
-    provider::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request},
+    provider::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, Sending},
 };
 
 /// The longest list of models. The longest known has a few hundred, each with a page of prose.
@@ -219,11 +219,7 @@ impl Provider for HttpProvider {
         true
     }
 
-    fn send<'a>(
-        &'a self,
-        request: &'a Request,
-        listener: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             if self.wiring.endpoint.model.is_empty() {
                 return Err(ProviderError::NoModel { provider: self.wiring.endpoint.provider.clone() });

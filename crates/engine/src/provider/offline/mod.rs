@@ -13,7 +13,7 @@ use memory::Recall;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
 use rejoin_record::{Block, Message, Role, ToolCall, json::Object};
 
-use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress};
+use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
 
 /// The provider's name.
 pub const NAME: &str = "offline";
@@ -69,11 +69,7 @@ impl Provider for Offline {
         &self.endpoint
     }
 
-    fn send<'a>(
-        &'a self,
-        request: &'a Request,
-        listener: Listener<'a>,
-    ) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             if !Self::known_models().iter().any(|model| model.id == self.endpoint.model) {
                 let fault = super::ProviderFault {

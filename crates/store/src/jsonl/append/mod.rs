@@ -23,7 +23,13 @@ use super::{
     read::{self, MARK, Span},
     tail,
 };
-use crate::{error::StoreError, files, open::Access, scan, store::Item};
+use crate::{
+    error::{StoreError, StoreResult},
+    files,
+    open::Access,
+    scan,
+    store::Item,
+};
 
 /// What is known of the end of a file.
 #[derive(Debug)]
@@ -96,7 +102,7 @@ pub(super) fn append(
     conversation: ConversationId,
     after: Option<Tail>,
     entries: &[Entry],
-) -> Result<Tail, StoreError> {
+) -> StoreResult<Tail> {
     scan::check_batch(after, entries)?;
     let make = after.is_none() && !entries.is_empty();
     let Some(mut locked) = open(store, conversation, make)? else {
@@ -133,7 +139,7 @@ fn append_to(
     locked: &mut Locked,
     after: Option<Tail>,
     entries: &[Entry],
-) -> Result<Tail, StoreError> {
+) -> StoreResult<Tail> {
     let known = stored_already(locked, after, entries)?;
     let (done, new) = entries.split_at(known);
     if let Some(last) = done.last() {
@@ -170,7 +176,7 @@ fn append_to(
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// Writes entries behind the end: how many bytes. To a file that others see, in one go.
-fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, StoreError> {
+fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
     let mut written = 0;
     let mut before = locked.end.before_next.as_str();
     let mut rest = entries;
@@ -192,11 +198,7 @@ fn write(locked: &Locked, entries: &[Entry]) -> Result<u64, StoreError> {
 }
 
 /// Opens and locks a conversation's file, and looks at its end. None: it is not there, and not to be made.
-pub(super) fn open(
-    store: &Jsonl,
-    conversation: ConversationId,
-    make: bool,
-) -> Result<Option<Locked>, StoreError> {
+pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> StoreResult<Option<Locked>> {
     let Some((file, metadata, birth)) = lock(store, conversation, make)? else { return Ok(None) };
     let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
     let first_look = kept.is_none();
@@ -221,7 +223,7 @@ pub(super) fn lock(
     store: &Jsonl,
     conversation: ConversationId,
     make: bool,
-) -> Result<Option<(File, fs::Metadata, Birth)>, StoreError> {
+) -> StoreResult<Option<(File, fs::Metadata, Birth)>> {
     if store.access == Access::Read {
         return Err(StoreError::ReadOnly(String::from("it was opened to be read")));
     }
@@ -289,7 +291,7 @@ fn look(
     conversation: ConversationId,
     file: &File,
     metadata: &fs::Metadata,
-) -> Result<End, StoreError> {
+) -> StoreResult<End> {
     let failed = || store.failed("reading", conversation);
     let mut newer = None;
     let tail = tail::tail(file, true, &mut |damage, is_newer| {
@@ -327,11 +329,7 @@ fn before_next(file: &File, len: u64) -> io::Result<String> {
 }
 
 /// How many of the entries are stored already, behind the tail that the caller knows.
-pub(super) fn stored_already(
-    locked: &Locked,
-    after: Option<Tail>,
-    entries: &[Entry],
-) -> Result<usize, StoreError> {
+pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[Entry]) -> StoreResult<usize> {
     let found = locked.end.tail;
     if found == after {
         return Ok(0);
@@ -355,7 +353,7 @@ pub(super) fn stored_already(
 }
 
 /// Checks that each entry is sealed onto one that is there, and that its id is new.
-pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> Result<(), StoreError> {
+pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> StoreResult<()> {
     let failed = locked.failed("reading");
     let Locked { file, end, .. } = locked;
     let mut read_all = Some(|seen: &mut HashMap<EntryId, (u64, Hash)>| {
@@ -385,7 +383,7 @@ pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> Result<()
 }
 
 /// The lines of entries.
-pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
+pub(super) fn lines_of(entries: &[Entry]) -> StoreResult<String> {
     let mut lines = String::new();
     for entry in entries {
         let line = entry.to_line();
@@ -406,7 +404,7 @@ pub(super) fn lines_of(entries: &[Entry]) -> Result<String, StoreError> {
 }
 
 /// Makes a file durable, then its name.
-fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> Result<(), StoreError> {
+fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> StoreResult<()> {
     let failed = locked.failed("syncing");
     let mut work = || -> io::Result<()> {
         locked.file.sync_data()?;
