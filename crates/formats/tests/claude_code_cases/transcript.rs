@@ -1,4 +1,4 @@
-//! Small transcripts, put together line by line, and what was read from them at a glance.
+//! Small transcripts, built line by line, and short descriptions of what was read from them.
 
 use rejoin_formats::{Dialect, Input, Session, convert, session::Aside, sessions};
 use rejoin_record::BlockKind;
@@ -69,6 +69,27 @@ pub fn boundary(uuid: &str, before: &str, more: &str) -> String {
 pub fn summary(uuid: &str, parent: &str, text: &str) -> String {
     let rest = "\"isCompactSummary\":true,\"isVisibleInTranscriptOnly\":true,";
     line(uuid, parent, "user", &format!("{rest}\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}"))
+}
+
+/// The lines of a transcript, with `; ` between them: what kind of line, its id, the id of its parent, and the rest.
+pub fn written(lines: &str) -> Vec<String> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let (kind, uuid, parent) = (words[0], words[1], words[2]);
+        let rest = words.get(3).copied().unwrap_or_default();
+        let (first, second) = rest.split_once(' ').unwrap_or((rest, ""));
+        match kind {
+            "user" => user(uuid, parent, rest),
+            "says" => says(uuid, parent, first, second),
+            "calls" => calls(uuid, parent, first, second),
+            "result" => result(uuid, parent, first, second),
+            "progress" => progress(uuid, parent, rest),
+            "summary" => summary(uuid, parent, rest),
+            "boundary" => boundary(uuid, parent, ""),
+            other => panic!("no such line: {other}"),
+        }
+    };
+    lines.split("; ").map(line).collect()
 }
 
 /// Role, texts, calls and results of each message, such as `a:ok,!c1` and `u:?c1=done`.

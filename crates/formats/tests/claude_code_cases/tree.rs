@@ -5,51 +5,32 @@ use rejoin_record::Timestamp;
 use rejoin_view::{OnBroken, Severity};
 
 use crate::transcript::{
-    boundary, calls, hidden, problems, progress, raw, read, result, rules, says, sketch, summary, user,
+    boundary, calls, hidden, problems, raw, read, result, rules, says, sketch, summary, user, written,
 };
 
 /// The results of parallel calls hang on different lines of one response; none is lost, and the response is one message.
 #[test]
 fn parallel_calls_on_branches() {
     // Each call follows the one before, and each result its own call.
-    let chained = [
-        user("u", "-", "go"),
-        says("a1", "u", "m1", "two"),
-        calls("a2", "a1", "m1", "c1"),
-        calls("a3", "a2", "m1", "c2"),
-        result("r1", "a2", "c1", "one"),
-        result("r2", "a3", "c2", "two"),
-        says("a4", "r2", "m2", "done"),
-    ];
+    let chained = written(
+        "user u - go; says a1 u m1 two; calls a2 a1 m1 c1; calls a3 a2 m1 c2; result r1 a2 c1 one; \
+         result r2 a3 c2 two; says a4 r2 m2 done",
+    );
     // Both calls follow the same line.
-    let beside = [
-        user("u", "-", "go"),
-        says("a1", "u", "m1", "two"),
-        calls("a2", "a1", "m1", "c1"),
-        calls("a3", "a1", "m1", "c2"),
-        result("r1", "a2", "c1", "one"),
-        result("r2", "a3", "c2", "two"),
-        says("a4", "r1", "m2", "done"),
-    ];
+    let beside = written(
+        "user u - go; says a1 u m1 two; calls a2 a1 m1 c1; calls a3 a1 m1 c2; result r1 a2 c1 one; \
+         result r2 a3 c2 two; says a4 r1 m2 done",
+    );
     // The second call was written when the first one's result was there already.
-    let between = [
-        user("u", "-", "go"),
-        says("a1", "u", "m1", "two"),
-        calls("a2", "a1", "m1", "c1"),
-        result("r1", "a2", "c1", "one"),
-        calls("a3", "r1", "m1", "c2"),
-        result("r2", "a3", "c2", "two"),
-        says("a4", "r2", "m2", "done"),
-    ];
+    let between = written(
+        "user u - go; says a1 u m1 two; calls a2 a1 m1 c1; result r1 a2 c1 one; calls a3 r1 m1 c2; \
+         result r2 a3 c2 two; says a4 r2 m2 done",
+    );
     // There is no line before the calls.
-    let bare = [
-        user("u", "-", "go"),
-        calls("a2", "u", "m1", "c1"),
-        calls("a3", "u", "m1", "c2"),
-        result("r1", "a2", "c1", "one"),
-        result("r2", "a3", "c2", "two"),
-        says("a4", "r1", "m2", "done"),
-    ];
+    let bare = written(
+        "user u - go; calls a2 u m1 c1; calls a3 u m1 c2; result r1 a2 c1 one; \
+         result r2 a3 c2 two; says a4 r1 m2 done",
+    );
     let session = read(&bare.concat());
     assert_eq!(sketch(&session), ["u:go", "a:!c1,!c2", "u:?c1=one", "u:?c2=two", "a:done"]);
     for lines in [chained, beside, between] {
@@ -95,10 +76,7 @@ fn a_response_of_several_lines_keeps_them_all() {
 /// An id alone does not make one response: another request, or a person in between, makes two.
 #[test]
 fn responses_that_share_an_id_by_mistake() {
-    let session = read(
-        &[user("u", "-", "1"), says("a", "u", "m", "2"), user("v", "a", "3"), says("b", "v", "m", "4")]
-            .concat(),
-    );
+    let session = read(&written("user u - 1; says a u m 2; user v a 3; says b v m 4").concat());
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:4"]);
     let request =
         |line: String, id: &str| line.replace("\"uuid\"", &format!("\"requestId\":\"{id}\",\"uuid\""));
@@ -116,16 +94,10 @@ fn responses_that_share_an_id_by_mistake() {
 #[test]
 fn a_parent_that_was_never_written() {
     let session = read(
-        &[
-            user("u", "-", "1"),
-            says("a", "u", "m1", "2"),
-            progress("p", "lost", "hook_progress"),
-            user("v", "p", "3"),
-            says("b", "v", "m2", "4"),
-        ]
-        .concat(),
+        &written("user u - 1; says a u m1 2; progress p lost hook_progress; user v p 3; says b v m2 4")
+            .concat(),
     );
-    assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:4"], "the file's order goes on");
+    assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:4"], "the order of the file continues");
     assert_eq!(rules(&session.findings), [("broken-chain", Some(3))]);
     assert_eq!(session.findings[0].severity, Severity::Error);
     assert_eq!(session.findings[0].subject.as_deref(), Some("lost"));
@@ -141,44 +113,25 @@ fn a_parent_that_was_never_written() {
 #[test]
 fn a_message_on_a_sub_agents_progress() {
     let session = read(
-        &[
-            user("u", "-", "1"),
-            calls("a", "u", "m1", "c1"),
-            progress("p", "a", "agent_progress"),
-            result("r", "a", "c1", "one"),
-            says("b", "r", "m2", "2"),
-            user("v", "p", "3"),
-        ]
+        &written(
+            "user u - 1; calls a u m1 c1; progress p a agent_progress; result r a c1 one; \
+             says b r m2 2; user v p 3",
+        )
         .concat(),
     );
     assert_eq!(sketch(&session), ["u:1", "a:!c1", "u:?c1=one", "a:2", "u:3"]);
     assert_eq!(rules(&session.findings), [("broken-chain", Some(6))]);
-    // Where nothing was said since, it stands where it belongs.
-    let session = read(
-        &[
-            user("u", "-", "1"),
-            calls("a", "u", "m1", "c1"),
-            progress("p", "a", "agent_progress"),
-            user("v", "p", "3"),
-        ]
-        .concat(),
-    );
+    // If nothing was said since, it is where it belongs.
+    let session =
+        read(&written("user u - 1; calls a u m1 c1; progress p a agent_progress; user v p 3").concat());
     assert_eq!(session.findings, []);
     assert_eq!(problems(&session), [("unanswered-call", Some(2))]);
 }
 
 #[test]
 fn a_rewound_conversation_takes_the_last_branch() {
-    let session = read(
-        &[
-            user("u", "-", "1"),
-            says("a", "u", "m1", "2"),
-            user("v", "a", "wrong"),
-            says("b", "v", "m2", "way"),
-            user("w", "a", "3"),
-        ]
-        .concat(),
-    );
+    let session =
+        read(&written("user u - 1; says a u m1 2; user v a wrong; says b v m2 way; user w a 3").concat());
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:3"]);
     assert_eq!(hidden(&session), ["u:wrong", "a:way"]);
     assert_eq!(session.findings, []);
@@ -188,16 +141,10 @@ fn a_rewound_conversation_takes_the_last_branch() {
 
 #[test]
 fn a_compaction_hides_what_it_replaced() {
-    let lines = [
-        user("u", "-", "1"),
-        says("a", "u", "m1", "2"),
-        boundary("d", "a", ""),
-        summary("e", "d", "in short"),
-        says("b", "e", "m2", "on"),
-        boundary("f", "b", ""),
-        summary("g", "f", "shorter"),
-        user("w", "g", "next"),
-    ];
+    let lines = written(
+        "user u - 1; says a u m1 2; boundary d a; summary e d in short; says b e m2 on; \
+         boundary f b; summary g f shorter; user w g next",
+    );
     let session = read(&lines.concat());
     assert_eq!(sketch(&session), ["u:shorter", "u:next"]);
     assert_eq!(hidden(&session), ["u:1", "a:2", "u:in short", "a:on"]);
@@ -227,26 +174,17 @@ fn a_compaction_hides_what_it_replaced() {
 /// Only a boundary hides something: Claude Code sends a summary without one as a message like any other.
 #[test]
 fn a_summary_without_a_boundary() {
-    let session = read(
-        &[
-            user("u", "-", "1"),
-            says("a", "u", "m1", "2"),
-            summary("e", "a", "in short"),
-            user("w", "e", "next"),
-        ]
-        .concat(),
-    );
+    let session = read(&written("user u - 1; says a u m1 2; summary e a in short; user w e next").concat());
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:in short", "u:next"]);
     assert_eq!(hidden(&session), [""; 0]);
 }
 
-/// A compaction may keep the last messages as they were: they stand before it in the file and after its summary for a model.
+/// A compaction may keep the last messages as they were: they come before it in the file and after its summary for a model.
 #[test]
 fn a_compaction_that_keeps_messages() {
     let kept = ",\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":\"v\",\"anchorUuid\":\"e\",\"tailUuid\":\"b\"}}";
-    let before =
-        [user("u", "-", "1"), says("a", "u", "m1", "2"), user("v", "a", "3"), says("b", "v", "m2", "4")];
-    // Whoever goes on follows the last of them, or the summary.
+    let before = written("user u - 1; says a u m1 2; user v a 3; says b v m2 4");
+    // The next message follows the last of them, or the summary.
     for last in ["b", "e"] {
         let after = [boundary("d", "b", kept), summary("e", "d", "in short"), user("w", last, "5")];
         let session = read(&[before.concat(), after.concat()].concat());
@@ -316,14 +254,10 @@ fn a_file_without_a_tree() {
 
 #[test]
 fn a_grown_file_keeps_its_ids() {
-    let lines = [
-        progress("p0", "-", "hook_progress"),
-        user("u", "p0", "1"),
-        says("a", "u", "m1", "2"),
-        progress("p1", "a", "hook_progress"),
-        user("v", "p1", "3"),
-        says("b", "v", "m2", "4"),
-    ];
+    let lines = written(
+        "progress p0 - hook_progress; user u p0 1; says a u m1 2; progress p1 a hook_progress; \
+         user v p1 3; says b v m2 4",
+    );
     let whole = read(&lines.concat());
     for count in 2..lines.len() {
         let part = read(&lines[..count].concat());
@@ -334,45 +268,36 @@ fn a_grown_file_keeps_its_ids() {
 
 /// The ids of what a session is in the record.
 fn ids(session: &Session) -> Vec<rejoin_record::EntryId> {
-    // What surrounds the messages is written behind them: it may change as they grow.
+    // The context of the messages is written after them: it may change as they grow.
     let entries = session.to_entries(Timestamp::UNIX_EPOCH);
     let grown = entries.iter().filter(|entry| entry.envelope().kind != rejoin_record::Kind::Context);
     grown.map(|entry| entry.id()).collect()
 }
 
-/// A result that came when the model had gone on already does not take the conversation back.
+/// A result that arrives after the model has continued does not rewind the conversation.
 #[test]
 fn a_late_result() {
     let session = read(
-        &[
-            user("u", "-", "go"),
-            calls("a1", "u", "m1", "c1"),
-            calls("a2", "a1", "m1", "c2"),
-            result("r1", "a1", "c1", "one"),
-            says("b", "r1", "m2", "on"),
-            user("v", "b", "and on"),
-            result("r2", "a2", "c2", "two"),
-        ]
+        &written(
+            "user u - go; calls a1 u m1 c1; calls a2 a1 m1 c2; result r1 a1 c1 one; says b r1 m2 on; \
+             user v b and on; result r2 a2 c2 two",
+        )
         .concat(),
     );
     assert_eq!(sketch(&session), ["u:go", "a:!c1,!c2", "u:?c1=one", "u:?c2=two", "a:on", "u:and on"]);
     assert_eq!(problems(&session), []);
 }
 
-/// Links that lead in a circle end somewhere, and what stands before it in the file is not lost.
+/// Links in a circle are cut somewhere, and nothing before them in the file is lost.
 #[test]
 fn circles() {
     let session = read(&[user("u", "-", "1"), user("v", "w", "2"), user("w", "v", "3")].concat());
     assert_eq!(sketch(&session), ["u:1", "u:2", "u:3"]);
     assert_eq!(rules(&session.findings), [("broken-chain", Some(2))]);
     let session = read(
-        &[
-            user("u", "-", "1"),
-            progress("p", "q", "hook_progress"),
-            progress("q", "p", "hook_progress"),
-            user("v", "q", "2"),
-            user("w", "w", "3"),
-        ]
+        &written(
+            "user u - 1; progress p q hook_progress; progress q p hook_progress; user v q 2; user w w 3",
+        )
         .concat(),
     );
     assert_eq!(sketch(&session), ["u:1", "u:2", "u:3"]);
