@@ -104,7 +104,7 @@ pub fn with_chat(root: &Command, mut given: Vec<OsString>) -> Vec<OsString> {
     given
 }
 
-/// The flag that a word names, with or without a value behind it.
+/// The flag that a word names, with or without a value after it.
 fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     command.get_arguments().find(|argument| match word.strip_prefix("--") {
         Some(name) => argument.get_long() == Some(name.split('=').next().unwrap_or(name)),
@@ -251,9 +251,13 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_a_shell() {
-        for (word, wanted) in
-            [("a.json", "a.json"), ("two words", "'two words'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
+        for (word, wanted) in [
+            ("/home/a.json", "/home/a.json"),
+            ("two words", "'two words'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+            ("", "''"),
+        ] {
             assert_eq!(quoted(word), wanted);
         }
     }

@@ -13,6 +13,7 @@ use rejoin::{
 
 use crate::{
     failure::Failure,
+    meaning::quoted,
     source::{self, ReadEffort, Unread},
 };
 
@@ -69,7 +70,7 @@ pub const AGENTS: &[AgentPlace] = &[
         installs: |new| {
             let directory = new.directory.to_string_lossy();
             let place = format!("projects/{}/{}.jsonl", project_name(&directory), new.id);
-            let directory = shell_word(&directory);
+            let directory = quoted(&directory);
             (PathBuf::from(place), format!("cd {directory} && claude --resume {}", new.id))
         },
     },
@@ -242,15 +243,6 @@ fn project_name(directory: &str) -> String {
     directory.encode_utf16().map(legal).take(LONGEST).collect()
 }
 
-/// A text as one word of a shell's command line.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,12 +252,5 @@ mod tests {
         assert_eq!(project_name("/home/me/my_app.v2"), "-home-me-my-app-v2");
         assert_eq!(project_name("/a/é𝄞"), "-a----");
         assert_eq!(project_name(&"x".repeat(300)).len(), 200);
-    }
-
-    #[test]
-    fn a_folder_is_one_word_for_a_shell() {
-        assert_eq!(shell_word("/home/me/app"), "/home/me/app");
-        assert_eq!(shell_word("/my app's"), r"'/my app'\''s'");
-        assert_eq!(shell_word("$(x)"), "'$(x)'");
     }
 }

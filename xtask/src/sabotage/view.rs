@@ -30,8 +30,8 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a running view counts its first change from the last seal",
         file: "crates/view/src/repair/mod.rs",
-        within: "view",
-        from: "emit::shift(emitted.first_change, work.items)",
+        within: "emit",
+        from: "emit::shift(emitted.first_change, self.items)",
         to: "emitted.first_change",
         tests: test("rejoin-formats", "laws", "running_equals_fresh"),
     },

@@ -324,7 +324,15 @@ pub struct EraseArguments {
     /// Reason, kept beside the hash
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Erase without asking; takes a whole id or `@`
+    /// How it is done.
+    #[command(flatten)]
+    pub removal: RemovalArguments,
+}
+
+/// How something is removed for good.
+#[derive(Debug, Args)]
+pub struct RemovalArguments {
+    /// Do it without asking; takes a whole id or `@`
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// Show what would go and what other conversations keep, and change nothing
@@ -349,13 +357,7 @@ pub struct DeleteArguments {
     /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// Delete without asking; takes a whole id or `@`
-    #[arg(long, short = 'y')]
-    pub yes: bool,
-    /// Show what would go and what other conversations keep, and change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    /// How it is done.
+    #[command(flatten)]
+    pub removal: RemovalArguments,
 }

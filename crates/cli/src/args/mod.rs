@@ -15,11 +15,12 @@ pub use choices::Destination;
 use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
-    ListArguments, NewArguments, OutputArguments, RenameArguments, SearchArguments, ShowArguments,
+    ListArguments, NewArguments, OutputArguments, RemovalArguments, RenameArguments, SearchArguments,
+    ShowArguments,
 };
 pub use install::InstallArguments;
 pub use providers::{
-    Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
+    AskedProvider, Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
     SetAuthArguments, SetProviderArguments, StatusArguments,
 };
 pub use talk::{ChatArguments, DemoArguments, ResumeArguments, Talk};

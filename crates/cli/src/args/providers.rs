@@ -64,6 +64,17 @@ pub enum Models {
     Info(ModelsInfoArguments),
 }
 
+/// The provider that is asked about its models.
+#[derive(Debug, Clone, Args)]
+pub struct AskedProvider {
+    /// Provider (default: the one that would answer)
+    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
+    pub provider: Option<String>,
+    /// Address of the provider's API
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+}
+
 const MODELS_LIST_EXAMPLES: &str = "Examples:
   rejoin models list --provider ollama
       List the models that Ollama has on this machine
@@ -73,12 +84,9 @@ const MODELS_LIST_EXAMPLES: &str = "Examples:
 /// `rejoin models list`
 #[derive(Debug, Args)]
 pub struct ModelsListArguments {
-    /// Provider (default: the one that would answer)
-    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
-    pub provider: Option<String>,
-    /// Address of the provider's API
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
+    /// Who is asked.
+    #[command(flatten)]
+    pub asked: AskedProvider,
     /// Print one JSON object per line, one per model
     #[arg(long)]
     pub json: bool,
@@ -96,12 +104,9 @@ pub struct ModelsInfoArguments {
     /// Model
     #[arg(value_name = "MODEL")]
     pub model: String,
-    /// Provider (default: the one that would answer)
-    #[arg(long, value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
-    pub provider: Option<String>,
-    /// Address of the provider's API
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
+    /// Who is asked.
+    #[command(flatten)]
+    pub asked: AskedProvider,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -2,7 +2,7 @@
 
 use rejoin::{ConversationId, engine::EngineError, store::Store};
 
-use super::talking::{self, GivenMessage, Talking};
+use super::talking::{self, GivenMessage, Opening, Talking};
 use crate::{
     args::ChatArguments,
     desk::{self, Desk, Flags},
@@ -24,10 +24,11 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         Err(why) => return Err(why),
     };
     let mut talking = match (chosen, &store) {
-        (Some(id), Some(store)) if matches!(said, GivenMessage::Prompt) => {
-            Talking::open_to_prompt(&desk, store, id, &arguments.talk, "rejoin chat")?
+        (Some(id), Some(store)) => {
+            let prompts = matches!(said, GivenMessage::Prompt);
+            let opening = if prompts { Opening::ToPrompt } else { Opening::ToSay };
+            Talking::open(&desk, store, id, &arguments.talk, ("rejoin chat", opening))?
         }
-        (Some(id), Some(store)) => Talking::open(&desk, store, id, &arguments.talk, "rejoin chat")?,
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
     };
     match (chosen, &no_store) {
@@ -57,11 +58,10 @@ fn choose(
     store: Option<&dyn Store>,
 ) -> Result<Option<ConversationId>, Failure> {
     if let Some(given) = &arguments.session {
-        let (_, id) = match store {
-            Some(store) => ((), desk.resolve(store, given)?),
-            None => return desk.find(given).map(|(_, id)| Some(id)),
+        return match store {
+            Some(store) => desk.resolve(store, given).map(Some),
+            None => desk.find(given).map(|(_, id)| Some(id)),
         };
-        return Ok(Some(id));
     }
     if arguments.new {
         return Ok(None);

@@ -15,6 +15,7 @@ use crate::{
     args::CheckArguments,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
+    meaning::quoted,
     output::{self, harmless, paint, plural},
     subject::{self, ReadOptions},
 };
@@ -262,15 +263,7 @@ impl ForPeople<'_> {
 
 /// A name as it can be given to a shell.
 fn shown(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-@:+,".contains(c);
-    let name = harmless(name);
-    if name == "standard input" || name == "-" {
-        String::from("FILE")
-    } else if name.chars().all(plain) {
-        name
-    } else {
-        format!("'{}'", name.replace('\'', r"'\''"))
-    }
+    if name == "standard input" || name == "-" { String::from("FILE") } else { quoted(&harmless(name)) }
 }
 
 fn counted(report: &Report<'_>) -> String {

@@ -60,6 +60,11 @@ pub fn line(finding: &Finding) -> String {
     format!("{} {}: {words} {rule}", severity_word(finding.severity), place(finding))
 }
 
+/// A finding and what was done about it, in one line.
+pub fn line_with_deed(finding: &Finding) -> String {
+    format!("{} — {}", line(finding), finding.deed())
+}
+
 /// The word for how bad something is.
 pub fn severity_word(severity: Severity) -> String {
     let style = match severity {

@@ -9,7 +9,7 @@ use rejoin::{
 
 use super::{
     exchange, report,
-    talking::{self, GivenMessage, Talking},
+    talking::{self, GivenMessage, Opening, Talking},
 };
 use crate::{
     args::ResumeArguments,
@@ -47,14 +47,13 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let decided = arguments.on_broken;
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
     let prompts = talking::has_terminal() && !arguments.talk.json;
-    let opened = if prompts && said.is_none() && !rerun {
-        Talking::open_to_prompt(&desk, &store, id, &arguments.talk, "rejoin resume")
-    } else if said.is_some() || rerun {
-        Talking::open(&desk, &store, id, &arguments.talk, "rejoin resume")
-    } else {
-        Talking::look(&desk, &store, id, &arguments.talk, "rejoin resume")
+    let opening = match said.is_some() || rerun {
+        true => Opening::ToSay,
+        false if prompts => Opening::ToPrompt,
+        false => Opening::ToLook,
     };
-    let mut talking = opened.map_err(|failure| in_words(given, failure))?;
+    let mut talking = Talking::open(&desk, &store, id, &arguments.talk, ("rejoin resume", opening))
+        .map_err(|failure| in_words(given, failure))?;
     talking.make_active(&desk);
     let state = talking.state();
     if let Some(on_broken) = decided {

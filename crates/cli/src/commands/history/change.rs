@@ -14,7 +14,7 @@ use rejoin::{
 
 use crate::{
     active,
-    args::{DeleteArguments, EraseArguments, ForkArguments, RenameArguments},
+    args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments, RenameArguments},
     commands::asking::sure,
     desk::{self, Desk, Flags},
     failure::Failure,
@@ -63,9 +63,8 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
 /// Removes the content of messages.
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let given = arguments.which.given();
-    let (store, id) = if arguments.dry_run { desk.find(given)? } else { desk.find_to_write(given)? };
-    let recorded = if arguments.dry_run {
+    let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
+    let recorded = if arguments.removal.dry_run {
         // Copies of damaged pieces would be a change.
         engine::read(&*store, id, Mode::Recover).map_err(|error| desk::loading(&*store, error))?
     } else {
@@ -87,47 +86,38 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let count = plural(entries.len(), "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
     let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
-    if arguments.dry_run {
-        let removal = deed.removal(&*store, Some(&entries))?;
-        return deed.show_dry_run(&removal, arguments.json);
-    }
-    deed.confirm(given, arguments.yes)?;
-    let removal = deed.removal(&*store, Some(&entries))?;
-    let reason = arguments.reason.as_deref();
-    let bar = progress(&*store);
-    let erased = desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason);
-    bar.finish_and_clear();
-    erased?;
-    desk::settle(&*store);
-    output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
-    deed.say_what_stays(&removal, arguments.json)
+    deed.run(&*store, arguments.which.given(), Some(&entries), &arguments.removal, || {
+        let reason = arguments.reason.as_deref();
+        desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
+        output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
+        Ok(())
+    })
 }
 
 /// Removes a conversation.
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let given = arguments.which.given();
-    let (store, id) = if arguments.dry_run { desk.find(given)? } else { desk.find_to_write(given)? };
+    let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let messages = plural(summary.messages, "message");
     let deed = Deed { verb: "delete", id, of: format!("{id} ({}, {messages})", title(&summary)) };
-    if arguments.dry_run {
-        let removal = deed.removal(&*store, None)?;
-        return deed.show_dry_run(&removal, arguments.json);
-    }
-    deed.confirm(given, arguments.yes)?;
-    let removal = deed.removal(&*store, None)?;
-    let failed = |why| Failure::from(EngineError::Store(why));
-    let lock = store.lock(id, &desk::holder("rejoin history delete")).map_err(failed)?;
-    let bar = progress(&*store);
-    let deleted = store.delete(id);
-    bar.finish_and_clear();
-    deleted.map_err(failed)?;
-    drop(lock);
-    desk::settle(&*store);
-    active::forget(&desk.home.data, id);
-    output::talk(&format!("Deleted conversation: {id}"));
-    deed.say_what_stays(&removal, arguments.json)
+    deed.run(&*store, arguments.which.given(), None, &arguments.removal, || {
+        let lock = store.lock(id, &desk::holder("rejoin history delete")).map_err(EngineError::Store)?;
+        store.delete(id).map_err(EngineError::Store)?;
+        drop(lock);
+        active::forget(&desk.home.data, id);
+        output::talk(&format!("Deleted conversation: {id}"));
+        Ok(())
+    })
+}
+
+/// The conversation that something is removed from. Showing what would be removed needs no right to write.
+fn find(
+    desk: &Desk,
+    given: &str,
+    removal: &RemovalArguments,
+) -> Result<(Box<dyn Store>, ConversationId), Failure> {
+    if removal.dry_run { desk.find(given) } else { desk.find_to_write(given) }
 }
 
 /// Shows on a terminal how far the store is with rewriting its file: a large one takes a while.
@@ -152,6 +142,28 @@ struct Deed {
 }
 
 impl Deed {
+    /// Shows what would be removed; or asks, removes it, and says what stays.
+    fn run(
+        &self,
+        store: &dyn Store,
+        given: &str,
+        entries: Option<&[EntryId]>,
+        arguments: &RemovalArguments,
+        remove: impl FnOnce() -> Result<(), EngineError>,
+    ) -> Result<u8, Failure> {
+        if arguments.dry_run {
+            return self.show_dry_run(&self.removal(store, entries)?, arguments.json);
+        }
+        self.confirm(given, arguments.yes)?;
+        let removal = self.removal(store, entries)?;
+        let bar = progress(store);
+        let removed = remove();
+        bar.finish_and_clear();
+        removed?;
+        desk::settle(store);
+        self.say_what_stays(&removal, arguments.json)
+    }
+
     /// What goes with it, and who keeps what. Reading a large store takes a moment.
     fn removal(&self, store: &dyn Store, entries: Option<&[EntryId]>) -> Result<Removal, Failure> {
         let spinner = output::spinner("looking for the same content elsewhere");

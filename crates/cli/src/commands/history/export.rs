@@ -20,9 +20,11 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;
     let text = match to {
         destination if convert::is_own(destination) => {
-            for finding in &recorded.session.findings {
-                output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
-            }
+            recorded
+                .session
+                .findings
+                .iter()
+                .for_each(|finding| output::talk(&report::line_with_deed(finding)));
             convert::verbatim(&recorded.entries)
         }
         destination => {
@@ -30,9 +32,8 @@ pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
             let on_broken = convert::policy(&desk.settings);
             let made = convert::make(&recorded.session, destination, Choice::default(), on_broken);
             let made = made.map_err(|error| convert::failure(id, &error))?;
-            for finding in lines.fill(made.findings) {
-                output::talk(&format!("{} — {}", report::line(&finding), finding.deed()));
-            }
+            let findings = lines.fill(made.findings);
+            findings.iter().for_each(|finding| output::talk(&report::line_with_deed(finding)));
             made.body
         }
     };

@@ -34,7 +34,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let count = shown.len();
     tracing::info!("Displaying conversation: id={id}, message_count={count}");
     for finding in &recorded.session.findings {
-        output::talk(&format!("{} — {}", report::line(finding), finding.deed()));
+        output::talk(&report::line_with_deed(finding));
     }
     let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
     if arguments.view {

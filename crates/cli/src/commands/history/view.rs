@@ -58,7 +58,7 @@ fn for_people(row: &ViewRow) -> String {
     out.push_str(&row.message.as_ref().map_or_else(String::new, said));
     for finding in &row.findings {
         let arrow = paint("→", output::HINT);
-        out.push_str(&format!("  {arrow} {} — {}\n", report::line(finding), finding.deed()));
+        out.push_str(&format!("  {arrow} {}\n", report::line_with_deed(finding)));
     }
     out
 }
@@ -81,7 +81,7 @@ fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Resul
         text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider)));
     }
     for finding in &encoded.findings {
-        text.push_str(&format!("  {} — {}\n", report::line(finding), finding.deed()));
+        text.push_str(&format!("  {}\n", report::line_with_deed(finding)));
     }
     desk.show(&text)
 }

@@ -7,7 +7,7 @@ use rejoin::{
 
 use crate::{
     answering::{self, Outcome},
-    args::{Models, ModelsInfoArguments, ModelsListArguments, Talk},
+    args::{AskedProvider, Models, ModelsInfoArguments, ModelsListArguments, Talk},
     commands::block_on,
     desk::{Desk, Flags},
     failure::Failure,
@@ -23,12 +23,9 @@ pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
 }
 
 /// The models that a provider lists.
-fn models(
-    provider: Option<String>,
-    base_url: Option<String>,
-    flags: &Flags,
-) -> Result<(String, Vec<Model>), Failure> {
+fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), Failure> {
     let desk = Desk::new(flags)?;
+    let AskedProvider { provider, base_url } = asked.clone();
     let named = provider.is_some();
     let talk = Talk { provider, base_url, ..Talk::default() };
     let answering = answering::choose(&desk, &talk, None)?;
@@ -60,7 +57,7 @@ fn show(facts: &ModelFacts, unasked: Option<&str>) -> Result<(), Failure> {
 }
 
 fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
-    let (provider, models) = models(arguments.provider.clone(), arguments.base_url.clone(), flags)?;
+    let (provider, models) = models(&arguments.asked, flags)?;
     if models.is_empty() && !arguments.json {
         output::talk(&format!("{} lists no models.", harmless(&provider)));
     }
@@ -79,7 +76,7 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
-    let asked = models(arguments.provider.clone(), arguments.base_url.clone(), flags);
+    let asked = models(&arguments.asked, flags);
     let known = ModelFacts::known(&arguments.model);
     let (facts, unasked) = match (asked, known) {
         (Ok((provider, models)), known) => {
@@ -95,7 +92,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
                 (Some(model), _) => (ModelFacts::listed(&provider, model), None),
                 // The built-in responder was asked only because there is no key for another provider.
-                (None, Some(known)) if provider == OFFLINE && arguments.provider.is_none() => {
+                (None, Some(known)) if provider == OFFLINE && arguments.asked.provider.is_none() => {
                     (known, Some(String::from("no key was found")))
                 }
                 (None, _) => {

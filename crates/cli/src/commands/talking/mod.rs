@@ -72,13 +72,15 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     }
 }
 
-/// When a conversation is locked against other writers.
+/// What a conversation is opened for.
 #[derive(Debug, Clone, Copy)]
-enum Locking {
-    /// When it is opened.
-    AtOnce,
-    /// When something is said in it.
-    WhenSaid,
+pub enum Opening {
+    /// To say something at once: no other process writes to it from now on.
+    ToSay,
+    /// To prompt for what to say. Other processes may write to it until something is said.
+    ToPrompt,
+    /// To see its state. Nothing is sent, so no key is needed.
+    ToLook,
 }
 
 /// A conversation, and who answers in it.
@@ -123,60 +125,26 @@ impl Talking {
         Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
-    /// One that is there, to go on with.
+    /// One that is there.
     pub fn open(
         desk: &Desk,
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        command: &'static str,
-    ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, (command, Locking::AtOnce), |recorded| {
-            answering::choose_for_turn(desk, talk, Some(recorded))
-        })
-    }
-
-    /// One that is there, to prompt for what is said in it. Nobody is kept from writing to it until something is said.
-    pub fn open_to_prompt(
-        desk: &Desk,
-        store: &Arc<dyn Store>,
-        id: ConversationId,
-        talk: &Talk,
-        command: &'static str,
-    ) -> Result<Self, Failure> {
-        Self::opened(desk, store, id, talk, (command, Locking::WhenSaid), |recorded| {
-            answering::choose_for_turn(desk, talk, Some(recorded))
-        })
-    }
-
-    /// One that is there, to see where it stands: nobody will answer in it, so it takes no key.
-    pub fn look(
-        desk: &Desk,
-        store: &Arc<dyn Store>,
-        id: ConversationId,
-        talk: &Talk,
-        command: &'static str,
-    ) -> Result<Self, Failure> {
-        let locking = (command, Locking::AtOnce);
-        Self::opened(desk, store, id, talk, locking, |recorded| Ok(Answering::nobody(recorded)))
-    }
-
-    fn opened(
-        desk: &Desk,
-        store: &Arc<dyn Store>,
-        id: ConversationId,
-        talk: &Talk,
-        (command, locking): (&'static str, Locking),
-        choose: impl FnOnce(&Wanted) -> Result<Answering, Failure>,
+        (command, opening): (&'static str, Opening),
     ) -> Result<Self, Failure> {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
-        let opened = match locking {
+        let opened = match opening {
             _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
-            Locking::AtOnce => Conversation::open_with_clock(kept, clock, id, command),
-            Locking::WhenSaid => Conversation::open_released(kept, clock, id, command),
+            Opening::ToSay | Opening::ToLook => Conversation::open_with_clock(kept, clock, id, command),
+            Opening::ToPrompt => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
-        let answering = choose(&Wanted::of(&conversation))?;
+        let recorded = Wanted::of(&conversation);
+        let answering = match opening {
+            Opening::ToLook => Answering::nobody(&recorded),
+            Opening::ToSay | Opening::ToPrompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
+        };
         Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
     }
 
