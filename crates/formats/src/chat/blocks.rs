@@ -260,7 +260,7 @@ impl BlockReader<'_> {
         let text = self.text(url)?;
         let (media_type, source) = media::at_address(text.clone());
         let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
-        let regular = holder.kind() == Kind::Object && openai_chat::MEDIA.takes_address(&kind, &text);
+        let regular = holder.kind() == Kind::Object && openai_chat::WIRE.media.takes_address(&kind, &text);
         Some(Block::new(kind).at_if(regular, self.span(item)))
     }
 
@@ -279,7 +279,7 @@ impl BlockReader<'_> {
         };
         let held = media::is_data_url(&address) || matches!(source, MediaSource::ProviderFile(_));
         let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
-        let usable = held && alone && openai_chat::MEDIA.takes_address(&kind, &address);
+        let usable = held && alone && openai_chat::WIRE.media.takes_address(&kind, &address);
         Some(Block::new(kind).at_if(usable, self.span(item)))
     }
 
@@ -325,7 +325,7 @@ impl BlockReader<'_> {
         let title = item.given("title").and_then(|title| self.text(title));
         let media = Media { media_type, source: source.unwrap_or(MediaSource::Unusable), name: title };
         let kind = make(Box::new(media));
-        let usable = typed && anthropic::MEDIA.takes_fields(&kind);
+        let usable = typed && anthropic::WIRE.media.takes_fields(&kind);
         Some(Block::new(kind).at_if(usable, self.span(item)))
     }
 

@@ -125,7 +125,7 @@ impl PartReader<'_> {
             Some(data) => document_source(media_type.as_deref().unwrap_or_default(), &data),
         };
         let block = media_block(image, Media { media_type, source, name: field("displayName") });
-        let whole = written && gemini::MEDIA.takes_named(&block.kind);
+        let whole = written && gemini::WIRE.media.takes_named(&block.kind);
         (Some(block), whole)
     }
 
@@ -140,7 +140,7 @@ impl PartReader<'_> {
         let image = media_type.as_ref().is_some_and(is_image);
         let source = uri.map_or(MediaSource::Unusable, MediaSource::Url);
         let block = media_block(image, Media { media_type, source, name: field("displayName") });
-        let whole = written && gemini::MEDIA.keeps(&block);
+        let whole = written && gemini::WIRE.media.keeps(&block);
         (Some(block), whole)
     }
 

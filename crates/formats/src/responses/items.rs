@@ -374,7 +374,7 @@ impl Reader<'_> {
         };
         let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
         let whole = alone
-            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && openai_responses::WIRE.media.takes_address(&kind, &address)
             && are_texts(part, &["image_url", "file_id", "detail"]);
         Some(Block::new(kind).at_if(whole, self.blocks.span(part)))
     }
@@ -401,7 +401,7 @@ impl Reader<'_> {
         let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
         let usable = held
             && given == 1
-            && openai_responses::MEDIA.takes_address(&kind, &address)
+            && openai_responses::WIRE.media.takes_address(&kind, &address)
             && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
         Some(Block::new(kind).at_if(usable, self.blocks.span(part)))
     }

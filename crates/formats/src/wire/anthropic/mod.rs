@@ -10,16 +10,13 @@ mod results;
 
 use super::{
     arriving::Decoder,
-    names::{ID_LENGTH, wire_name},
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    names::wire_name,
+    openai_chat::CHAT,
+    registry::{Dialect, Fields, Limits, Wire},
     render,
 };
 use crate::chat::Style;
 use crate::media::{self, Accepts};
-
-/// The images and documents that the API takes.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: Some(media::PICTURES), documents: Some(&["application/pdf"]), schemes: &["https://"] };
 
 /// The dialect.
 pub static WIRE: Wire = Wire {
@@ -28,7 +25,6 @@ pub static WIRE: Wire = Wire {
     provider: "Anthropic",
     repeats: &["anthropic", "claude-code"],
     fields: Fields { system: &["system"], ..Fields::COMMON },
-    body_names_model: true,
     ends_with_user: true,
     has_cache_marks: true,
     limits: Limits {
@@ -36,17 +32,19 @@ pub static WIRE: Wire = Wire {
         body: Some(("ANT-28", 32_000_000)),
         ..Limits::NONE
     },
-    media: MEDIA,
+    media: Accepts {
+        images: Some(media::PICTURES),
+        documents: Some(&["application/pdf"]),
+        schemes: &["https://"],
+    },
     tool_name: |name| wire_name(name, 128),
     legal_id: |id| {
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     },
-    id_length: ID_LENGTH,
     version: Some("/v1"),
-    streams_lines: false,
     other_fields: |message| render::chat_fields(message, Style::Anthropic),
-    tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
     decoder: Decoder::<decode::MessagesAssembly>::boxed,
     answer: answers::answer,
+    ..CHAT
 };

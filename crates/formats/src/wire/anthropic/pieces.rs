@@ -10,7 +10,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::super::render::{self, Piece};
 use super::{
-    MEDIA, WIRE,
+    WIRE,
     encode::{Encoder, is_transcript},
     marks::{MARK, marks_on, without_marks},
 };
@@ -86,7 +86,7 @@ fn media_block(kind: &BlockKind, own: bool) -> Option<String> {
         BlockKind::Image(_) => String::from("{\"type\":\"image\",\"source\":"),
         _ => String::from("{\"type\":\"document\",\"source\":"),
     };
-    match MEDIA.judge(kind).ok()? {
+    match WIRE.media.judge(kind).ok()? {
         Usable::Bytes { media_type, data } => {
             out.push_str("{\"type\":\"base64\",\"media_type\":");
             write::string(&mut out, &media_type);

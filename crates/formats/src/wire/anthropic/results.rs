@@ -127,7 +127,7 @@ impl Encoder {
             for block in &result.result().content {
                 let message = result.message();
                 let is_media = matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
-                    && super::MEDIA.keeps(block);
+                    && super::WIRE.media.keeps(block);
                 let Some(piece) = self.content_piece(message, block, at) else { continue };
                 if is_media && is_error {
                     // A failed result may hold text only (ANT-24).

@@ -10,7 +10,7 @@ use super::{
         TooLarge, base64,
         render::{self, Ledger},
     },
-    MEDIA,
+    WIRE,
 };
 use crate::media::{self, Usable};
 
@@ -47,7 +47,7 @@ impl Shelf {
     }
 
     fn image(&mut self, kind: &BlockKind, at: Position) -> Result<Option<String>, TooLarge> {
-        let Ok(Usable::Bytes { media_type, data }) = MEDIA.judge(kind) else { return Ok(None) };
+        let Ok(Usable::Bytes { media_type, data }) = WIRE.media.judge(kind) else { return Ok(None) };
         let Some(format) = media_type.strip_prefix("image/").filter(|_| self.images < IMAGES) else {
             return Ok(None);
         };
@@ -69,7 +69,7 @@ impl Shelf {
         if self.documents.len() >= DOCUMENTS {
             return Ok(None);
         }
-        let (format, data) = match MEDIA.judge(kind) {
+        let (format, data) = match WIRE.media.judge(kind) {
             Ok(Usable::Bytes { media_type, data }) => match media::ending(&media_type) {
                 Some(format) => (format, data.into_owned()),
                 None => return Ok(None),

@@ -8,16 +8,10 @@ mod media;
 
 use super::{
     arriving::Decoder,
-    names::{ID_LENGTH, wire_name},
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    render,
+    openai_chat::CHAT,
+    registry::{Dialect, Fields, Limits, Wire},
 };
-use crate::chat::Style;
 use crate::media::{Accepts, DOCUMENTS, PICTURES, WEB};
-
-/// The images and documents that the API takes.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB };
 
 /// The dialect.
 pub static WIRE: Wire = Wire {
@@ -33,19 +27,13 @@ pub static WIRE: Wire = Wire {
     },
     body_names_model: false,
     ends_with_user: true,
-    has_cache_marks: false,
     limits: Limits::NONE,
-    media: MEDIA,
-    tool_name: |name| wire_name(name, 64),
+    media: Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB },
     legal_id,
-    id_length: ID_LENGTH,
-    version: None,
-    streams_lines: false,
-    other_fields: |message| render::chat_fields(message, Style::OpenAi),
-    tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
     decoder: Decoder::<decode::ConverseAssembly>::boxed,
     answer: answers::answer,
+    ..CHAT
 };
 
 fn legal_id(id: &str) -> bool {

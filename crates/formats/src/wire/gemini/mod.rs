@@ -10,14 +10,10 @@ mod results;
 
 use super::{
     arriving::Decoder,
-    names::ID_LENGTH,
+    openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
 };
 use crate::media::Accepts;
-
-/// The images and documents that the API takes: what it can do with a type depends on the model.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] };
 
 /// The dialect.
 pub static WIRE: Wire = Wire {
@@ -35,14 +31,12 @@ pub static WIRE: Wire = Wire {
     },
     body_names_model: false,
     ends_with_user: true,
-    has_cache_marks: false,
     limits: Limits::NONE,
-    media: MEDIA,
+    // What it can do with a type depends on the model.
+    media: Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] },
     tool_name: around::gemini_name,
     legal_id: |_| true,
-    id_length: ID_LENGTH,
     version: Some("/v1beta"),
-    streams_lines: false,
     other_fields: crate::gemini::more_fields,
     tools: ToolSyntax {
         custom_is_free_text: false,
@@ -53,4 +47,5 @@ pub static WIRE: Wire = Wire {
     encoder: encode::encoder,
     decoder: Decoder::<decode::ContentAssembly>::boxed,
     answer: answers::answer,
+    ..CHAT
 };

@@ -5,7 +5,7 @@ use rejoin_view::Position;
 
 use super::super::render::Piece;
 use super::{
-    MEDIA, WIRE,
+    WIRE,
     edit::{Signing, edited},
     encode::Encoder,
 };
@@ -58,7 +58,7 @@ pub(super) fn text_part(text: &str) -> String {
 /// A picture or a document as the API takes it; `None` where it cannot have it.
 fn media_part(kind: &BlockKind) -> Option<String> {
     let mut out = String::from("{");
-    match MEDIA.judge(kind).ok()? {
+    match WIRE.media.judge(kind).ok()? {
         Usable::Bytes { media_type, data } => {
             out.push_str("\"inlineData\":{\"mimeType\":");
             write::string(&mut out, &media_type);

@@ -164,7 +164,7 @@ impl Encoder {
                         texts.push(text.to_string());
                     }
                     BlockKind::Reasoning(_) => self.sheet.ledger.foreign_reasoning(at),
-                    kind if is_media(kind) && super::MEDIA.keeps(content) => {
+                    kind if is_media(kind) && super::WIRE.media.keeps(content) => {
                         if let Some(piece) = self.piece(result.message(), content, at, false) {
                             self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
                             media.parts.push(piece.json.into_owned());

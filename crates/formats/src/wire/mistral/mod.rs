@@ -6,16 +6,9 @@ mod encode;
 
 use super::{
     arriving::Decoder,
-    names::wire_name,
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    render,
+    openai_chat::CHAT,
+    registry::{Dialect, Limits, Wire},
 };
-use crate::chat::Style;
-use crate::media::{self, Accepts};
-
-/// The images and documents that the API takes.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub static WIRE: Wire = Wire {
@@ -23,20 +16,12 @@ pub static WIRE: Wire = Wire {
     name: "mistral",
     provider: "Mistral",
     repeats: &[],
-    fields: Fields::COMMON,
-    body_names_model: true,
     ends_with_user: true,
-    has_cache_marks: false,
     limits: Limits::NONE,
-    media: MEDIA,
-    tool_name: |name| wire_name(name, 64),
     legal_id: |id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
     id_length: 9,
-    version: None,
-    streams_lines: false,
-    other_fields: |message| render::chat_fields(message, Style::OpenAi),
-    tools: ToolSyntax::COMMON,
     encoder: encode::encoder,
     decoder: Decoder::<decode::MistralAssembly>::boxed,
     answer: answers::answer,
+    ..CHAT
 };

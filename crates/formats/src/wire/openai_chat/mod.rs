@@ -15,12 +15,11 @@ use super::{
 use crate::chat::Style;
 use crate::media::{self, Accepts};
 
-/// The images and documents that the API takes.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
-
 /// The dialect.
-pub static WIRE: Wire = Wire {
+pub static WIRE: Wire = CHAT;
+
+/// What most services do as Chat does: descriptors of other dialects say only where they differ.
+pub(crate) const CHAT: Wire = Wire {
     dialect: Dialect::OpenAiChat,
     name: "openai-chat",
     provider: "OpenAI",
@@ -30,7 +29,7 @@ pub static WIRE: Wire = Wire {
     ends_with_user: false,
     has_cache_marks: false,
     limits: Limits { tools: Some(("OAC-11", 128)), text: Some(("OAC-12", 10_485_760)), ..Limits::NONE },
-    media: MEDIA,
+    media: Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB },
     tool_name: |name| wire_name(name, 64),
     legal_id: |id| !id.is_empty() && id.chars().count() <= 40,
     id_length: ID_LENGTH,

@@ -8,16 +8,9 @@ mod pieces;
 
 use super::{
     arriving::Decoder,
-    names::{ID_LENGTH, wire_name},
+    openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    render,
 };
-use crate::chat::Style;
-use crate::media::{self, Accepts};
-
-/// The images and documents that the API takes.
-pub(crate) const MEDIA: Accepts =
-    Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB };
 
 /// The dialect.
 pub static WIRE: Wire = Wire {
@@ -31,24 +24,11 @@ pub static WIRE: Wire = Wire {
         max_tokens: ("max_output_tokens", None),
         ..Fields::COMMON
     },
-    body_names_model: true,
-    ends_with_user: false,
-    has_cache_marks: false,
-    limits: Limits {
-        tools: Some(("OAC-11", 128)),
-        text: Some(("OAC-12", 10_485_760)),
-        least_answer: 16,
-        ..Limits::NONE
-    },
-    media: MEDIA,
-    tool_name: |name| wire_name(name, 64),
+    limits: Limits { least_answer: 16, ..CHAT.limits },
     legal_id: |id| !id.is_empty() && id.chars().count() <= 64,
-    id_length: ID_LENGTH,
-    version: None,
-    streams_lines: false,
-    other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax { custom_is_free_text: true, ..ToolSyntax::COMMON },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ResponseAssembly>::boxed,
     answer: answers::answer,
+    ..CHAT
 };

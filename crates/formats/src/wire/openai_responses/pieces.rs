@@ -6,7 +6,7 @@ use rejoin_record::{
 };
 use rejoin_view::{ExchangeRef, ResultRef, sound};
 
-use super::{super::render, MEDIA};
+use super::{super::render, WIRE};
 use crate::media::Usable;
 
 /// The result of a call that has just one, wherever it stood.
@@ -82,7 +82,7 @@ pub(super) fn without_field(raw: &str, name: &str) -> String {
 
 /// An image or a document as a part; `None` if the API cannot have it.
 pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
-    let usable = MEDIA.judge(kind).ok()?;
+    let usable = WIRE.media.judge(kind).ok()?;
     let BlockKind::Document(media) = kind else {
         let (field, value) = match &usable {
             Usable::File(id) if own => ("file_id", (*id).to_owned()),
