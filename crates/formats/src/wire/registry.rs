@@ -8,7 +8,8 @@ use rejoin_view::{Rule, SoundView};
 use super::{
     Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses,
     outline::{Encode, Outline},
-    stream::{Received, StreamDecoder},
+    stream::{Received, StopWords, StreamDecoder},
+    usage::UsageFields,
 };
 use crate::{
     context::{ToolChoice, ToolDeclaration},
@@ -53,6 +54,10 @@ pub struct Wire {
     pub other_fields: fn(Value<'_>) -> Vec<String>,
     /// How tools and the tool choice are read.
     pub tools: ToolSyntax,
+    /// Where it counts tokens.
+    pub(crate) usage: UsageFields,
+    /// Its words for why a model stopped.
+    pub(crate) stops: StopWords,
     /// An encoder that has taken nothing yet: see [`Wire::encoder`].
     pub encoder: fn(&Arc<Settings>, &SoundView) -> Box<dyn Encode>,
     /// Makes a decoder of one response: see [`Wire::decoder`].

@@ -33,11 +33,22 @@ pub enum Stop {
     Other(String),
 }
 
-impl Stop {
-    /// What a word means by the table of its dialect.
-    pub(crate) fn of(word: &str, table: &[(&str, Self)]) -> Self {
-        let known = table.iter().find(|(known, _)| *known == word);
-        known.map_or_else(|| Self::Other(word.to_owned()), |(_, stop)| stop.clone())
+/// A dialect's words for why a model stopped.
+pub(crate) struct StopWords {
+    pub(crate) done: &'static [&'static str],
+    pub(crate) length: &'static [&'static str],
+    pub(crate) refused: &'static [&'static str],
+    pub(crate) paused: &'static [&'static str],
+}
+
+impl StopWords {
+    /// What a word means.
+    pub(crate) fn read(&self, word: &str) -> Stop {
+        let Self { done, length, refused, paused } = self;
+        let meanings =
+            [(done, Stop::Done), (length, Stop::Length), (refused, Stop::Refused), (paused, Stop::Paused)];
+        let known = meanings.into_iter().find(|(words, _)| words.contains(&word));
+        known.map_or_else(|| Stop::Other(word.to_owned()), |(_, stop)| stop)
     }
 }
 

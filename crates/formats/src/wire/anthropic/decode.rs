@@ -10,6 +10,7 @@ use rejoin_record::{
     json::{Doc, Value, write},
 };
 
+use super::WIRE;
 use crate::{
     chat::{MessageReader, Style},
     wire::{
@@ -17,7 +18,6 @@ use crate::{
         gathered::{Growing, Streamed},
         render::text_block,
         stream::{Delta, Stop},
-        usage::UsageFields,
     },
 };
 
@@ -38,24 +38,6 @@ struct Growth {
     citations: Vec<String>,
     ended: bool,
 }
-
-/// The API counts what comes from its cache, and what goes there, beside the rest.
-const USAGE: UsageFields = UsageFields {
-    input: &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
-    output: &["output_tokens"],
-    cached: &["cache_read_input_tokens"],
-    reasoning: &[],
-};
-
-const STOPS: &[(&str, Stop)] = &[
-    ("end_turn", Stop::Done),
-    ("tool_use", Stop::Done),
-    ("stop_sequence", Stop::Done),
-    ("max_tokens", Stop::Length),
-    ("model_context_window_exceeded", Stop::Length),
-    ("refusal", Stop::Refused),
-    ("pause_turn", Stop::Paused),
-];
 
 impl MessagesAssembly {
     fn begin(&mut self, index: u64, block: Value<'_>, out: &mut Vec<Delta>) {
@@ -133,13 +115,13 @@ impl Assembly for MessagesAssembly {
         let index = event.given("index").and_then(Value::as_u64).unwrap_or(0);
         let mut stop = |holder: Value<'_>| {
             let reason = holder.given("stop_reason").and_then(Value::as_str);
-            seen.stop = reason.map(|reason| Stop::of(&reason, STOPS)).or(seen.stop.take());
+            seen.stop = reason.map(|reason| WIRE.stops.read(&reason)).or(seen.stop.take());
         };
         match &*kind {
             "message_start" => {
                 if let Some(message) = event.given("message") {
                     seen.model(message, "model");
-                    seen.count(&USAGE, message.given("usage"));
+                    seen.count(&WIRE.usage, message.given("usage"));
                 }
             }
             "content_block_start" => {
@@ -155,7 +137,7 @@ impl Assembly for MessagesAssembly {
             }
             "message_delta" => {
                 event.given("delta").into_iter().for_each(&mut stop);
-                seen.count(&USAGE, event.given("usage"));
+                seen.count(&WIRE.usage, event.given("usage"));
             }
             "message_stop" => {
                 seen.stop.get_or_insert(Stop::Done);
@@ -166,7 +148,7 @@ impl Assembly for MessagesAssembly {
                 stop(event);
                 self.whole(content, out);
                 seen.model(event, "model");
-                seen.count(&USAGE, event.given("usage"));
+                seen.count(&WIRE.usage, event.given("usage"));
                 seen.stop.get_or_insert(Stop::Done);
                 seen.done = true;
             }

@@ -14,6 +14,8 @@ use super::{
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, Wire},
     render,
+    stream::StopWords,
+    usage::UsageFields,
 };
 use crate::chat::Style;
 use crate::media::{self, Accepts};
@@ -43,6 +45,19 @@ pub static WIRE: Wire = Wire {
     },
     version: Some("/v1"),
     other_fields: |message| render::chat_fields(message, Style::Anthropic),
+    // The API counts what comes from its cache, and what goes there, beside the rest.
+    usage: UsageFields {
+        input: &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
+        output: &["output_tokens"],
+        cached: &["cache_read_input_tokens"],
+        reasoning: &[],
+    },
+    stops: StopWords {
+        done: &["end_turn", "tool_use", "stop_sequence"],
+        length: &["max_tokens", "model_context_window_exceeded"],
+        refused: &["refusal"],
+        paused: &["pause_turn"],
+    },
     encoder: encode::encoder,
     decoder: Decoder::<decode::MessagesAssembly>::boxed,
     answer: answers::answer,

@@ -6,30 +6,13 @@ use rejoin_record::{
     Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Span, Text, ToolCall, json::Value,
 };
 
+use super::WIRE;
 use crate::wire::{
     arriving::{Assembly, Item, Seen, show, word},
-    stream::{Delta, Stop},
-    usage::UsageFields,
+    stream::Delta,
 };
 
 const FORMAT: &str = "bedrock";
-
-const USAGE: UsageFields = UsageFields {
-    input: &["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"],
-    output: &["outputTokens"],
-    cached: &["cacheReadInputTokens"],
-    reasoning: &[],
-};
-
-const STOPS: &[(&str, Stop)] = &[
-    ("end_turn", Stop::Done),
-    ("tool_use", Stop::Done),
-    ("stop_sequence", Stop::Done),
-    ("max_tokens", Stop::Length),
-    ("model_context_window_exceeded", Stop::Length),
-    ("guardrail_intervened", Stop::Refused),
-    ("content_filtered", Stop::Refused),
-];
 
 /// A response. Nobody streams the dialect, so it comes as a whole.
 #[derive(Default)]
@@ -42,12 +25,11 @@ impl Assembly for ConverseAssembly {
         let Some(message) = event.given("output").and_then(|output| output.given("message")) else {
             return false;
         };
-        seen.count(&USAGE, event.given("usage"));
+        seen.count(&WIRE.usage, event.given("usage"));
         // The response does not say which model it was: the address of the request did.
-        seen.stop = Some(Stop::of(
-            &event.given("stopReason").and_then(Value::as_str).unwrap_or("end_turn".into()),
-            STOPS,
-        ));
+        seen.stop = Some(
+            WIRE.stops.read(&event.given("stopReason").and_then(Value::as_str).unwrap_or("end_turn".into())),
+        );
         seen.done = true;
         for block in message.given("content").into_iter().flat_map(Value::items) {
             show(word(block, "text"), Delta::Text, out);

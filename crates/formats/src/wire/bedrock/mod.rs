@@ -10,6 +10,8 @@ use super::{
     arriving::Decoder,
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, Wire},
+    stream::StopWords,
+    usage::UsageFields,
 };
 use crate::media::{Accepts, DOCUMENTS, PICTURES, WEB};
 
@@ -30,6 +32,18 @@ pub static WIRE: Wire = Wire {
     limits: Limits::NONE,
     media: Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB },
     legal_id,
+    usage: UsageFields {
+        input: &["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"],
+        output: &["outputTokens"],
+        cached: &["cacheReadInputTokens"],
+        reasoning: &[],
+    },
+    stops: StopWords {
+        done: &["end_turn", "tool_use", "stop_sequence"],
+        length: &["max_tokens", "model_context_window_exceeded"],
+        refused: &["guardrail_intervened", "content_filtered"],
+        paused: &[],
+    },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ConverseAssembly>::boxed,
     answer: answers::answer,

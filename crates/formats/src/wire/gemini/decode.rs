@@ -9,13 +9,13 @@ use rejoin_record::{
     json::{Kind, Value, write},
 };
 
+use super::WIRE;
 use crate::{
     gemini::{ContentReader, fields::Fields},
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::Streamed,
         stream::{Delta, Stop},
-        usage::UsageFields,
     },
 };
 
@@ -59,7 +59,7 @@ impl Assembly for ContentAssembly {
         let chunk = event.given("response").unwrap_or(event);
         seen.model(chunk, "modelVersion");
         let counted = chunk.given("usageMetadata");
-        seen.count(&USAGE, counted);
+        seen.count(&WIRE.usage, counted);
         let blocked = chunk.given("promptFeedback").and_then(|feedback| feedback.given("blockReason"));
         if blocked.is_some() {
             seen.stop = Some(Stop::Refused);
@@ -72,7 +72,7 @@ impl Assembly for ContentAssembly {
             parts.into_iter().flat_map(Value::items).for_each(|part| self.part(part, out));
             let reason = word(candidate, "finishReason");
             if !matches!(&*reason, "" | "FINISH_REASON_UNSPECIFIED") {
-                seen.stop = Some(Stop::of(&reason, STOPS));
+                seen.stop = Some(WIRE.stops.read(&reason));
             }
         }
         candidates.is_some() || blocked.is_some() || counted.is_some()
@@ -108,23 +108,3 @@ impl Assembly for ContentAssembly {
         ContentReader::of_response(seen.model_text(), &seen.seed).answer(item, buffer)
     }
 }
-
-const USAGE: UsageFields = UsageFields {
-    input: &["promptTokenCount", "toolUsePromptTokenCount"],
-    output: &["candidatesTokenCount", "thoughtsTokenCount"],
-    cached: &["cachedContentTokenCount"],
-    reasoning: &["thoughtsTokenCount"],
-};
-
-const STOPS: &[(&str, Stop)] = &[
-    ("STOP", Stop::Done),
-    ("MAX_TOKENS", Stop::Length),
-    ("SAFETY", Stop::Refused),
-    ("RECITATION", Stop::Refused),
-    ("BLOCKLIST", Stop::Refused),
-    ("PROHIBITED_CONTENT", Stop::Refused),
-    ("SPII", Stop::Refused),
-    ("IMAGE_SAFETY", Stop::Refused),
-    ("IMAGE_PROHIBITED_CONTENT", Stop::Refused),
-    ("IMAGE_RECITATION", Stop::Refused),
-];

@@ -12,6 +12,8 @@ use super::{
     arriving::Decoder,
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    stream::StopWords,
+    usage::UsageFields,
 };
 use crate::media::Accepts;
 
@@ -43,6 +45,27 @@ pub static WIRE: Wire = Wire {
         schema: Some(crate::gemini::json_schema),
         several: Some(around::tools_in),
         choice: Some(around::choice_in),
+    },
+    usage: UsageFields {
+        input: &["promptTokenCount", "toolUsePromptTokenCount"],
+        output: &["candidatesTokenCount", "thoughtsTokenCount"],
+        cached: &["cachedContentTokenCount"],
+        reasoning: &["thoughtsTokenCount"],
+    },
+    stops: StopWords {
+        done: &["STOP"],
+        length: &["MAX_TOKENS"],
+        refused: &[
+            "SAFETY",
+            "RECITATION",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT",
+            "IMAGE_RECITATION",
+        ],
+        paused: &[],
     },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ContentAssembly>::boxed,

@@ -8,19 +8,14 @@ use rejoin_record::{
     json::Value,
 };
 
+use super::WIRE;
 use crate::wire::{
     arriving::{Assembly, Item, Seen, show, word},
     gathered::Growing,
-    stream::{Delta, Stop},
-    usage::UsageFields,
+    stream::Delta,
 };
 
 const FORMAT: &str = "ollama";
-
-const USAGE: UsageFields =
-    UsageFields { input: &["prompt_eval_count"], output: &["eval_count"], cached: &[], reasoning: &[] };
-
-const STOPS: &[(&str, Stop)] = &[("", Stop::Done), ("stop", Stop::Done), ("length", Stop::Length)];
 
 /// A response, as far as it came: its message.
 #[derive(Default)]
@@ -29,7 +24,7 @@ pub(super) struct LinesAssembly(Growing);
 impl Assembly for LinesAssembly {
     fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
         seen.model(event, "model");
-        seen.count(&USAGE, Some(event));
+        seen.count(&WIRE.usage, Some(event));
         let message = event.given("message").filter(|message| message.as_str().is_none());
         for (key, value) in message.into_iter().flat_map(Value::fields).filter(|(_, value)| !value.is_null())
         {
@@ -48,7 +43,7 @@ impl Assembly for LinesAssembly {
         }
         let done = event.given("done").and_then(Value::as_bool);
         if done == Some(true) {
-            seen.stop = Some(Stop::of(&word(event, "done_reason"), STOPS));
+            seen.stop = Some(WIRE.stops.read(&word(event, "done_reason")));
             seen.done = true;
         }
         message.is_some() || done.is_some()

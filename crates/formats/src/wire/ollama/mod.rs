@@ -10,6 +10,8 @@ use super::{
     arriving::Decoder,
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, Wire},
+    stream::StopWords,
+    usage::UsageFields,
 };
 
 /// The dialect.
@@ -23,6 +25,13 @@ pub static WIRE: Wire = Wire {
     tool_name: |name| Cow::Borrowed(if name.is_empty() { "unknown_tool" } else { name }),
     legal_id: |_| true,
     streams_lines: true,
+    usage: UsageFields {
+        input: &["prompt_eval_count"],
+        output: &["eval_count"],
+        cached: &[],
+        reasoning: &[],
+    },
+    stops: StopWords { done: &["", "stop"], length: &["length"], refused: &[], paused: &[] },
     encoder: encode::encoder,
     decoder: Decoder::<decode::LinesAssembly>::boxed,
     answer: answers::answer,

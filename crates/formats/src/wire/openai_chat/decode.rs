@@ -10,14 +10,13 @@ use rejoin_record::{
     json::{Kind, Value, write},
 };
 
-use super::decode_calls::Calls;
+use super::{WIRE, decode_calls::Calls};
 use crate::{
     chat::{MessageReader, REASONING_FIELDS, Style},
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::{Growing, Streamed},
         stream::{Delta, Stop},
-        usage::UsageFields,
     },
 };
 
@@ -34,25 +33,6 @@ pub(crate) struct ChatAssembly {
 
 /// Fields of a message that are lists and belong to it.
 const KEPT: [&str; 2] = ["annotations", "images"];
-
-const USAGE: UsageFields = UsageFields {
-    input: &["prompt_tokens"],
-    output: &["completion_tokens"],
-    // DeepSeek counts it beside the others.
-    cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"],
-    reasoning: &["completion_tokens_details.reasoning_tokens"],
-};
-
-const STOPS: &[(&str, Stop)] = &[
-    ("stop", Stop::Done),
-    ("tool_calls", Stop::Done),
-    ("function_call", Stop::Done),
-    ("eos", Stop::Done),
-    ("length", Stop::Length),
-    ("model_length", Stop::Length),
-    ("max_tokens", Stop::Length),
-    ("content_filter", Stop::Refused),
-];
 
 impl ChatAssembly {
     /// Takes a piece of the message, or all of it.
@@ -108,7 +88,7 @@ impl Assembly for ChatAssembly {
     fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
         seen.model(event, "model");
         let counted = event.given("usage").or_else(|| event.given("x_groq")?.given("usage"));
-        seen.count(&USAGE, counted);
+        seen.count(&WIRE.usage, counted);
         let Some(choices) = event.given("choices") else { return counted.is_some() };
         // Who asks for one answer gets one; a filter's notes come as a choice without a number.
         let first = |choice: &Value<'_>| choice.given("index").and_then(Value::as_u64).unwrap_or(0) == 0;
@@ -117,7 +97,7 @@ impl Assembly for ChatAssembly {
             choice.given("delta").or(whole).into_iter().for_each(|delta| self.delta(delta, out));
             let reason = word(choice, "finish_reason");
             if !reason.is_empty() {
-                let stop = Stop::of(&reason, STOPS);
+                let stop = WIRE.stops.read(&reason);
                 seen.stop = Some(if self.refused && stop == Stop::Done { Stop::Refused } else { stop });
             }
             if whole.is_some() {

@@ -11,6 +11,8 @@ use super::{
     names::{ID_LENGTH, wire_name},
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
     render,
+    stream::StopWords,
+    usage::UsageFields,
 };
 use crate::chat::Style;
 use crate::media::{self, Accepts};
@@ -37,6 +39,19 @@ pub(crate) const CHAT: Wire = Wire {
     streams_lines: false,
     other_fields: |message| render::chat_fields(message, Style::OpenAi),
     tools: ToolSyntax::COMMON,
+    usage: UsageFields {
+        input: &["prompt_tokens"],
+        output: &["completion_tokens"],
+        // DeepSeek counts it beside the others.
+        cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"],
+        reasoning: &["completion_tokens_details.reasoning_tokens"],
+    },
+    stops: StopWords {
+        done: &["stop", "tool_calls", "function_call", "eos"],
+        length: &["length", "model_length", "max_tokens"],
+        refused: &["content_filter"],
+        paused: &[],
+    },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ChatAssembly>::boxed,
     answer: answers::answer,

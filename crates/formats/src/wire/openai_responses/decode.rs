@@ -10,6 +10,7 @@ use rejoin_record::{
     json::{Value, write},
 };
 
+use super::WIRE;
 use crate::{
     responses::{Assembler, FORMAT, Source},
     session::Place,
@@ -17,7 +18,6 @@ use crate::{
         arriving::{Assembly, Item, Seen, fault_in, show, without_item, word},
         gathered::Streamed,
         stream::{Delta, Stop},
-        usage::UsageFields,
     },
 };
 
@@ -116,7 +116,7 @@ impl ResponseAssembly {
     /// The response as a whole: at the end of a stream, or where there was none.
     fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Seen, out: &mut Vec<Delta>) {
         seen.model(response, "model");
-        seen.count(&USAGE, response.given("usage"));
+        seen.count(&WIRE.usage, response.given("usage"));
         for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
             self.refused |= refuses(item);
             let growth = self.items.entry(index as u64).or_default();
@@ -331,10 +331,3 @@ fn refuses(item: Value<'_>) -> bool {
     let mut parts = item.given("content").into_iter().flat_map(Value::items);
     parts.any(|part| part.get("type").is_some_and(|kind| kind.is_str("refusal")))
 }
-
-const USAGE: UsageFields = UsageFields {
-    input: &["input_tokens"],
-    output: &["output_tokens"],
-    cached: &["input_tokens_details.cached_tokens"],
-    reasoning: &["output_tokens_details.reasoning_tokens"],
-};

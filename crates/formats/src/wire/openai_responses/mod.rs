@@ -10,6 +10,7 @@ use super::{
     arriving::Decoder,
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+    usage::UsageFields,
 };
 
 /// The dialect.
@@ -27,6 +28,12 @@ pub static WIRE: Wire = Wire {
     limits: Limits { least_answer: 16, ..CHAT.limits },
     legal_id: |id| !id.is_empty() && id.chars().count() <= 64,
     tools: ToolSyntax { custom_is_free_text: true, ..ToolSyntax::COMMON },
+    usage: UsageFields {
+        input: &["input_tokens"],
+        output: &["output_tokens"],
+        cached: &["input_tokens_details.cached_tokens"],
+        reasoning: &["output_tokens_details.reasoning_tokens"],
+    },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ResponseAssembly>::boxed,
     answer: answers::answer,
