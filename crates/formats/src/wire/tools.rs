@@ -81,17 +81,41 @@ pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
     there.then_some(choice)
 }
 
+/// How a dialect writes a tool choice, in JSON.
+pub struct ChoiceSyntax {
+    pub auto: &'static str,
+    pub never: &'static str,
+    pub any: &'static str,
+    /// What goes before and after the name of the only tool.
+    pub named: [&'static str; 2],
+}
+
+impl ChoiceSyntax {
+    /// As Chat writes it.
+    pub const CHAT: Self = Self {
+        auto: "\"auto\"",
+        never: "\"none\"",
+        any: "\"required\"",
+        named: ["{\"type\":\"function\",\"function\":{\"name\":", "}}"],
+    };
+
+    /// A choice, written.
+    pub fn write(&self, choice: &ToolChoice) -> String {
+        match choice {
+            ToolChoice::Auto => self.auto.to_owned(),
+            ToolChoice::Never => self.never.to_owned(),
+            ToolChoice::Any => self.any.to_owned(),
+            ToolChoice::Named(name) => format!("{}{}{}", self.named[0], render::literal(name), self.named[1]),
+        }
+    }
+}
+
 /// Puts the tool choice among the fields: as it is written, but for a name that is refused, or translated.
-pub fn put_choice(
-    sheet: &mut Sheet,
-    around: &mut Surroundings,
-    names: &[String],
-    write: fn(&ToolChoice) -> String,
-) {
+pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String], syntax: &ChoiceSyntax) {
     let target = Arc::clone(&sheet.target);
     if !sheet.same {
         if let Some(choice) = choice(sheet, names) {
-            around.put("tool_choice", write(&choice));
+            around.put("tool_choice", syntax.write(&choice));
         }
     } else if let (Some(ToolChoice::Named(name)), Some((field, raw))) =
         (target.context.tool_choice(), target.context.choice_field())

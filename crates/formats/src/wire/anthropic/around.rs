@@ -9,12 +9,19 @@ use super::super::{
     body::Surroundings,
     outline::with_mark,
     render,
-    tools::{self, Declared},
+    tools::{self, ChoiceSyntax, Declared},
 };
 use super::{encode::Encoder, marks::MARK};
 use crate::{
     context::{SystemPiece, ToolChoice, ToolDeclaration},
     convert::Marks,
+};
+
+const CHOICE: ChoiceSyntax = ChoiceSyntax {
+    auto: "{\"type\":\"auto\"}",
+    never: "{\"type\":\"none\"}",
+    any: "{\"type\":\"any\"}",
+    named: ["{\"type\":\"tool\",\"name\":", "}"],
 };
 
 impl Encoder {
@@ -133,7 +140,7 @@ impl Encoder {
         if !tools.is_empty() {
             around.put("tools", render::list(&tools));
         }
-        tools::put_choice(&mut self.sheet, around, &names, tool_choice);
+        tools::put_choice(&mut self.sheet, around, &names, &CHOICE);
     }
 }
 
@@ -144,15 +151,4 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
     out.push_str(&tools::schema(tool));
     out.push('}');
     out
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("{\"type\":\"auto\"}"),
-        ToolChoice::Never => String::from("{\"type\":\"none\"}"),
-        ToolChoice::Any => String::from("{\"type\":\"any\"}"),
-        ToolChoice::Named(name) => {
-            format!("{{\"type\":\"tool\",\"name\":{}}}", render::literal(name))
-        }
-    }
 }

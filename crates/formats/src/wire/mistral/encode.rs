@@ -20,10 +20,10 @@ use super::super::{
     pass::{self, Last, Pass, Sheet, on_sheet},
     render::{self, Content},
     said::{self, What},
-    tools::{self, Declared},
+    tools::{self, ChoiceSyntax, Declared},
 };
 use super::WIRE;
-use crate::{context::ToolChoice, convert::Settings};
+use crate::convert::Settings;
 
 /// Stands between results and a user message.
 const BRIDGE: &str = "Understood.";
@@ -39,6 +39,8 @@ struct Encoder {
     /// Whether a tool spoke last.
     after_tool: bool,
 }
+
+const CHOICE: ChoiceSyntax = ChoiceSyntax { any: "\"any\"", ..ChoiceSyntax::CHAT };
 
 impl Pass for Encoder {
     on_sheet!();
@@ -132,7 +134,7 @@ impl Pass for Encoder {
         }
         let choice = tools::choice(&mut self.sheet, &names);
         if let Some(choice) = &choice {
-            around.put("tool_choice", tool_choice(choice));
+            around.put("tool_choice", CHOICE.write(choice));
         }
         around.translated(context, choice.is_some());
         around
@@ -205,17 +207,6 @@ impl Encoder {
     /// A message; `content` is its content and may be followed by more fields.
     fn push(&mut self, role: &str, content: &str) {
         self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
-    }
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"any\""),
-        ToolChoice::Named(name) => {
-            format!("{{\"type\":\"function\",\"function\":{{\"name\":{}}}}}", render::literal(name))
-        }
     }
 }
 

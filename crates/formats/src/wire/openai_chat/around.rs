@@ -11,10 +11,10 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::super::{
     body::Surroundings,
     render,
-    tools::{self, Declared},
+    tools::{self, ChoiceSyntax, Declared},
 };
 use super::encode::Encoder;
-use crate::context::{ToolChoice, ToolDeclaration, ToolKind};
+use crate::context::{ToolDeclaration, ToolKind};
 
 impl Encoder {
     /// The fields around the messages.
@@ -39,7 +39,7 @@ impl Encoder {
             around.put("tools", render::list(&tools));
         }
         tools::leave_out_nulls(&mut self.sheet, &mut around, &["tool_choice"]);
-        tools::put_choice(&mut self.sheet, &mut around, &names, tool_choice);
+        tools::put_choice(&mut self.sheet, &mut around, &names, &ChoiceSyntax::CHAT);
         // Where thinking is a field (DeepSeek), it cannot stay on if calls lack the reasoning that led to them (DS-01).
         if self.calls_lack_reasoning {
             tools::turn_thinking_off(&mut self.sheet, &mut around);
@@ -60,18 +60,6 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
     });
     let schema = if tool.kind == ToolKind::FreeText { Some(tools::schema(tool)) } else { schema };
     tools::function(name, tool, schema.as_deref())
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"required\""),
-        ToolChoice::Named(name) => {
-            let name = render::literal(name);
-            format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
-        }
-    }
 }
 
 fn is_empty_list(tools: Option<&Raw>) -> bool {

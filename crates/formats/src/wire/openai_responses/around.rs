@@ -11,10 +11,13 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::super::{
     body::Surroundings,
     render,
-    tools::{self, Declared},
+    tools::{self, ChoiceSyntax, Declared},
 };
 use super::{WIRE, encode::Encoder};
-use crate::context::{ToolChoice, ToolDeclaration};
+use crate::context::ToolDeclaration;
+
+const CHOICE: ChoiceSyntax =
+    ChoiceSyntax { named: ["{\"type\":\"function\",\"name\":", "}"], ..ChoiceSyntax::CHAT };
 
 impl Encoder {
     /// The fields around the messages.
@@ -48,7 +51,7 @@ impl Encoder {
         } else if !self.sheet.same && !tools.is_empty() {
             around.put("tools", render::list(&tools));
         }
-        tools::put_choice(&mut self.sheet, &mut around, &names, tool_choice);
+        tools::put_choice(&mut self.sheet, &mut around, &names, &CHOICE);
         if !self.sheet.same {
             let choice_sent = around.has("tool_choice");
             around.translated(context, choice_sent);
@@ -90,16 +93,4 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
     // Strict is what this API takes for granted, and what no other does.
     out.push_str(",\"strict\":false}");
     out
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"required\""),
-        ToolChoice::Named(name) => {
-            let name = render::literal(name);
-            format!("{{\"type\":\"function\",\"name\":{name}}}")
-        }
-    }
 }
