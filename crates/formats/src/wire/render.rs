@@ -10,7 +10,7 @@ use crate::{
 };
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Text, ToolResult,
-    json::{Doc, Value, write},
+    json::{Doc, Object, Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule, sound};
 
@@ -327,6 +327,21 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
     match kind {
         BlockKind::Image(_) => "[image, shown in the next user message]",
         _ => "[document, shown in the next user message]",
+    }
+}
+
+/// Adds a document to an object as OpenAI's APIs take it; `None` if they cannot have it. A file's id is good only for its `own` API.
+#[must_use]
+pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool) -> Option<Object> {
+    match usable {
+        Usable::Bytes { media_type, data } => {
+            let name = media.name.as_deref().unwrap_or("document.pdf");
+            let data = format!("data:{media_type};base64,{data}");
+            Some(object.text("filename", name).text("file_data", data))
+        }
+        Usable::Address(url) => Some(object.text("file_url", url)),
+        Usable::File(id) if own => Some(object.text("file_id", id)),
+        Usable::File(_) | Usable::Plain(_) => None,
     }
 }
 

@@ -20,6 +20,14 @@ use super::{
 use crate::chat::Style;
 use crate::media::{self, Accepts};
 
+/// Claude's words for why it stopped.
+pub(crate) const STOPS: StopWords = StopWords {
+    done: &["end_turn", "tool_use", "stop_sequence"],
+    length: &["max_tokens", "model_context_window_exceeded"],
+    refused: &["refusal"],
+    paused: &["pause_turn"],
+};
+
 /// The dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Anthropic,
@@ -52,12 +60,7 @@ pub static WIRE: Wire = Wire {
         cached: &["cache_read_input_tokens"],
         reasoning: &[],
     },
-    stops: StopWords {
-        done: &["end_turn", "tool_use", "stop_sequence"],
-        length: &["max_tokens", "model_context_window_exceeded"],
-        refused: &["refusal"],
-        paused: &["pause_turn"],
-    },
+    stops: STOPS,
     encoder: encode::encoder,
     decoder: Decoder::<decode::MessagesAssembly>::boxed,
     answer: answers::answer,

@@ -7,6 +7,7 @@ mod encode;
 mod media;
 
 use super::{
+    anthropic,
     arriving::Decoder,
     openai_chat::CHAT,
     registry::{Dialect, Fields, Limits, Wire},
@@ -39,10 +40,9 @@ pub static WIRE: Wire = Wire {
         reasoning: &[],
     },
     stops: StopWords {
-        done: &["end_turn", "tool_use", "stop_sequence"],
-        length: &["max_tokens", "model_context_window_exceeded"],
         refused: &["guardrail_intervened", "content_filtered"],
         paused: &[],
+        ..anthropic::STOPS
     },
     encoder: encode::encoder,
     decoder: Decoder::<decode::ConverseAssembly>::boxed,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, BlockKind, Form, Message, Role, ToolCall,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, write},
     limits,
 };
 use rejoin_view::{
@@ -432,22 +432,11 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
             render::literal(&url)
         ));
     };
-    let mut out = String::from("{\"type\":\"file\",\"file\":{");
-    match usable {
-        Usable::Bytes { media_type, data } => {
-            write::key(&mut out, "filename");
-            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
-            write::key(&mut out, "file_data");
-            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
-        }
-        Usable::File(id) if own => {
-            write::key(&mut out, "file_id");
-            write::string(&mut out, id);
-        }
-        Usable::Address(_) | Usable::File(_) | Usable::Plain(_) => return None,
+    if matches!(usable, Usable::Address(_)) {
+        return None;
     }
-    out.push_str("}}");
-    Some(out)
+    let file = render::file_fields(Object::new(), media, &usable, own)?;
+    Some(Object::new().text("type", "file").object("file", file).finish())
 }
 
 /// Whether a field of a message is neither the API's nor one that servers of this dialect take back.

@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     BlockKind,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, write},
 };
 use rejoin_view::{ExchangeRef, ResultRef, sound};
 
@@ -91,24 +91,6 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
         let value = render::literal(&value);
         return Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"{field}\":{value}}}"));
     };
-    let mut out = String::from("{\"type\":\"input_file\"");
-    match usable {
-        Usable::Bytes { media_type, data } => {
-            write::key(&mut out, "filename");
-            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
-            write::key(&mut out, "file_data");
-            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
-        }
-        Usable::Address(url) => {
-            write::key(&mut out, "file_url");
-            write::string(&mut out, url);
-        }
-        Usable::File(id) if own => {
-            write::key(&mut out, "file_id");
-            write::string(&mut out, id);
-        }
-        Usable::File(_) | Usable::Plain(_) => return None,
-    }
-    out.push('}');
-    Some(out)
+    let file = render::file_fields(Object::new().text("type", "input_file"), media, &usable, own)?;
+    Some(file.finish())
 }
