@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    Scope, Verdict,
+    Scope, Verdict, Violation,
+    body::read_body,
     shape::{self, Fault, Row, What},
-    violation::{Violation, read_body},
     words,
 };
 
@@ -101,9 +101,14 @@ impl<'a, D: Dialect> Check<'a, D> {
         self.refuse(rule, path, (D::PROVIDER.words)(&(D::PROVIDER.place)(path), what));
     }
 
-    /// Refuses what the types of a request do not take, for a reason that the provider's words surround.
+    /// Refuses a broken rule for a reason that the provider's words surround.
+    pub fn broken(&mut self, rule: &'static str, path: &str, reason: &str) {
+        self.fault(rule, path, &What::Other(reason));
+    }
+
+    /// Refuses what the types of a request do not take.
     pub fn schema(&mut self, path: &str, reason: &str) {
-        self.fault(D::PROVIDER.schema, path, &What::Other(reason));
+        self.broken(D::PROVIDER.schema, path, reason);
     }
 
     pub fn missing(&mut self, path: &str) {

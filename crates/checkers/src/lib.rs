@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod bedrock;
+mod body;
 mod check;
 #[cfg(test)]
 mod conformance_tests;

@@ -20,7 +20,7 @@ impl<D: OpenAi> Check<'_, D> {
             _ if name.len() > MAX_NAME => &too_long("string", MAX_NAME, name.len()),
             _ => return,
         };
-        self.fault(rule, path, &What::Other(reason));
+        self.broken(rule, path, reason);
     }
 
     /// Judges the length of a call's id.
@@ -30,14 +30,14 @@ impl<D: OpenAi> Check<'_, D> {
             length if length > max => &too_long("string", max, length),
             _ => return,
         };
-        self.fault(rule, path, &What::Other(reason));
+        self.broken(rule, path, reason);
     }
 
     pub fn text(&mut self, text: &str, path: &str) {
         // Bytes are never fewer than characters, and known without counting.
         if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
             let reason = too_long("string", MAX_TEXT, text.chars().count());
-            self.fault("OAC-12", path, &What::Other(&reason));
+            self.broken("OAC-12", path, &reason);
         }
     }
 
@@ -47,7 +47,7 @@ impl<D: OpenAi> Check<'_, D> {
             _ if length > max => &too_long("array", max, length),
             _ => return,
         };
-        self.fault(rule, path, &What::Other(reason));
+        self.broken(rule, path, reason);
     }
 
     /// Refuses what is neither absent nor an object.

@@ -53,8 +53,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The results of a message that cannot be where they are, with their block indexes and ids.
-pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(usize, &'a str, Misfit)> {
+/// The results of a message that cannot be where they are, with their paths and ids.
+pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(String, &'a str, Misfit)> {
     let calls = i.checked_sub(1).map_or(&[][..], |before| &turns[before].calls);
     let calls: HashSet<&str> = calls.iter().copied().collect();
     let mut answered = HashSet::new();
@@ -65,7 +65,7 @@ pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(usize, &'a str, 
             () if j >= turns[i].leading => Misfit::Late,
             () => return None,
         };
-        Some((j, id, misfit))
+        Some((format!("messages.{i}.content.{j}"), id, misfit))
     };
     turns[i].results.iter().filter_map(misfit).collect()
 }

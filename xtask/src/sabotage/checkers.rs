@@ -197,10 +197,10 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a body that is nested too deeply is looked at",
-        file: "crates/checkers/src/violation.rs",
+        file: "crates/checkers/src/body/mod.rs",
         within: "read_body",
         from: "if nesting(body) > MAX_NESTING {",
         to: "if nesting(body) > MAX_NESTING * 1_000 {",
-        tests: lib("rejoin-checkers", "violation::"),
+        tests: lib("rejoin-checkers", "body::"),
     },
 ];

@@ -124,29 +124,22 @@ impl<'a> Check<'a, Anthropic> {
 
     fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
         let mut late = Vec::new();
-        for (j, id, misfit) in turns::misfits(i, turns) {
-            let path = format!("messages.{i}.content.{j}");
-            let (rule, message) = match misfit {
-                Misfit::Late => {
-                    late.push((path, id));
-                    continue;
+        for (path, id, misfit) in turns::misfits(i, turns) {
+            match misfit {
+                Misfit::Late => late.push((path, id)),
+                Misfit::Unexpected => {
+                    let reason = format!(
+                        "unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block \
+                         must have a corresponding `tool_use` block in the previous message."
+                    );
+                    self.broken("ANT-02", &path, &reason);
                 }
-                Misfit::Unexpected => (
-                    "ANT-02",
-                    format!(
-                        "{path}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
-                         `tool_result` block must have a corresponding `tool_use` block in the previous message."
-                    ),
-                ),
-                Misfit::Repeated => (
-                    "ANT-04",
-                    format!(
-                        "{path}: each tool_use must have a single result. Found multiple `tool_result` blocks \
-                         with id: {id}"
-                    ),
-                ),
-            };
-            self.refuse(rule, path, message);
+                Misfit::Repeated => {
+                    let reason =
+                        "each tool_use must have a single result. Found multiple `tool_result` blocks";
+                    self.broken("ANT-04", &path, &format!("{reason} with id: {id}"));
+                }
+            }
         }
         if let Some((path, _)) = late.first() {
             let ids: Vec<&str> = late.iter().map(|(_, id)| *id).collect();
@@ -187,9 +180,8 @@ impl<'a> Check<'a, Anthropic> {
         open.sort_unstable();
         for (j, kind, id) in open {
             let path = format!("messages.{i}.content.{j}");
-            let message =
-                format!("{path}: `{kind}` id {id} was found without a corresponding result block after it");
-            self.refuse("ANT-27", path, message);
+            let reason = format!("`{kind}` id {id} was found without a corresponding result block after it");
+            self.broken("ANT-27", &path, &reason);
         }
     }
 
@@ -248,10 +240,8 @@ impl<'a> Check<'a, Anthropic> {
         match (thinking["budget_tokens"].as_u64(), fields.get("max_tokens").and_then(Value::as_u64)) {
             (None, _) => self.missing("thinking.enabled.budget_tokens"),
             (Some(..1024), _) => {
-                self.schema(
-                    "thinking.enabled.budget_tokens",
-                    "Input should be greater than or equal to 1024",
-                );
+                let reason = "Input should be greater than or equal to 1024";
+                self.schema("thinking.enabled.budget_tokens", reason);
             }
             (Some(budget), Some(most)) if budget >= most => {
                 let message = "`max_tokens` must be greater than `thinking.budget_tokens`.";
@@ -361,8 +351,7 @@ impl<'a> Check<'a, Anthropic> {
                 place::USER
             }
             _ => {
-                let message = format!("{path}.role: Input should be 'user' or 'assistant'");
-                self.refuse("ANT-17", format!("{path}.role"), message);
+                self.broken("ANT-17", &format!("{path}.role"), "Input should be 'user' or 'assistant'");
                 place::USER
             }
         };
@@ -374,11 +363,8 @@ impl<'a> Check<'a, Anthropic> {
             Some(Value::String(text)) if !text.is_empty() => self.text(text, &content),
             Some(Value::Array(blocks)) if !blocks.is_empty() => self.blocks(place, blocks, &content),
             Some(Value::String(_) | Value::Array(_)) => {
-                let message = format!(
-                    "{path}: all messages must have non-empty content except for the optional final \
-                     assistant message"
-                );
-                self.refuse("ANT-11", path, message);
+                let reason = "all messages must have non-empty content except for the optional final assistant message";
+                self.broken("ANT-11", &path, reason);
             }
             Some(other) => self.mistyped(&content, "a valid string or list", other),
             None => self.missing(&content),
@@ -423,7 +409,7 @@ impl<'a> Check<'a, Anthropic> {
         let Some(text) = self.string(block, "text", path) else { return };
         self.text(text, path);
         if text.chars().all(is_space) && is_marked(block) {
-            self.refuse("ANT-26", path, format!("{path}: cache_control cannot be set for empty text blocks"));
+            self.broken("ANT-26", path, "cache_control cannot be set for empty text blocks");
         }
     }
 
@@ -466,9 +452,8 @@ impl<'a> Check<'a, Anthropic> {
                 _ => filled("content"),
             },
             _ => {
-                let message =
-                    format!("{path}: Input tag '{form}' found using 'type' does not match any expected tag");
-                return self.refuse("ANT-25", path, message);
+                let reason = "found using 'type' does not match any expected tag";
+                return self.broken("ANT-25", &path, &format!("Input tag '{form}' {reason}"));
             }
         };
         if !whole {
@@ -484,8 +469,8 @@ impl<'a> Check<'a, Anthropic> {
             _ => (&["application/pdf"], "'application/pdf'"),
         };
         if !taken.contains(&media_type) {
-            let message = format!("{path}.media_type: Input should be {expected}");
-            return self.refuse("ANT-25", format!("{path}.media_type"), message);
+            let path = format!("{path}.media_type");
+            return self.broken("ANT-25", &path, &format!("Input should be {expected}"));
         }
         let reason = match media::flaw(media_type, source["data"].as_str().unwrap_or_default()) {
             None => return,
@@ -520,9 +505,7 @@ impl<'a> Check<'a, Anthropic> {
         match block.get("signature") {
             None => self.refuse("ANT-20", path, format!("{path}.thinking.signature: Field required")),
             Some(Value::String(signature)) if !signature.is_empty() => {}
-            Some(_) => {
-                self.refuse("ANT-20", path, format!("{path}: Invalid `signature` in `thinking` block"))
-            }
+            Some(_) => self.broken("ANT-20", path, "Invalid `signature` in `thinking` block"),
         }
     }
 
@@ -534,7 +517,7 @@ impl<'a> Check<'a, Anthropic> {
         if let Some(id) = block.get("id").and_then(Value::as_str)
             && !self.state.call_ids.insert(id)
         {
-            self.refuse("ANT-05", path, format!("{path}: `tool_use` ids must be unique"));
+            self.broken("ANT-05", path, "`tool_use` ids must be unique");
         }
         self.tool_name(block, "name", &format!("{path}.{kind}"));
         if kind == "mcp_tool_use" {
@@ -564,8 +547,7 @@ impl<'a> Check<'a, Anthropic> {
             Some(Value::Bool(true)) => {
                 let blocks = block.get("content").and_then(Value::as_array);
                 if blocks.into_iter().flatten().any(|block| kind_of(block) != "text") {
-                    let message = format!("{path}: all content must be type `text` if `is_error` is true");
-                    self.refuse("ANT-24", path, message);
+                    self.broken("ANT-24", path, "all content must be type `text` if `is_error` is true");
                 }
             }
             Some(other) => self.mistyped(&format!("{path}.is_error"), "a boolean", other),
@@ -593,14 +575,10 @@ impl<'a> Check<'a, Anthropic> {
         let name = self.string(fields, field, path)?;
         let path = format!("{path}.{field}");
         if name.chars().count() > max {
-            self.fault(
-                "ANT-08",
-                &path,
-                &What::Other(&format!("String should have at most {max} characters")),
-            );
+            self.broken("ANT-08", &path, &format!("String should have at most {max} characters"));
         } else if !is_word(name, "") {
             let reason = format!("String should match pattern '^[a-zA-Z0-9_-]{{1,{max}}}$'");
-            self.fault("ANT-08", &path, &What::Other(&reason));
+            self.broken("ANT-08", &path, &reason);
         }
         Some(name)
     }

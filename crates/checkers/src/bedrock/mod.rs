@@ -84,8 +84,7 @@ impl<'a> Check<'a, Bedrock> {
 
     fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
         let mut late = Vec::new();
-        for (j, id, misfit) in turns::misfits(i, turns) {
-            let path = format!("messages.{i}.content.{j}");
+        for (path, id, misfit) in turns::misfits(i, turns) {
             if matches!(misfit, Misfit::Late) {
                 late.push((path, id));
                 continue;
@@ -536,7 +535,7 @@ impl<'a> Check<'a, Bedrock> {
         let Some(word) = fields[field].as_str() else { return self.missing(&path) };
         if !is_word(word, if field == "toolUseId" { ".:" } else { "" }) {
             let reason = format!("Member must satisfy regular expression pattern: {pattern}");
-            self.fault("BED-07", &path, &What::Other(&reason));
+            self.broken("BED-07", &path, &reason);
         }
         let found = word.chars().count();
         if found > MAX_WORD {

@@ -281,7 +281,7 @@ impl Check<'_, Gemini> {
         match named(content, "parts") {
             Some(Value::Array(parts)) if !parts.is_empty() => return parts,
             None | Some(Value::Array(_)) => {
-                self.fault("GEM-07", &path, &What::Other("contents.parts must not be empty."));
+                self.broken("GEM-07", &path, "contents.parts must not be empty.");
             }
             Some(other) => self.invalid(&path, "Part list", other),
         }
@@ -471,7 +471,7 @@ impl Check<'_, Gemini> {
                  A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of \
                  {MAX_NAME}."
             );
-            self.fault("GEM-09", &format!("{path}.name"), &What::Other(&reason));
+            self.broken("GEM-09", &format!("{path}.name"), &reason);
         }
     }
 

@@ -226,7 +226,7 @@ impl<'a> Check<'a, Mistral> {
         let path = format!("messages.{i}");
         let Some(role) = role_of(message) else {
             let reason = "Input should be 'system', 'user', 'assistant' or 'tool'";
-            return self.fault("MIS-09", &format!("{path}.role"), &What::Other(reason));
+            return self.broken("MIS-09", &format!("{path}.role"), reason);
         };
         self.only_fields(fields, fields_of(role), &path);
         self.content(role, message, &path);
@@ -313,7 +313,7 @@ impl<'a> Check<'a, Mistral> {
             .is_some_and(|(kind, data)| is_taken(kind) && media::flaw(kind, data).is_none());
         if !sound {
             let reason = "the file could not be loaded as a valid URL or base64 data";
-            self.fault("SAN-09", path, &What::Other(reason));
+            self.broken("SAN-09", path, reason);
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use crate::{openai::*, prelude::*, violation::nesting};
+use crate::{body::nesting, openai::*, prelude::*};
 
 const MAX_CALL_ID: usize = 40;
 const MAX_CALLS: usize = 128;

@@ -24,26 +24,35 @@ const ANSWERED: [&str; 7] = [
     "computer_call",
 ];
 
-/// The other items and their fields, each with its type; a question mark allows that it is missing.
-const OTHERS: [(&str, &str); 18] = [
-    ("web_search_call", "action:object? status:text?"),
-    ("file_search_call", "id:text queries:texts status:text results:objects?"),
-    ("code_interpreter_call", "id:text container_id:text status:text code:text? outputs:objects?"),
-    ("image_generation_call", "id:text status:text result:text?"),
-    ("mcp_list_tools", "id:text server_label:text tools:objects"),
-    ("mcp_call", "id:text server_label:text name:text arguments:text output:text?"),
-    ("mcp_approval_request", "id:text server_label:text name:text arguments:text"),
-    ("mcp_approval_response", "approval_request_id:text approve:flag reason:text?"),
-    ("tool_search_call", "arguments:object status:text?"),
-    ("tool_search_output", "tools:objects status:text?"),
-    ("program", "id:text call_id:text code:text fingerprint:text"),
-    ("program_output", "id:text call_id:text result:text status:text"),
-    ("compaction", "encrypted_content:text"),
-    ("compaction_summary", "encrypted_content:text"),
-    ("context_compaction", "encrypted_content:text?"),
-    ("additional_tools", "role:text tools:objects"),
-    ("configuration_update", "reasoning:object? text:object?"),
-    ("compaction_trigger", ""),
+/// The types of items, the prefix of their ids, and their fields, each with its type; a question mark allows that it is
+/// missing. Items with `-` have rules of their own.
+const ITEMS: [(&str, &str, &str); 26] = [
+    ("message", "msg_", "-"),
+    ("reasoning", "rs_", "-"),
+    ("function_call", "fc_", "-"),
+    ("custom_tool_call", "ctc_", "-"),
+    ("local_shell_call", "lsh_", "-"),
+    ("shell_call", "sh_", "-"),
+    ("apply_patch_call", "apc_", "-"),
+    ("computer_call", "cu_", "-"),
+    ("web_search_call", "ws_", "action:object? status:text?"),
+    ("file_search_call", "fs_", "id:text queries:texts status:text results:objects?"),
+    ("code_interpreter_call", "ci_", "id:text container_id:text status:text code:text? outputs:objects?"),
+    ("image_generation_call", "ig_", "id:text status:text result:text?"),
+    ("mcp_list_tools", "mcpl_", "id:text server_label:text tools:objects"),
+    ("mcp_call", "mcp_", "id:text server_label:text name:text arguments:text output:text?"),
+    ("mcp_approval_request", "mcpr_", "id:text server_label:text name:text arguments:text"),
+    ("mcp_approval_response", "", "approval_request_id:text approve:flag reason:text?"),
+    ("tool_search_call", "", "arguments:object status:text?"),
+    ("tool_search_output", "", "tools:objects status:text?"),
+    ("program", "", "id:text call_id:text code:text fingerprint:text"),
+    ("program_output", "", "id:text call_id:text result:text status:text"),
+    ("compaction", "", "encrypted_content:text"),
+    ("compaction_summary", "", "encrypted_content:text"),
+    ("context_compaction", "", "encrypted_content:text?"),
+    ("additional_tools", "", "role:text tools:objects"),
+    ("configuration_update", "", "reasoning:object? text:object?"),
+    ("compaction_trigger", "", ""),
 ];
 
 /// OpenAI's Responses API.
@@ -251,7 +260,7 @@ impl<'a> Check<'a, OpenAiResponses> {
 
     /// Judges an item that is neither a message nor a call, or that the API does not know.
     fn other(&mut self, kind: &str, item: &'a Value, path: &str) {
-        let Some((_, fields)) = OTHERS.iter().find(|(known, _)| *known == kind) else {
+        let Some((.., fields)) = ITEMS.iter().find(|(known, ..)| *known == kind) else {
             let message = format!("Invalid value: '{kind}'. Supported values are the types of input items.");
             return self.refuse("RSP-schema", format!("{path}.type"), message);
         };
@@ -299,7 +308,7 @@ impl<'a> Check<'a, OpenAiResponses> {
     }
 
     fn item_id(&mut self, kind: &str, fields: &'a Fields, path: &str) {
-        let needs_id = OTHERS.iter().any(|(known, fields)| *known == kind && fields.starts_with("id:"));
+        let needs_id = ITEMS.iter().any(|(known, _, fields)| *known == kind && fields.starts_with("id:"));
         let is_optional = kind.ends_with("_output") || prefix_of(kind).is_none() || kind == "web_search_call";
         let path = format!("{path}.id");
         let id = match fields.get("id") {
@@ -309,9 +318,9 @@ impl<'a> Check<'a, OpenAiResponses> {
             Some(other) => return self.mistyped(&path, "a string", other),
         };
         if let Some(reason) = prefix_of(kind).and_then(|prefix| id_fault(id, prefix)) {
-            self.fault("RSP-09", &path, &What::Other(&reason));
+            self.broken("RSP-09", &path, &reason);
         } else if id.is_empty() && kind == "tool_search_call" {
-            self.fault("RSP-09", &path, &What::Other("empty string."));
+            self.broken("RSP-09", &path, "empty string.");
         }
         // The id of this output is, by the API's types, that of the call.
         if kind != "local_shell_call_output" && !self.state.item_ids.insert(id) {
@@ -603,24 +612,8 @@ fn is_of_the_model(item: &Value) -> bool {
 
 /// The prefix that the ids of an item type need. Outputs come from the client, which may choose any id.
 fn prefix_of(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "message" => "msg_",
-        "reasoning" => "rs_",
-        "function_call" => "fc_",
-        "custom_tool_call" => "ctc_",
-        "local_shell_call" => "lsh_",
-        "shell_call" => "sh_",
-        "apply_patch_call" => "apc_",
-        "computer_call" => "cu_",
-        "web_search_call" => "ws_",
-        "file_search_call" => "fs_",
-        "image_generation_call" => "ig_",
-        "code_interpreter_call" => "ci_",
-        "mcp_call" => "mcp_",
-        "mcp_list_tools" => "mcpl_",
-        "mcp_approval_request" => "mcpr_",
-        _ => return None,
-    })
+    let (_, prefix, _) = ITEMS.iter().find(|(known, ..)| *known == kind)?;
+    (!prefix.is_empty()).then_some(*prefix)
 }
 
 fn id_fault(id: &str, prefix: &str) -> Option<String> {
