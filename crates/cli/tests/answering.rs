@@ -178,12 +178,11 @@ fn an_address_that_is_set_for_one_provider_is_not_used_for_another() {
 #[test]
 fn a_recorded_address_is_followed_where_it_is_trusted() {
     let scene = Scene::new();
-    let (one, two) = (scene.one(), scene.two());
-    scene.ok(&["chat", "hello", "--provider", "openai", "--model", "gpt-4.1", "--base-url", &one], &[]);
-    let ran = scene.ok(&["chat", "again"], &[]);
+    let flags = ["--provider", "openai", "--model", "gpt-4.1", "--base-url", &scene.one()];
+    scene.ok(&[&["chat", "hello"], &flags[..]].concat(), &[]);
+    has(&scene.ok(&["chat", "again"], &[]).err, &["/chat/completions (as before)"]);
     assert_eq!(scene.heard(), (2, 0));
-    has(&ran.err, &["/chat/completions (as before)"]);
-    scene.ok(&["set-provider", "openai", "--base-url", &two], &[]);
+    scene.ok(&["set-provider", "openai", "--base-url", &scene.two()], &[]);
     scene.ok(&["chat", "elsewhere"], &[]);
     assert_eq!(scene.heard(), (2, 1));
 }

@@ -127,11 +127,7 @@ fn a_broken_history_goes_on() {
 fn what_is_piped_in_is_said() {
     let home = Home::new("sqlite");
     for arguments in [vec!["chat", "--provider", "offline"], vec!["chat", "-"], vec![]] {
-        let mut command = home.command(&arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(b"what is\n20+1?\n").unwrap();
-        let ran = Ran::of(child.wait_with_output().unwrap());
+        let ran = Ran::fed(home.command(&arguments), b"what is\n20+1?\n");
         assert_eq!((ran.code, ran.out.as_str()), (0, "20+1 = 21\n"), "{arguments:?}: {}", ran.err);
     }
     let nothing = home.run(&["chat"]);

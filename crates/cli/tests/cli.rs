@@ -189,10 +189,13 @@ fn nothing_readable_exits_2_with_what_where_and_a_hint() {
             assert_eq!(out(&output), "", "{name}");
         }
     }
-    let folder = home.folder.path().display().to_string();
-    let output = rejoin(&["check", &folder]);
+    cannot_be_checked(home.folder.path(), "hint: give a file in it");
+}
+
+fn cannot_be_checked(path: &std::path::Path, says: &str) {
+    let output = rejoin(&["check", &path.display().to_string()]);
     assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("hint: give a file in it"), "{}", err(&output));
+    assert!(err(&output).contains(says), "{}", err(&output));
 }
 
 #[test]
@@ -200,9 +203,7 @@ fn a_file_past_the_limit_is_refused_without_being_read_into_memory() {
     let home = Home::new();
     let path = home.path("huge.json");
     fs::File::create(&path).unwrap().set_len(300 * 1024 * 1024).unwrap();
-    let output = rejoin(&["check", &path.display().to_string()]);
-    assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("larger than the limit of 256 MiB"), "{}", err(&output));
+    cannot_be_checked(&path, "larger than the limit of 256 MiB");
 }
 
 /// A line past the limit costs itself; the lines around it are read.

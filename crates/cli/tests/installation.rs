@@ -74,12 +74,7 @@ fn the_store_is_told_about() {
 #[test]
 fn trouble_is_told_and_ends_nothing() {
     Home::each(|home| {
-        // Something else stands where the store should be.
-        if home.is_jsonl() {
-            fs::write(home.place(), "not a folder").unwrap();
-        } else {
-            fs::create_dir_all(home.place()).unwrap();
-        }
+        home.block_store();
         let config = home.file("home/config.toml", "nonsense\n");
         let ran = home.run(&["doctor", "--self", "--json"]);
         assert_eq!(ran.code, 1, "{}", ran.err);

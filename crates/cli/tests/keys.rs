@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Stdio};
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use support::{
     Home, Ran, has,
@@ -14,11 +14,7 @@ use testkit::loopback::{Config, Loopback, Service};
 
 /// A command that is told something on standard input.
 fn told(home: &Home, arguments: &[&str], input: &str) -> Ran {
-    let mut command = home.command(arguments);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    Ran::of(child.wait_with_output().unwrap())
+    Ran::fed(home.command(arguments), input)
 }
 
 /// With nothing configured: a key in the environment, else a local Ollama, else the built-in responder, said in one line on stderr

@@ -412,48 +412,50 @@ fn words_that_were_shown_survive_a_kill() {
     });
 }
 
-/// A kill between the append of the whole answer and the removal of its draft leaves both. The draft is dropped.
-#[test]
-fn a_draft_whose_answer_is_recorded_adds_nothing() {
+/// Runs a test in a home of each kind, after a kill in the middle of an answer, with the draft that it left and its bytes.
+fn each_with_draft(test: impl Fn(&Home, &Cut, &std::path::Path, &[u8])) {
     let server = Loopback::start(Config::default());
     Home::each(|home| {
         let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
         let draft = drafts(home).remove(0);
-        let bytes = std::fs::read(&draft).unwrap();
+        test(home, &cut, &draft, &std::fs::read(&draft).unwrap());
+        server.forget();
+    });
+}
+
+/// A kill between the append of the whole answer and the removal of its draft leaves both. The draft is dropped.
+#[test]
+fn a_draft_whose_answer_is_recorded_adds_nothing() {
+    each_with_draft(|home, cut, draft, bytes| {
         home.out(&["history", "rename", &cut.id, "a title"]);
-        assert!(!draft.exists(), "whoever writes takes it in");
+        assert!(!draft.exists(), "the next writer takes it in");
         let record = home.out(&["history", "export", &cut.id, "--to", "jsonl"]);
-        std::fs::write(&draft, bytes).unwrap();
+        std::fs::write(draft, bytes).unwrap();
         assert_eq!(home.out(&["history", "export", &cut.id, "--to", "jsonl"]), record);
         home.out(&["resume", &cut.id]);
         assert_eq!(home.out(&["history", "export", &cut.id, "--to", "jsonl"]), record);
         assert!(!draft.exists());
-        server.forget();
     });
 }
 
 /// Wherever the draft was cut, a whole prefix of what was written is kept; one that cannot be read at all is copied aside.
 #[test]
 fn a_torn_draft_is_used_as_far_as_it_goes() {
-    let server = Loopback::start(Config::default());
-    Home::each(|home| {
-        let cut = cut_in_the_middle(home, &server, &["chat", "--json", "hello words:400"], 60);
-        let draft = drafts(home).remove(0);
-        let bytes = std::fs::read(&draft).unwrap();
+    each_with_draft(|home, cut, draft, bytes| {
         for missing in [1, 2, 3, 4, 5, 20] {
-            std::fs::write(&draft, &bytes[..bytes.len() - missing]).unwrap();
+            std::fs::write(draft, &bytes[..bytes.len() - missing]).unwrap();
             let last = home.lines(&["history", "show", &cut.id, "--json"]).pop().unwrap();
             let kept = last["content"].as_str().unwrap();
             assert!(kept.len() + 20 >= 60 && cut.text.starts_with(&kept[..40]), "{missing}: {kept}");
         }
         // A piece with half a character at its end.
-        let mut torn = bytes.clone();
+        let mut torn = bytes.to_vec();
         torn.extend_from_slice("{\"text\":\"and caf\u{e9}".as_bytes());
         torn.pop();
-        std::fs::write(&draft, &torn).unwrap();
+        std::fs::write(draft, &torn).unwrap();
         let last = home.lines(&["history", "show", &cut.id, "--json"]).pop().unwrap();
         assert!(last["content"].as_str().unwrap().ends_with("and caf"), "{last}");
-        std::fs::write(&draft, b"no draft at all").unwrap();
+        std::fs::write(draft, b"no draft at all").unwrap();
         assert_eq!(home.lines(&["history", "show", &cut.id, "--json"]).len(), 1);
         home.out(&["resume", &cut.id]);
         assert!(!draft.exists());
@@ -464,7 +466,6 @@ fn a_torn_draft_is_used_as_far_as_it_goes() {
         };
         let kept = std::fs::read_dir(aside).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
         assert!(kept.into_iter().any(|bytes| bytes == b"no draft at all"));
-        server.forget();
     });
 }
 

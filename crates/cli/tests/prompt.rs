@@ -25,6 +25,13 @@ fn spawn(command: std::process::Command) -> OsSession {
     session
 }
 
+/// Presses Ctrl-C, and waits for what is said to it and for the next prompt.
+fn interrupted(session: &mut OsSession, says: &str) {
+    session.send(ControlCode::EndOfText).unwrap();
+    session.expect(says).unwrap();
+    session.expect("›").unwrap();
+}
+
 /// S3-03: a prompt on a terminal; each line is a turn; Ctrl-D leaves; what was said is there for the next process.
 #[test]
 fn lines_are_turns() {
@@ -86,28 +93,20 @@ fn control_c_leaves_when_pressed_twice_on_an_empty_line() {
     let home = Home::new("sqlite");
     let mut session = on_terminal(&home, &["--color", "never", "chat", "--provider", "offline"]);
     session.expect("›").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Press Ctrl-C again to leave").unwrap();
-    session.expect("›").unwrap();
+    interrupted(&mut session, "Press Ctrl-C again to leave");
     // Too late.
     std::thread::sleep(Duration::from_millis(2200));
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Press Ctrl-C again to leave").unwrap();
-    session.expect("›").unwrap();
+    interrupted(&mut session, "Press Ctrl-C again to leave");
     // A line that is not empty is cleared, and counts for nothing.
     session.send("my name is Bob").unwrap();
     session.send(ControlCode::EndOfText).unwrap();
     session.expect("›").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Press Ctrl-C again to leave").unwrap();
-    session.expect("›").unwrap();
+    interrupted(&mut session, "Press Ctrl-C again to leave");
     // So does one that was sent.
     session.send_line("my name is Alice").unwrap();
     session.expect("remember that your name is Alice").unwrap();
     session.expect("›").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Press Ctrl-C again to leave").unwrap();
-    session.expect("›").unwrap();
+    interrupted(&mut session, "Press Ctrl-C again to leave");
     session.send(ControlCode::EndOfText).unwrap();
     session.expect(Eof).unwrap();
     let status = session.get_process().wait().unwrap();
@@ -209,9 +208,7 @@ fn a_prompt_waits_for_another_answer() {
     let lock = store.lock(id, &holder).unwrap();
     session.send_line("2+2").unwrap();
     session.expect("Waiting for process").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("Nothing was sent").unwrap();
-    session.expect("›").unwrap();
+    interrupted(&mut session, "Nothing was sent");
     session.send_line("3+3").unwrap();
     session.expect("Waiting for process").unwrap();
     drop(lock);

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
 use rejoin::{
     Conversation,
@@ -168,11 +168,7 @@ fn no_key_goes_where_a_conversation_says() {
         for arguments in [&["resume", &id, "hello"][..], &["chat", "--session", &id, "hello"]] {
             let ran = Ran::of(home.command(arguments).env("OPENAI_API_KEY", "sk-key").output().unwrap());
             assert_eq!(ran.code, 2, "{url}: {}", ran.err);
-            assert!(
-                ran.err.contains("this conversation went to") && ran.err.contains("--base-url"),
-                "{}",
-                ran.err
-            );
+            support::has(&ran.err, &["this conversation went to", "--base-url"]);
         }
     }
 }
@@ -226,12 +222,9 @@ fn no_tool_reads_keys() {
     let home = Home::new("jsonl");
     let here = home.path("here");
     let run = |arguments: &[&str], input: &str| {
-        use std::io::Write as _;
         let mut command = home.command(arguments);
-        command.env("REJOIN_HOME", &here).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        Ran::of(child.wait_with_output().unwrap())
+        command.env("REJOIN_HOME", &here);
+        Ran::fed(command, input)
     };
     assert_eq!(run(&["auth", "login", "openai"], "sk-do-not-tell").code, 0);
     assert!(here.join("auth.json").exists());

@@ -270,23 +270,13 @@ fn resume() {
 #[test]
 fn history_show() {
     let (home, broken, sound) = filled();
-    assert_snapshot!(shown(&home, &["history", "show", &broken]), @r#"
+    assert_snapshot!(shown(&home, &["history", "show", &broken, "--limit", "3"]), @r#"
     Conversation: List the files, please
     ID: conv_1
     Model: gpt-x
     Messages: 5 total
+    Showing: last 3 messages
     ================================================================================
-
-    [0] USER
-    Time: [date] [clock]
-    Content:
-    List the files, please
-
-    [1] ASSISTANT
-    Time: [date] [clock]
-    Tool Calls: 2 total
-      - ls (id: call_1)
-      - stat (id: call_2)
 
     [2] TOOL
     Time: [date] [clock]

@@ -210,11 +210,12 @@ fn a_conversation_is_shown_for_people() {
 fn a_limit_shows_the_last_ones() {
     Home::each(|home| {
         let id = home.import("a.json", SOUND);
-        let shown = home.out(&["history", "show", &id, "--limit", "2"]);
-        has(&shown, &["Messages: 5 total\nShowing: last 2 messages\n", "\n[3] TOOL\n", "\n[4] ASSISTANT\n"]);
-        assert!(!shown.contains("[2]"), "{shown}");
-        assert_eq!(home.out(&["history", "show", &id, "--limit", "99"]).matches("\n[").count(), 5);
-        assert_eq!(home.out(&["history", "show", &id, "--limit", "0"]).matches("\n[").count(), 0);
+        let shown = |limit: &str| home.out(&["history", "show", &id, "--limit", limit]);
+        for (limit, count) in [("2", 2), ("99", 5), ("0", 0)] {
+            assert_eq!(shown(limit).matches("\n[").count(), count, "{limit}");
+        }
+        let parts = &["Messages: 5 total\nShowing: last 2 messages\n", "\n[3] TOOL\n", "\n[4] ASSISTANT\n"];
+        has(&shown("2"), parts);
     });
 }
 
@@ -300,12 +301,7 @@ fn an_unknown_id_is_said_and_logged() {
 #[test]
 fn a_store_that_cannot_be_read_says_why() {
     Home::each(|home| {
-        // A folder where a file should be, and the other way round.
-        if home.is_jsonl() {
-            fs::write(home.place(), "not a folder").unwrap();
-        } else {
-            fs::create_dir_all(home.place()).unwrap();
-        }
+        home.block_store();
         let ran = home.run(&["history", "show", "conv_aaaaaaaaaaaa"]);
         assert_eq!(ran.code, 1, "{}", ran.err);
         assert!(ran.err.starts_with("error: Failed to load conversation: "), "{}", ran.err);

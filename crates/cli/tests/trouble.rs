@@ -384,19 +384,9 @@ fn what_is_too_large_is_passed_by() {
     let provider = named("openai-chat");
     let home = Home::new("sqlite");
     assert_eq!(ask(&home, &server, provider, &["chat", "hello there"]).code, 0);
-    let mut child = command(&home, &server, provider, &["chat", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, "far too much ".repeat(900_000).as_bytes()).unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{err}");
-    support::has(&err, &["takes at most", "branch of its own"]);
+    let ran = Ran::fed(command(&home, &server, provider, &["chat", "-"]), "far too much ".repeat(900_000));
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    support::has(&ran.err, &["takes at most", "branch of its own"]);
     goes_on(&home, &server, provider, "too large");
     assert!(home.out(&["history", "search", "far too much", "--json"]).contains("far"), "it is kept");
 }
@@ -415,18 +405,8 @@ fn a_limit_of_the_system_ends_nothing() {
             None => command.env_remove(name),
         };
     }
-    let mut child = command
-        .current_dir(plain.get_current_dir().unwrap())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, format!("What's my name? {}", "x".repeat(60_000)).as_bytes())
-        .unwrap();
-    drop(stdin);
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    command.current_dir(plain.get_current_dir().unwrap());
+    let ran = Ran::fed(command, format!("What's my name? {}", "x".repeat(60_000)));
     assert_eq!((ran.code, ran.out.as_str()), (1, "Your name is Alice.\n"), "{}", ran.err);
     assert_eq!(ran.err.matches("Failed to save turn").count(), 1, "{}", ran.err);
     assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
@@ -464,15 +444,7 @@ fn where_and_whether_calls_run_again() {
 #[test]
 fn what_is_no_text_is_not_said() {
     let home = Home::new("sqlite");
-    let mut child = home
-        .command(&["chat", "--provider", "offline"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"caf\xe9").unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::fed(home.command(&["chat", "--provider", "offline"]), b"caf\xe9");
     assert_eq!(ran.code, 2);
     support::has(&ran.err, &["not UTF-8 (byte 3)"]);
     assert_eq!(home.lines(&["list", "--json"]).len(), 0);

@@ -33,6 +33,17 @@ fn run_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Vec<S
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+/// Runs an example with a store in memory and with each kind on disk.
+fn run_everywhere(name: &str) -> [Vec<String>; 3] {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    let places = [None, Some(format!("sqlite:{path}/chats.db")), Some(format!("jsonl:{path}/chats"))];
+    let lines = places.map(|place| run(name, place.as_deref().as_slice()));
+    println!("{}", lines.concat().join("\n"));
+    assert!(folder.path().join("chats.db").is_file() && folder.path().join("chats").is_dir());
+    lines
+}
+
 /// The texts of the last line, which is a request body that its provider takes.
 fn body_of(lines: &[String], dialect: Dialect) -> String {
     let body = lines.last().unwrap();
@@ -42,18 +53,13 @@ fn body_of(lines: &[String], dialect: Dialect) -> String {
 
 #[test]
 fn store() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display();
-    for place in [None, Some(format!("sqlite:{path}/chats.db")), Some(format!("jsonl:{path}/chats"))] {
-        let lines = run("store", place.as_deref().as_slice());
-        println!("{}", lines.join("\n"));
+    for lines in run_everywhere("store") {
         assert_eq!(lines[0], "saved: yes");
         assert!(lines[1].starts_with("unanswered-call: "), "{}", lines[1]);
         assert_eq!(lines[2], "2 messages are stored, 3 are in the view");
         let body = body_of(&lines, Dialect::Anthropic);
         assert!(body.contains("claude-x") && body.contains("no result was recorded"), "{body}");
     }
-    assert!(folder.path().join("chats.db").is_file() && folder.path().join("chats").is_dir());
 }
 
 #[test]
@@ -159,11 +165,7 @@ fn http() {
 /// S3-01, S3-04: a manager whose conversation another one goes on with.
 #[test]
 fn manager() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display();
-    for place in [None, Some(format!("sqlite:{path}/chats.db")), Some(format!("jsonl:{path}/chats"))] {
-        let lines = run("manager", place.as_deref().as_slice());
-        println!("{}", lines.join("\n"));
+    for lines in run_everywhere("manager") {
         assert_eq!(lines[..2], ["runs calculate", "ended: Done"]);
         assert!(lines[3..5] == ["resumed with 4 messages", "Your name is Alice."], "{lines:?}");
         assert!(lines[5].ends_with(": 6 messages, offline, ready"), "{}", lines[5]);

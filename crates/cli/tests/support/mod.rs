@@ -6,8 +6,9 @@ pub mod services;
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use rejoin::store::{Access, Location, Store};
@@ -16,7 +17,7 @@ use serde_json::Value;
 /// The stores that every test runs on.
 pub const STORES: &[&str] = &["sqlite", "jsonl"];
 
-/// Two calls at once, of which one was answered and one not, a failed one, and a result that nobody asked for.
+/// Two calls at once, of which one was answered and one not, and a result without a call.
 pub const BROKEN: &str = r#"{"model":"gpt-x","messages":[
   {"role":"user","content":"List the files, please"},
   {"role":"assistant","content":null,"tool_calls":[
@@ -75,6 +76,16 @@ impl Home {
         Path::new(self.store.split_once(':').unwrap().1)
     }
 
+    /// Puts a folder where the store's file should be, or a file where its folder should be.
+    pub fn block_store(&self) {
+        let blocked = if self.is_jsonl() {
+            fs::write(self.place(), "no folder")
+        } else {
+            fs::create_dir_all(self.place())
+        };
+        blocked.unwrap();
+    }
+
     pub fn is_jsonl(&self) -> bool {
         self.store.starts_with("jsonl:")
     }
@@ -103,7 +114,7 @@ impl Home {
         ran.out
     }
 
-    /// What it prints as JSON, an object a line.
+    /// What it prints as JSON, one object per line.
     pub fn lines(&self, arguments: &[&str]) -> Vec<Value> {
         self.out(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -120,7 +131,7 @@ impl Home {
         rejoin::engine::open_store(&location, Access::Write).unwrap()
     }
 
-    /// Changes a word where it is stored to another of the same length, behind everybody's back.
+    /// Changes a word where it is stored to another of the same length, without telling the store.
     pub fn damage(&self, word: &str, other: &str) {
         assert_eq!(word.len(), other.len());
         let files = if self.is_jsonl() {
@@ -150,6 +161,14 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What a command prints that gets this on standard input.
+    pub fn fed(mut command: Command, input: impl AsRef<[u8]>) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_ref()).unwrap();
+        Self::of(child.wait_with_output().unwrap())
+    }
+
     pub fn of(output: Output) -> Self {
         Self {
             out: String::from_utf8(output.stdout).unwrap(),
@@ -159,7 +178,7 @@ impl Ran {
     }
 }
 
-/// The binary without anybody's own settings.
+/// The binary without the developer's own settings.
 pub fn bare(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rejoin"));
     command.args(arguments);
