@@ -35,15 +35,15 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A place in the source: message and block count from 0, lines from 1. In formats that keep calls apart from content,
-/// blocks count the content's parts first and then the calls.
+/// A place in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Position {
-    /// The message.
+    /// The message, counted from 0; none for a place outside all messages.
     pub message: Option<usize>,
-    /// The block in it.
+    /// The block of the message, counted from 0. In formats that keep calls apart from content, blocks count the parts of the
+    /// content first and then the calls.
     pub block: Option<usize>,
-    /// The line of the file.
+    /// The line of the file, counted from 1.
     pub line: Option<usize>,
 }
 
@@ -102,19 +102,21 @@ actions! {
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of finding.
     pub rule: Rule,
-    /// How bad.
+    /// How bad it is. Usually the rule's own severity; a note if nothing is left to repair, such as for a call that a sent
+    /// request has already decided about.
     pub severity: Severity,
-    /// Where.
+    /// Where it was found.
     pub at: Position,
     /// What was done about it.
     pub action: Action,
-    /// What it is about: a call id, a tool name, a field, a role.
+    /// The thing that it is about, as the source spells it: a call id, a tool name, a field or a role.
     pub subject: Option<Text>,
-    /// The tool, where one is known.
+    /// The name of the tool, if one is involved and named.
     pub tool: Option<Text>,
-    /// More, where the rule's own words do not say enough.
+    /// More about it, where the rule's summary does not say enough. `Display` writes it after a colon, at the end of the
+    /// sentence.
     pub detail: Option<Text>,
 }
 

@@ -221,64 +221,48 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
     left
 }
 
-/// A field of a message's own item whose words are no part of the conversation, or are the same words again.
+/// Fields of a message's own item whose words are not part of the conversation, or repeat it.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// The keys that lead to it from the item's root, with dots between them. Everything below it is known too.
-    field: &'static str,
-    /// A key that only items with such a field have.
+    /// The fields, with spaces between them; each is the path of keys from the item's root, with dots between them.
+    /// Everything below a field is known too.
+    fields: &'static str,
+    /// A key that only items with these fields have.
     beside: Option<&'static str>,
 }
 
 impl Known {
-    /// A field of every item.
+    /// Fields of every item.
     #[must_use]
-    pub(crate) const fn field(field: &'static str) -> Self {
-        Self { field, beside: None }
+    pub(crate) const fn fields(fields: &'static str) -> Self {
+        Self { fields, beside: None }
     }
 
-    /// A field of items that have this other key too.
+    /// Fields of items that have this other key too.
     #[must_use]
-    pub(crate) const fn beside(beside: &'static str, field: &'static str) -> Self {
-        Self { field, beside: Some(beside) }
+    pub(crate) const fn beside(beside: &'static str, fields: &'static str) -> Self {
+        Self { fields, beside: Some(beside) }
     }
 
-    /// Whether the keys lead to the field or below it, in the item with these bytes.
+    /// Whether the keys lead to one of the fields or below it, in the item with these bytes.
     #[must_use]
     pub fn covers(&self, path: &[Cow<'_, str>], raw: &str) -> bool {
-        let mut keys = path.iter();
-        self.field.split('.').all(|name| keys.next().is_some_and(|key| *key == name))
+        let leads_to = |field: &str| {
+            let mut keys = path.iter();
+            field.split('.').all(|name| keys.next().is_some_and(|key| *key == name))
+        };
+        self.fields.split(' ').any(leads_to)
             && self.beside.is_none_or(|key| raw.contains(&format!("\"{key}\"")))
     }
 }
 
 /// Whether a field is one that programs keep beside a message, by its name: who, when, which one.
 fn is_bookkeeping(key: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "role",
-        "type",
-        "kind",
-        "name",
-        "model",
-        "provider",
-        "status",
-        "mode",
-        "agent",
-        "version",
-        "cwd",
-        "path",
-        "root",
-        "created",
-        "updated",
-        "timestamp",
-        "date",
-        "format",
-        "subtype",
-        "stop_reason",
-        "finish_reason",
-    ];
+    const NAMES: &str = "role type kind name model provider status mode agent version cwd path root created updated \
+                         timestamp date format subtype stop_reason finish_reason";
     let key = key.to_ascii_lowercase();
-    NAMES.contains(&&*key) || ["id", "time", "_at", "uuid", "model"].iter().any(|end| key.ends_with(end))
+    NAMES.split(' ').any(|name| name == key)
+        || ["id", "time", "_at", "uuid", "model"].iter().any(|end| key.ends_with(end))
 }
 
 /// Everything that a session holds, by hash.

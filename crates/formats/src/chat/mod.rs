@@ -22,22 +22,16 @@ pub(crate) use within::holds_speech;
 /// Fields that programs keep beside the content of a message.
 pub(crate) const KNOWN: &[Known] = &[
     // What a text refers to; the text itself is the content.
-    Known::field("content.citations"),
-    Known::field("content.content.citations"),
-    Known::field("annotations"),
+    Known::fields("content.citations content.content.citations annotations"),
     // How a document is to be read; it goes along with the document.
-    Known::field("content.context"),
-    Known::field("content.content.context"),
+    Known::fields("content.context content.content.context"),
     // Reasoning that only its provider can read is kept sealed.
-    Known::field("reasoning_details"),
+    Known::fields("reasoning_details"),
     // mini-swe-agent: the answer as it came, the output before it was formatted, and what went wrong.
-    Known::field("extra.actions"),
-    Known::field("extra.response"),
-    Known::field("extra.raw_output"),
-    Known::field("extra.traceback"),
-    Known::field("extra.exception"),
-    Known::field("extra.exception_info"),
-    Known::field("extra.submission"),
+    Known::fields(
+        "extra.actions extra.response extra.raw_output extra.traceback extra.exception \
+         extra.exception_info extra.submission",
+    ),
     // SWE-agent: the command that the call or the text asks for.
     Known::beside("message_type", "action"),
     Known::beside("thought", "action"),

@@ -28,10 +28,7 @@ pub fn is_signed(message: &rejoin_record::Message) -> bool {
 /// Fields of a content that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     // A signature that cannot be read is reported as such.
-    Known::field("parts.thoughtSignature"),
-    Known::field("parts.thought_signature"),
-    Known::field("parts.partMetadata"),
-    Known::field("parts.part_metadata"),
+    Known::fields("parts.thoughtSignature parts.thought_signature parts.partMetadata parts.part_metadata"),
 ];
 
 /// The name of the format and of the dialect.

@@ -14,11 +14,9 @@ use crate::accounting::Known;
 /// Fields of an item that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     // What a text refers to; the text itself is read.
-    Known::field("content.annotations"),
-    Known::field("content.logprobs"),
+    Known::fields("content.annotations content.logprobs"),
     // What a person had to confirm before a computer was used.
-    Known::field("pending_safety_checks"),
-    Known::field("acknowledged_safety_checks"),
+    Known::fields("pending_safety_checks acknowledged_safety_checks"),
 ];
 
 pub use assemble::{Assembler, Source, is_put_there, is_said_by_a_person};

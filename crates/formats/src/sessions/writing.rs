@@ -1,16 +1,18 @@
-//! What a writer of session files is told, and what it gives.
+//! What a writer of session files gets and returns, and what all writers share.
+
+use std::collections::HashSet;
 
 use rejoin_record::{EntryId, Timestamp};
-use rejoin_view::Finding;
+use rejoin_view::{Action, Finding, Rule};
 
 use crate::session::Session;
 
-/// What a session file needs to know that its conversation does not say. No writer looks at a clock or a folder by itself.
+/// What a session file needs and its conversation does not contain. No writer asks for the time or a folder itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Writing<'w> {
-    /// The model that the conversation goes on with, if one is named.
+    /// The model that continues the conversation, if one is named.
     pub model: Option<&'w str>,
-    /// The time for what has none of its own.
+    /// The time for lines that have none.
     pub now: Timestamp,
     /// The folder for a conversation that names none.
     pub directory: &'w str,
@@ -25,9 +27,19 @@ pub struct Written {
     pub findings: Vec<Finding>,
 }
 
-/// The id that a session gets in a file of that format: the same every time, and not the source's own, so that the source
-/// can stay where it is.
+/// The id that a session gets in a file of that format: always the same, and different from the source's, so that the source
+/// can stay.
 #[must_use]
 pub fn uuid(session: &Session, format: &str) -> String {
     EntryId::derive(&session.id, "written", format).as_uuid().to_string()
+}
+
+/// The messages that an encoder left out because they were empty.
+pub(super) fn left_out(findings: &[Finding]) -> HashSet<usize> {
+    findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::EmptyMessage && finding.action == Action::LeftOut)
+        .filter(|finding| finding.at.block.is_none())
+        .filter_map(|finding| finding.at.message)
+        .collect()
 }

@@ -27,24 +27,23 @@ pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usi
     for finding in findings {
         let Some(result) = orphan(finding, messages, base) else { continue };
         let dropped = finding.action == Action::LeftOut;
-        match (&finding.subject, dropped) {
-            (Some(id), true) => {
+        let line = match (&finding.subject, dropped) {
+            (Some(id), _) => {
+                let done = if dropped { "dropped" } else { "kept as labelled text" };
                 let preview = preview(result);
-                tracing::warn!(
-                    "Orphan tool message detected and dropped: tool_call_id={id}, content_preview={preview:?}"
-                );
+                format!(
+                    "Orphan tool message detected and {done}: tool_call_id={id}, content_preview={preview:?}"
+                )
             }
-            (Some(id), false) => {
-                let preview = preview(result);
-                tracing::info!(
-                    "Orphan tool message detected and kept as labelled text: tool_call_id={id}, \
-                     content_preview={preview:?}"
-                );
-            }
-            (None, true) => tracing::warn!("Tool message missing tool_call_id, dropping message"),
+            (None, true) => String::from("Tool message missing tool_call_id, dropping message"),
             (None, false) => {
-                tracing::info!("Tool message missing tool_call_id, keeping message as labelled text");
+                String::from("Tool message missing tool_call_id, keeping message as labelled text")
             }
+        };
+        if dropped {
+            tracing::warn!("{line}");
+        } else {
+            tracing::info!("{line}");
         }
     }
 }

@@ -341,6 +341,6 @@ impl Repairer {
 }
 
 #[cfg(test)]
-mod linear;
+mod linear_tests;
 #[cfg(test)]
 mod tests;

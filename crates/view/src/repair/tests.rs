@@ -1,4 +1,4 @@
-//! What each broken state becomes, under both policies. What it costs is in `linear.rs`.
+//! What each broken state becomes, under both policies. What it costs is in `linear_tests.rs`.
 //!
 //! Histories are sketched: `u` user, `s` system, `a` assistant, `a[1,2]` calls with these ids, `r1` a result, `r` one
 //! without an id. A call may end in what is known of it: `!` started, `-` not started, `?` awaiting approval, `x` closed as

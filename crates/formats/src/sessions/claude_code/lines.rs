@@ -1,4 +1,4 @@
-//! The lines of a transcript, each for itself: what it is, and whom it follows. What cannot be read is set aside.
+//! The single lines of a transcript: what each one is, and which line it follows. Unreadable lines are set aside.
 
 use std::sync::Arc;
 
@@ -17,66 +17,31 @@ use crate::{
 /// One value of a transcript; nearly always a line.
 pub(super) struct Line {
     pub place: Place,
-    /// Its exact JSON, or what is left of it.
+    /// Its exact JSON, or the readable rest of it.
     pub text: Arc<str>,
     pub uuid: Option<Box<str>>,
     pub parent: Parent,
-    /// Spoken by a sub-agent, and by which.
+    /// Whether a sub-agent wrote it, and which one.
     pub sidechain: bool,
     pub agent: Option<Box<str>>,
     pub what: What,
 }
 
-/// The types of lines that are no part of the conversation: what the program keeps for itself.
-const BOOKKEEPING: &[&str] = &[
-    "agent-color",
-    "agent-name",
-    "agent-setting",
-    "api-request",
-    "api-request-blob",
-    "api-request-shape",
-    "atis-latch",
-    "attribution-snapshot",
-    "auth_status",
-    "bridge-session",
-    "content-replacement",
-    "cost-state",
-    "file-history-delta",
-    "file-history-snapshot",
-    "fork-context-ref",
-    "frame-link",
-    "last-prompt",
-    "marble-origami-commit",
-    "marble-origami-snapshot",
-    "mode",
-    "permission-mode",
-    "post_turn_summary",
-    "pr-link",
-    "progress",
-    "prompt_suggestion",
-    "queue-operation",
-    "rate_limit_event",
-    "relocated",
-    "result",
-    "saved_hook_context",
-    "speculation-accept",
-    "started",
-    "stream_event",
-    "system",
-    "tag",
-    "task-summary",
-    "tombstone",
-    "tool_progress",
-    "tool_use_summary",
-    "tools-used",
-    "worktree-state",
-];
+/// The types of lines that are not part of the conversation, but the program's own data.
+const BOOKKEEPING: &str = "\
+    agent-color agent-name agent-setting api-request api-request-blob api-request-shape \
+    atis-latch attribution-snapshot auth_status bridge-session content-replacement cost-state \
+    file-history-delta file-history-snapshot fork-context-ref frame-link last-prompt \
+    marble-origami-commit marble-origami-snapshot mode permission-mode post_turn_summary pr-link \
+    progress prompt_suggestion queue-operation rate_limit_event relocated result \
+    saved_hook_context speculation-accept started stream_event system tag task-summary tombstone \
+    tool_progress tool_use_summary tools-used worktree-state";
 
-/// Whom a line follows.
+/// The line that a line follows.
 pub(super) enum Parent {
-    /// It does not say.
+    /// The line names none.
     Absent,
-    /// Nobody: it begins something.
+    /// None: the line is a beginning.
     Root,
     /// The line with this id.
     Named(Box<str>),
@@ -84,24 +49,24 @@ pub(super) enum Parent {
 
 /// What a line is.
 pub(super) enum What {
-    /// No part of the conversation.
+    /// Not part of the conversation.
     Aside,
     /// A line of an unknown type, or a message without its content.
     Unknown,
-    /// A note of the program's that people see and no model does, and of which kind, where it says something.
+    /// A note of the program that people see and no model does, with its kind if it contains text.
     System(Option<Box<str>>),
-    /// What the program put before the model in words of its own, and of which kind.
+    /// Something that the program showed the model in its own words, with its kind.
     Attachment(Box<str>),
-    /// What a sub-agent is doing: no part of the conversation either.
+    /// The progress of a sub-agent, which is not part of the conversation either.
     AgentProgress,
-    /// A title, how much it counts, and the line whose conversation it names, where it says so.
+    /// A title, its priority, and the line whose conversation it names, if it has one.
     Title(Text, u8, Option<Box<str>>),
-    /// The line that the conversation had come to when this one was written.
+    /// The last line of the conversation when this one was written.
     Tip(Box<str>),
-    /// Here everything before was replaced by a summary.
+    /// A summary replaced everything before this line.
     Boundary(Box<Boundary>),
-    /// Something that was said.
-    Said(Box<Said>),
+    /// A message, or a part of one.
+    Message(Box<MessageLine>),
 }
 
 /// Where a conversation was compacted.
@@ -109,11 +74,11 @@ pub(super) enum What {
 pub(super) struct Boundary {
     /// The last line before it.
     pub before: Option<Box<str>>,
-    /// Messages before it that stay as they were.
+    /// Messages before it that stay visible.
     pub kept: Option<Preserved>,
 }
 
-/// Messages that a compaction kept as they were, and the line that they follow now.
+/// Messages that a compaction kept, and the line that they follow now.
 pub(super) struct Preserved {
     pub anchor: Box<str>,
     pub messages: Messages,
@@ -127,31 +92,31 @@ pub(super) enum Messages {
     Each(Vec<Box<str>>),
 }
 
-/// Something that was said: by a model, by a person, by a tool.
+/// A line that holds a message of a model, a person or a tool, or a part of one.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct MessageLine {
     pub by_model: bool,
-    /// The model's response that it is a part of.
+    /// The id of the model's response that it belongs to.
     pub message_id: Option<Box<str>>,
     pub request_id: Option<Box<str>>,
     /// The calls in it, and the calls that its results answer.
     pub calls: Vec<Box<str>>,
     pub results: Vec<Box<str>>,
-    /// Nothing but results.
+    /// Whether it holds only results.
     pub only_results: bool,
     /// The field that holds the content.
     pub field: ContentField,
-    /// Where its content stands in the line.
+    /// The byte range of its content in the line.
     pub content: (usize, usize),
 }
 
-/// The field of a line that holds what was said.
+/// The field of a line that holds the message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ContentField {
     /// `message`
     #[default]
     Message,
-    /// `attachment.prompt`: what a person said while the model was at work.
+    /// `attachment.prompt`: what a person typed while the model was working.
     Prompt,
     /// `content`: a command that a person ran in the program, or what it printed. The model is shown both.
     Content,
@@ -208,7 +173,7 @@ impl Line {
         }
     }
 
-    /// Takes what an object says. An error if it should be a message and is none.
+    /// Interprets an object. Returns an error if it should be a message and is not.
     fn fill(&mut self, root: Value<'_>) -> Result<(), &'static str> {
         self.uuid = owned(root.get("uuid"));
         self.parent = match root.get("parentUuid") {
@@ -231,7 +196,7 @@ impl Line {
             "ai-title" => title(root, "aiTitle", 1),
             "custom-title" => title(root, "customTitle", 2),
             "last-prompt" => owned(root.get("leafUuid")).map_or(What::Aside, What::Tip),
-            known if BOOKKEEPING.contains(&known) => What::Aside,
+            known if BOOKKEEPING.split(' ').any(|name| name == known) => What::Aside,
             _ => What::Unknown,
         };
         Ok(())
@@ -249,7 +214,7 @@ impl Line {
         let calls: Vec<_> = of_kind("tool_use").filter_map(|block| owned(block.get("id"))).collect();
         let results: Vec<_> =
             of_kind("tool_result").filter_map(|block| owned(block.get("tool_use_id"))).collect();
-        // An error that the program reports in a model's place is shown to people and never sent, unless it calls a tool.
+        // An error that the program reports in the model's name is shown to people and never sent, unless it calls a tool.
         let synthetic = message.get("model").is_some_and(|model| model.is_str("<synthetic>"));
         let reports_error = by_model && synthetic && is_true(root.get("isApiErrorMessage"));
         let virtual_line = is_true(root.get("isVirtual"));
@@ -259,7 +224,7 @@ impl Line {
             return Ok(());
         }
         let blocks = content.items().count();
-        self.what = What::Said(Box::new(Said {
+        self.what = What::Message(Box::new(MessageLine {
             by_model,
             message_id: owned(message.get("id")).filter(|_| by_model),
             request_id: owned(root.get("requestId")),
@@ -273,18 +238,20 @@ impl Line {
     }
 }
 
-/// What a person said while the model was at work stands nowhere else. Other attachments hold what the program makes its
-/// own words of before a model sees them.
+/// A prompt that a person typed while the model was working is recorded only in its attachment. The program rewrites other
+/// attachments before a model sees them.
 fn queued(root: Value<'_>) -> What {
     let attachment = root.get("attachment");
     let kind = attachment.and_then(|attachment| attachment.get("type"));
     let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
     match prompt.filter(|_| kind.is_some_and(|kind| kind.is_str("queued_command"))) {
-        Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => What::Said(Box::new(Said {
-            field: ContentField::Prompt,
-            content: (prompt.start() - root.start(), prompt.end() - root.start()),
-            ..Said::default()
-        })),
+        Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => {
+            What::Message(Box::new(MessageLine {
+                field: ContentField::Prompt,
+                content: (prompt.start() - root.start(), prompt.end() - root.start()),
+                ..MessageLine::default()
+            }))
+        }
         _ => What::Attachment(owned(kind).unwrap_or_default()),
     }
 }
@@ -294,10 +261,10 @@ fn system(root: Value<'_>) -> What {
     let kind = root.get("subtype").and_then(Value::as_str).unwrap_or_default();
     match (&*kind, root.get("content").filter(|content| content.kind() == Kind::String)) {
         ("compact_boundary", _) => boundary(root),
-        ("local_command", Some(content)) => What::Said(Box::new(Said {
+        ("local_command", Some(content)) => What::Message(Box::new(MessageLine {
             field: ContentField::Content,
             content: (content.start() - root.start(), content.end() - root.start()),
-            ..Said::default()
+            ..MessageLine::default()
         })),
         (_, content) => {
             let says = content.and_then(Value::as_str).is_some_and(|content| !content.trim().is_empty());

@@ -1,8 +1,8 @@
-//! Claude Code transcripts: one JSON object a line, a tree by `uuid` and `parentUuid`, Anthropic messages inside.
+//! Claude Code transcripts: one JSON object per line, a tree by `uuid` and `parentUuid`, Anthropic messages inside.
 //!
-//! `lines.rs` reads each line for itself, `tree.rs` finds the path that the conversation took and what is one message,
-//! `read.rs` makes a session of it, `write.rs` goes the other way. Nothing here opens a file: an output that lies beside
-//! the transcript is asked for.
+//! `lines.rs` reads single lines, `tree.rs` finds the path of the conversation and the lines that form one message,
+//! `read.rs` builds a session from them, and `write.rs` writes one. Nothing here opens a file: an output in a file beside
+//! the transcript is requested from the caller.
 
 mod lines;
 mod read;
@@ -24,35 +24,26 @@ const FORMAT: &str = "claude-code";
 
 /// Fields of a line that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
-    // What a tool gave back, for the program's own display.
-    Known::field("toolUseResult"),
-    Known::field("mcpMeta"),
+    // The result of a tool, for display in the program.
+    Known::fields("toolUseResult mcpMeta"),
     // The state of the program.
-    Known::field("todos"),
-    Known::field("thinkingMetadata"),
-    Known::field("planContent"),
-    Known::field("summarizeMetadata"),
-    Known::field("classifierMetaLines"),
-    Known::field("hookAdditionalContext"),
-    // Why a request failed; the message says it too.
-    Known::field("error"),
-    Known::field("apiError"),
-    Known::field("errorDetails"),
-    Known::field("apiRefusalExplanation"),
-    // What a text refers to; the text itself is the content.
-    Known::field("message.content.citations"),
-    Known::field("message.content.context"),
-    Known::field("message.content.content.citations"),
-    Known::field("message.content.content.context"),
-    // What the API says about its own answer.
-    Known::field("message.usage"),
-    Known::field("message.diagnostics"),
-    Known::field("message.stop_details"),
-    Known::field("message.context_management"),
+    Known::fields(
+        "todos thinkingMetadata planContent summarizeMetadata classifierMetaLines \
+         hookAdditionalContext",
+    ),
+    // Why a request failed; the message contains it too.
+    Known::fields("error apiError errorDetails apiRefusalExplanation"),
+    // Sources that a text refers to; the text itself is the content.
+    Known::fields(
+        "message.content.citations message.content.context message.content.content.citations \
+         message.content.content.context",
+    ),
+    // The API's data about its answer.
+    Known::fields("message.usage message.diagnostics message.stop_details message.context_management"),
 ];
 
-/// Whether a text, or the beginning of one, is a transcript. One line that nobody else writes is enough: the first ones
-/// may be damaged, and the last one may be cut.
+/// Whether a text, or the beginning of one, is a transcript. One line that only Claude Code writes is enough: the first
+/// lines may be damaged, and the last one may be cut.
 pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
     sample.any_line_of_beginning(is_own)
 }
@@ -62,7 +53,7 @@ fn is_own(root: Value<'_>) -> bool {
     let string = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
     let object = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::Object);
     let Some(kind) = root.get("type").and_then(Value::as_str) else {
-        // A long line that is cut inside its message: the type stands behind that.
+        // A long line that is cut inside its message: its type would come after the message.
         return root.is_cut()
             && root.get("parentUuid").is_some()
             && root.get("isSidechain").is_some()

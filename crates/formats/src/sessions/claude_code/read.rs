@@ -1,4 +1,4 @@
-//! From the lines of a transcript to a session: messages with their own bytes, and everything else beside them.
+//! From the lines of a transcript to a session: messages with their original bytes, and everything else set aside.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -25,8 +25,8 @@ use crate::{
     wire::{registry::Dialect, render},
 };
 
-/// What marks a block for a cache. Marks beyond what the provider takes would have to be counted: blocks that have one are
-/// written anew.
+/// The field that marks a block for the cache. The provider limits the number of marks, so blocks that have one are written
+/// again without it.
 const MARK: &str = "\"cache_control\"";
 
 /// Reads the conversation in a file, line by line.
@@ -46,11 +46,11 @@ struct Builder<'l> {
     set_aside: Vec<SetAside>,
     /// The last model that a message names.
     model: Option<String>,
-    /// Lines whose type and message disagree about who speaks.
+    /// Lines whose type and message name different speakers.
     disputed: Vec<Finding>,
 }
 
-/// A message that was read, with what its lines say of it.
+/// A message that was read, with what its lines record about it.
 struct Spoken {
     message: Message,
     detail: Detail,
@@ -65,7 +65,7 @@ impl<'l> Builder<'l> {
     fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
         let (mut messages, mut places, mut details) = (Vec::new(), Vec::new(), Vec::new());
         let mut spilled = Vec::new();
-        // Calls and results without ids pair by position: each reader sees only what belongs together.
+        // Calls and results without ids are paired by position, so each reader gets only the lines that belong together.
         let mut reader = MessageReader::new(Style::Anthropic, None);
         for &unit in &self.shape.visible {
             let spoken = self.message(&mut reader, unit);
@@ -85,8 +85,8 @@ impl<'l> Builder<'l> {
         Session { messages, places, details, findings, set_aside: self.set_aside, ..empty }
     }
 
-    /// Says which lines hold words that are in no message: attachments, which the model saw in other words, and notes that
-    /// only people saw.
+    /// Reports lines with text that is in no message: attachments, which the model saw in other words, and notes that only
+    /// people saw.
     fn not_shown(&self) -> impl Iterator<Item = Finding> + '_ {
         let own = || self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain);
         let counted = move |kind: fn(&Line) -> Option<&str>, about: &str, why: &str| {
@@ -114,9 +114,9 @@ impl<'l> Builder<'l> {
         .flatten()
     }
 
-    /// The conversation's own id is the session's; a sub-agent's is its own within that.
+    /// The id of the conversation derives from the session's; a sub-agent's from the session's and the agent's.
     fn id(&self, name: &str) -> rejoin_record::ConversationId {
-        let said = |line: &&Line| matches!(line.what, What::Said(_));
+        let said = |line: &&Line| matches!(line.what, What::Message(_));
         let first = self
             .lines
             .iter()
@@ -182,7 +182,7 @@ impl<'l> Builder<'l> {
         Spoken { message: Message { role, blocks, form, native: Some(native) }, detail, place: first.place }
     }
 
-    /// Keeps what no model would see, in the order of the file.
+    /// Keeps everything that no model would see, in the order of the file.
     fn everything_else(&mut self) {
         let count = self.lines.len();
         let (mut starts, mut inside) = (vec![None; count], vec![false; count]);
@@ -219,7 +219,7 @@ impl<'l> Builder<'l> {
                 self.aside(line.place, after, Aside::Compacted { summary: Text::new("") });
             }
             match starts[index].map(|unit| (unit, places[unit])) {
-                // What a compaction kept stands before it in the file and after it for a model.
+                // Messages that a compaction kept come before it in the file and after it for a model.
                 Some((_, Some(place))) if self.shape.start.is_none_or(|start| index > start) => {
                     after = after.max(place + 1);
                 }
@@ -237,7 +237,7 @@ impl<'l> Builder<'l> {
         self.set_aside.push(SetAside { place, after, what });
     }
 
-    /// Outputs that were too long for the transcript and lie in files beside it. The model saw what the transcript has.
+    /// Outputs that were too long for the transcript and are in files beside it. The model saw the text in the transcript.
     fn outputs_beside(
         &self,
         message: Option<&Arc<Message>>,
@@ -256,21 +256,21 @@ impl<'l> Builder<'l> {
     }
 }
 
-/// What one line says.
+/// The content of one line.
 struct Part {
     message: Message,
     time: Option<Text>,
     model: Option<String>,
-    /// The line's type says that somebody else speaks.
+    /// Whether the line's type names another speaker.
     disputed: bool,
 }
 
-/// Reads the message of a line that stands at `start` of its native item.
+/// Reads the message of a line that begins at `start` of its native item.
 fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     let message = Message::new(Role::User, Vec::new());
     let mut part = Part { message, time: None, model: None, disputed: false };
     let doc = Doc::parse(&line.text);
-    let (Some(root), What::Said(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
+    let (Some(root), What::Message(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
         return part;
     };
     part.time = root.get("timestamp").and_then(|time| time.as_str()).map(|time| Text::from(&*time));
@@ -289,7 +289,7 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
         part.message = read.message;
     }
     if message.get("role").and_then(Value::as_str).is_none_or(|role| role.is_empty()) {
-        // The line's type tells who speaks; what the reader guessed does not count.
+        // The line's type names the speaker and overrides the reader's guess.
         part.message.role = if said.by_model { Role::Assistant } else { Role::User };
     }
     part.disputed = match part.message.role {
@@ -323,7 +323,7 @@ fn forget_marked(block: &mut Block, raw: &str) {
     }
 }
 
-/// What surrounds the messages: a transcript names only the models that spoke.
+/// The context of the messages: a transcript names only the models that spoke.
 fn context(model: Option<&str>) -> Context {
     let mut context = Context { dialect: Some(Dialect::Anthropic), ..Context::default() };
     model.into_iter().for_each(|model| context.put("model", &render::literal(model)));

@@ -11,7 +11,7 @@ use crate::{
     sessions::resend::{Resent, natives, next_word},
 };
 
-/// The messages that Claude Code would send, and a word to go on with.
+/// The messages that Claude Code would send, followed by a prompt to continue.
 #[must_use]
 pub fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
@@ -48,7 +48,7 @@ fn say(resent: &mut Resent, mut spoken: Value, place: Option<usize>) {
         let blank = |block: &Value| block["text"].as_str().is_some_and(|text| text.trim().is_empty());
         blocks.retain(|block| block["type"] != "text" || !blank(block));
     }
-    // Empty results are sent as they are, and conversations have been seen to go on behind them.
+    // Empty results are sent as they are, and conversations have been seen to continue after them.
     let empty = |block: &Value| block["type"] == "tool_result" && block["content"] == "";
     for block in blocks.iter_mut().filter(|block| empty(block)).filter_map(Value::as_object_mut) {
         block.remove("content");

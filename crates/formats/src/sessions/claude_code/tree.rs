@@ -1,31 +1,32 @@
-//! The tree of a transcript: whom each line follows, which lines are one message, and the path that the conversation took.
+//! The tree of a transcript: which line each line follows, which lines form one message, and the path of the conversation.
 //!
 //! ```text
 //! user 1 ← assistant 2 (call a) ← assistant 3 (call b) ← result of b 5 ← assistant 6     the path: 1 2 3 5 6
 //!                               ← result of a 4                                          joins it by the call's id
 //! ```
 //!
-//! Lines that are no part of the conversation stand in the chain too: whoever follows one follows the nearest line above
-//! it that is. A link that leads nowhere is replaced by the order of the file. Everything is linear in the number of lines.
+//! Lines that are not part of the conversation are in the chain too: a line that follows one follows the nearest line above
+//! it that is part of the conversation. A broken link is replaced by the order of the file. Everything takes time linear in
+//! the number of lines.
 //!
-//! Which leaf the conversation is at, and what a compaction hides, is what Claude Code 2.1.325 was seen to send when it was
-//! given such files (`docs/peers.md`): the last line of the file that nothing follows, notes and attachments included, or
-//! what follows the line that it noted as its place. A compaction hides what stands before it only on that path. So lines
-//! that hang on a message before a compaction undo it, except where the program no longer reads what stands before: in a
-//! file of more than 5 MiB, or where the compaction kept messages as they were.
+//! The choice of the leaf, and of what a compaction hides, follows what Claude Code 2.1.325 was seen to send for such files
+//! (`docs/peers.md`). The leaf is the last line of the file that nothing follows, notes and attachments included, or a
+//! descendant of the line that the program noted as its place. A compaction hides what comes before it only on that path.
+//! So lines that follow a message before a compaction undo it, unless the program no longer reads that far back: in a file
+//! of more than 5 MiB, or if the compaction kept messages.
 
 use std::collections::{HashMap, VecDeque};
 
 use rejoin_record::{CallId, limits};
 use rejoin_view::{Action, BlockAt, Finding, Pairing, Position, Rule, Severity};
 
-use super::lines::{Line, Messages, Parent, Said, What};
+use super::lines::{Line, MessageLine, Messages, Parent, What};
 
-/// Of a file with more bytes, Claude Code reads only what stands behind the last compaction.
+/// Of a larger file, Claude Code reads only the part after the last compaction.
 const READ_WHOLE_BYTES: usize = 5 * 1024 * 1024;
 
-/// How many lines are looked at above the end of a conversation for its last message: looking on would cost too much in a
-/// file of boundaries only.
+/// How many lines above the end of a conversation are searched for its last message. Searching on would cost too much in a
+/// file that consists of boundaries.
 const BOUNDARIES: usize = 16;
 
 /// What became of the lines of a transcript.
@@ -36,32 +37,32 @@ pub(super) struct Shape {
     pub visible: Vec<usize>,
     /// Lines on the path before or at which everything earlier was replaced.
     pub compacted: Vec<usize>,
-    /// The line that the visible part begins with, counted in the file; everything on lines up to it came before.
+    /// The line of the file at which the visible part begins; everything up to it came before.
     pub start: Option<usize>,
     /// Whether the conversation is a sub-agent's.
     pub sidechain: bool,
     pub findings: Vec<Finding>,
 }
 
-/// What stands above a line.
+/// What is above a line.
 #[derive(Clone, Copy, Default)]
 struct Above {
     /// The nearest line that is part of the conversation.
     line: Option<usize>,
     /// The line whose own link cannot be followed, if there is one on the way.
     broken: Option<usize>,
-    /// A sub-agent's progress stands in between.
+    /// A sub-agent's progress is in between.
     through_agent: bool,
-    /// The line that it names stands before a compaction that its program reads nothing before.
+    /// The named line is before a compaction, where the program no longer reads.
     behind_compaction: bool,
 }
 
-/// Where a line's own link leads.
+/// Where a line's link leads.
 enum Link {
     To(usize),
     /// To the line before it.
     Before,
-    /// To the line before it, for what it names is not there.
+    /// To the line before it, because the named line is missing.
     Lost,
     Nowhere,
 }
@@ -78,7 +79,7 @@ struct Tree<'l> {
     findings: Vec<Finding>,
 }
 
-/// Finds the path to the last line of the conversation. `None` if nothing was said at all.
+/// Finds the path to the last line of the conversation. `None` if there is no message.
 pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     let mut tree = Tree::new(lines);
     let mut above = tree.above(|line| tree.kept[line]);
@@ -86,8 +87,9 @@ pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     let units = Units::new(&tree, &above);
     let leaf = tree.leaf(&units, &above, &unread)?;
     let path = tree.path(leaf, &mut above);
-    let (cut, start) = tree.cut(&path);
     let compacted = tree.compacted(&path);
+    let cut = compacted.last().map_or(0, |last| last + 1);
+    let compacted: Vec<usize> = compacted.into_iter().map(|place| path[place]).collect();
     for &line in &path[cut..] {
         tree.report(line, &above[line]);
     }
@@ -95,8 +97,8 @@ pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     Some(Shape {
         units: units.all,
         visible,
+        start: compacted.last().copied(),
         compacted,
-        start,
         sidechain: lines[leaf].sidechain,
         findings: tree.findings,
     })
@@ -107,9 +109,9 @@ impl<'l> Tree<'l> {
         let mut kept = vec![false; lines.len()];
         let mut by_uuid: HashMap<&str, usize> = HashMap::new();
         let mut findings = Vec::new();
-        let is_kept = |line: &Line| matches!(line.what, What::Said(_) | What::Boundary(_));
+        let is_kept = |line: &Line| matches!(line.what, What::Message(_) | What::Boundary(_));
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| is_kept(line)) {
-            // A program that goes on with an old file may write some of its lines again.
+            // A program that continues an old file may write some of its lines again.
             let first = line.uuid.as_deref().map_or(index, |uuid| *by_uuid.entry(uuid).or_insert(index));
             kept[index] = first == index;
             if first != index && !says_the_same(&lines[first], line) {
@@ -120,7 +122,7 @@ impl<'l> Tree<'l> {
                 findings.push(Finding { severity: Severity::Warning, ..finding });
             }
         }
-        // What is no part of the conversation never takes a message's id away.
+        // A line outside the conversation never takes a message's id.
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| !is_kept(line)) {
             line.uuid.as_deref().map(|uuid| by_uuid.entry(uuid).or_insert(index));
         }
@@ -141,28 +143,27 @@ impl<'l> Tree<'l> {
         Self { lines, kept, by_uuid, before, list, findings }
     }
 
-    fn said(&self, line: usize) -> Option<&'l Said> {
+    fn said(&self, line: usize) -> Option<&'l MessageLine> {
         match &self.lines[line].what {
-            What::Said(said) if self.kept[line] => Some(said),
+            What::Message(said) if self.kept[line] => Some(said),
             _ => None,
         }
     }
 
-    /// Whether a conversation can be at a line: messages, and what the program notes beside them.
+    /// Whether a conversation can end at a line: messages, and notes of the program.
     fn is_tip(&self, line: usize) -> bool {
         match &self.lines[line].what {
-            What::Said(_) | What::Boundary(_) => self.kept[line],
+            What::Message(_) | What::Boundary(_) => self.kept[line],
             What::Attachment(_) | What::System(_) => true,
             _ => false,
         }
     }
 
-    /// The last message of the conversation itself: the one at or above the last line that nothing follows. In the file of a
-    /// sub-agent, the last thing that was said at all. A result that came when the model had gone on already is not where
-    /// the conversation is.
+    /// The last message of the main conversation: the one at or above the last line that nothing follows. In the file of a
+    /// sub-agent, the last message. A result that came after the model had continued is not the end of the conversation.
     fn leaf(&self, units: &Units, above: &[Above], unread: &[bool]) -> Option<usize> {
         let mut parents = self.above(|line| self.is_tip(line));
-        // A boundary only remembers what was before it: nobody goes on with that by writing one.
+        // A boundary only names what came before it; it does not continue that branch.
         let begins = |line: &Line| {
             matches!((&line.what, &line.parent), (What::Boundary(_), Parent::Absent | Parent::Root))
         };
@@ -171,12 +172,12 @@ impl<'l> Tree<'l> {
         }
         let own = |line: &usize| !self.lines[*line].sidechain && self.is_tip(*line);
         let tips = || (0..self.lines.len()).rev().filter(own);
-        // Lines may stand in the file in another order than they follow each other: the last one that follows each.
+        // The order of the file may differ from the order of the links: take the last follower of each line.
         let mut follower: Vec<Option<usize>> = vec![None; self.lines.len()];
         for (line, parent) in tips().filter_map(|line| Some((line, parents[line].line?))) {
             follower[parent].get_or_insert(line);
         }
-        // The message at or above a line. Boundaries may stand in between, but hardly ever more than one.
+        // The message at or above a line. Boundaries may be in between, but hardly ever more than one.
         let message = |line: usize| {
             let mut upwards = std::iter::successors(Some(line), |line| above[*line].line).take(BOUNDARIES);
             upwards.find(|line| self.said(*line).is_some())
@@ -195,12 +196,12 @@ impl<'l> Tree<'l> {
                 None => return message(leaf),
             }
         }
-        // They follow each other in a circle.
+        // The links form a circle.
         message(last)
     }
 
-    /// The lines that follow the one that the program noted last as its place in the conversation, and that one itself.
-    /// `None` if it noted none that can be found.
+    /// The line that the program last noted as its place in the conversation, and all lines that follow it. `None` if there
+    /// is no such note, or its line is missing.
     fn descendants_of_tip(&self, parents: &[Above], unread: &[bool]) -> Option<Vec<bool>> {
         let noted = self.lines.iter().rev().find_map(|line| match &line.what {
             What::Tip(uuid) => Some(uuid),
@@ -216,7 +217,7 @@ impl<'l> Tree<'l> {
                 if let Some(answer) = known[here] {
                     break answer;
                 }
-                // Whoever comes by here again goes in a circle.
+                // Coming here again means a circle.
                 known[here] = Some(false);
                 trail.push(here);
                 match parents[here].line {
@@ -237,7 +238,7 @@ impl<'l> Tree<'l> {
         };
         match (&line.parent, &line.what) {
             (Parent::Named(parent), _) => named(parent),
-            // What was compacted is hidden, so it matters little if the link is lost.
+            // The compacted part is hidden, so a lost link matters little.
             (_, What::Boundary(boundary)) => match boundary.before.as_deref().map(named) {
                 Some(Link::To(target)) => Link::To(target),
                 _ => Link::Before,
@@ -247,14 +248,14 @@ impl<'l> Tree<'l> {
         }
     }
 
-    /// What stands above each line: the nearest line that counts.
+    /// For each line, the nearest line above that counts.
     fn above(&self, counts: impl Fn(usize) -> bool) -> Vec<Above> {
         let mut above: Vec<Option<Above>> = vec![None; self.lines.len()];
         let mut under_way = vec![false; self.lines.len()];
         let mut trail = Vec::new();
         for index in 0..self.lines.len() {
             let mut here = index;
-            // Up through lines that are no part of the conversation, until something is known.
+            // Go up through lines outside the conversation, until something is known.
             let found = loop {
                 if let Some(known) = above[here] {
                     break known;
@@ -287,8 +288,8 @@ impl<'l> Tree<'l> {
         resolved.map(|(index, found)| self.not_on_progress(index, found)).collect()
     }
 
-    /// A message that hangs on what a sub-agent did earlier was put there by mistake: nobody goes back to such a place. It
-    /// follows what was said before it.
+    /// A message that follows the earlier progress of a sub-agent was put there by mistake, because a conversation never
+    /// returns to such a place. It follows the message before it.
     fn not_on_progress(&self, index: usize, found: Above) -> Above {
         let earlier = self.before[index].is_some() && found.line < self.before[index];
         if self.kept[index] && found.through_agent && earlier && !self.lines[index].sidechain {
@@ -298,8 +299,8 @@ impl<'l> Tree<'l> {
         found
     }
 
-    /// Puts the messages that the last compaction kept behind its summary, and finds what its program does not read any
-    /// more: such lines are marked in what is returned.
+    /// Moves the messages that the last compaction kept to after its summary. Returns the lines that the program no longer
+    /// reads.
     fn relink(&self, above: &mut [Above]) -> Vec<bool> {
         let mut unread = vec![false; above.len()];
         let last = self.lines.iter().enumerate().rev().find_map(|(index, line)| match &line.what {
@@ -339,8 +340,8 @@ impl<'l> Tree<'l> {
         unread
     }
 
-    /// Hangs the messages that a compaction kept on its anchor, and what followed the anchor on the last of them. `None` if
-    /// one of them is missing: then nothing is changed.
+    /// Links the messages that a compaction kept to its anchor, and what followed the anchor to the last of them. `None` if
+    /// one of them is missing; then nothing is changed.
     fn keep(&self, anchor: &str, messages: &Messages, above: &mut [Above]) -> Option<(Vec<bool>, usize)> {
         let of = |uuid: &str| self.by_uuid.get(uuid).copied().filter(|line| self.kept[*line]);
         let anchor = of(anchor)?;
@@ -384,7 +385,7 @@ impl<'l> Tree<'l> {
         Some((inside, tail))
     }
 
-    /// How many bytes the file has, up to its last line.
+    /// The size of the file up to its last line, in bytes.
     fn bytes(&self) -> usize {
         self.lines.last().map_or(0, |line| line.place.offset + line.text.len() + 1)
     }
@@ -400,7 +401,7 @@ impl<'l> Tree<'l> {
             path.push(line);
             earliest = earliest.min(line);
             if above[line].line.is_some_and(|parent| seen[parent]) {
-                // In a circle, or where a compaction kept messages: on with what stands before all of it.
+                // In a circle, or where a compaction kept messages: continue with the line before all of them.
                 let line_before = self.before[earliest].filter(|before| !seen[*before]);
                 above[line] = Above { line: line_before, broken: Some(line), ..Above::default() };
             }
@@ -410,19 +411,13 @@ impl<'l> Tree<'l> {
         path
     }
 
-    /// How much of the path a compaction hides, and the line that the visible part begins at.
-    fn cut(&self, path: &[usize]) -> (usize, Option<usize>) {
-        let boundary = |line: &usize| matches!(self.lines[*line].what, What::Boundary(_));
-        path.iter().rposition(boundary).map_or((0, None), |at| (at + 1, Some(path[at])))
-    }
-
-    /// The lines at which everything before was replaced.
+    /// The places on the path at which a compaction replaced everything before.
     fn compacted(&self, path: &[usize]) -> Vec<usize> {
-        let boundary = |line: &&usize| matches!(self.lines[**line].what, What::Boundary(_));
-        path.iter().filter(boundary).copied().collect()
+        let boundary = |place: &usize| matches!(self.lines[path[*place]].what, What::Boundary(_));
+        (0..path.len()).filter(boundary).collect()
     }
 
-    /// Says what link of the path could not be followed.
+    /// Reports the link of the path that could not be followed.
     fn report(&mut self, index: usize, above: &Above) {
         let Some(broken) = above.broken else { return };
         let line = &self.lines[broken];
@@ -442,7 +437,7 @@ impl<'l> Tree<'l> {
                 Finding { severity: Severity::Note, ..finding }
             }
             Some(number) => finding.because(format!("it goes on from line {number}")),
-            // Nothing stands before it here: the file begins in the middle of a conversation, and nothing was guessed.
+            // Nothing is before it: the file begins in the middle of a conversation, and nothing was guessed.
             None => {
                 let finding = finding.because("the conversation began before this file");
                 Finding { severity: Severity::Note, ..finding }
@@ -451,10 +446,10 @@ impl<'l> Tree<'l> {
     }
 }
 
-/// Whether two lines of one id have the same content. What stands around it may have been written by another version.
+/// Whether two lines with the same id have the same content. Another version may have written different fields around it.
 fn says_the_same(one: &Line, other: &Line) -> bool {
     fn content(line: &Line) -> Option<&str> {
-        let What::Said(said) = &line.what else { return None };
+        let What::Message(said) = &line.what else { return None };
         line.text.get(said.content.0..said.content.1)
     }
     match (content(one), content(other)) {
@@ -468,9 +463,9 @@ struct Units {
     all: Vec<Vec<usize>>,
     /// The unit of each line that is part of one.
     of: Vec<Option<usize>>,
-    /// The response that each line continues: of a model's line its own, of results the one that asked for them.
+    /// The response that each line belongs to: a model's line to its own, results to the one with their calls.
     continues: Vec<Option<usize>>,
-    /// Units that another response followed.
+    /// Whether another response followed each unit.
     continued: Vec<bool>,
 }
 
@@ -521,13 +516,13 @@ impl Units {
         units
     }
 
-    /// Whether a line holds results of a response that another one followed already.
+    /// Whether a line holds results of a response that another one has already followed.
     fn is_late(&self, line: usize) -> bool {
         let unit = self.continues[line].filter(|unit| self.of[line] != Some(*unit));
         unit.is_some_and(|unit| self.continued[unit])
     }
 
-    /// What a model would see: the units of the path, and results that hang on another branch of the same response.
+    /// What a model would see: the units of the path, and results on another branch of the same response.
     fn visible(&self, tree: &Tree<'_>, path: &[usize]) -> Vec<usize> {
         let mut shown = vec![false; self.all.len()];
         let mut order = Vec::new();
@@ -544,7 +539,7 @@ impl Units {
             let waits = |id: &str| waiting.get(id).is_some_and(|units| !units.is_empty());
             let answers = !said.results.is_empty() && said.results.iter().all(|id| waits(id));
             if answers {
-                // It answers the response that it hangs on, if that still waits, else the first one that does.
+                // It answers the response that it follows if that still waits, otherwise the first one that does.
                 let hangs_on = self.continues[lines[0]];
                 let mut asked = None;
                 for id in &said.results {
@@ -585,14 +580,14 @@ impl Units {
         open
     }
 
-    /// A line without an id, which no other can name: it belongs to the path if what stands before it does.
+    /// A line without an id, which no other line can name: it belongs to the path if the line before it does.
     fn is_loose(&self, tree: &Tree<'_>, line: usize, shown: &[bool]) -> bool {
         let before = tree.before[line].and_then(|before| self.of[before]);
         !tree.list && tree.lines[line].uuid.is_none() && before.is_some_and(|before| shown[before])
     }
 
-    /// Puts what does not lie on the path in its place: results with the others of their batch, in the order of the file,
-    /// and the rest after them.
+    /// Inserts what is not on the path: results with the others of their batch, in the order of the file, and the rest after
+    /// them.
     fn woven(
         &self,
         tree: &Tree<'_>,
@@ -622,7 +617,7 @@ impl Units {
 }
 
 /// Whether two lines of a model are parts of one response.
-fn is_one_response(one: &Said, other: &Said) -> bool {
+fn is_one_response(one: &MessageLine, other: &MessageLine) -> bool {
     let same_request = match (&one.request_id, &other.request_id) {
         (Some(one), Some(other)) => one == other,
         _ => true,

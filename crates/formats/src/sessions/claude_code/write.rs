@@ -1,7 +1,7 @@
-//! Writing a transcript that Claude Code resumes: the messages of an Anthropic request, wrapped in lines that follow each
+//! Writes a transcript that Claude Code resumes: the messages of an Anthropic request, wrapped in lines that follow each
 //! other.
 //!
-//! The file is a session of its own: its ids derive from the conversation, so the file that was read can stay. Ids, times
+//! The file is a new session: its ids derive from the conversation, so the file that was read can stay. Ids, times
 //! and folders come from the source or from the caller, never from here.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 use rejoin_record::{
     EntryId, Message, Timestamp,
     hash::short_name,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::PartRef};
 
@@ -20,21 +20,21 @@ use super::{FORMAT, lines::is_true};
 use crate::{
     convert::Target,
     session::{Session, instant},
-    sessions::writing::{Writing, Written},
+    sessions::writing::{Writing, Written, left_out},
     wire::{TooLarge, registry::Dialect, render},
 };
 
-/// The version whose way to write lines this is, where the source names none.
+/// The version of Claude Code that writes lines like ours, for sources that name none.
 const VERSION: &str = "2.1.0";
-/// Stands for a model that nobody knows.
+/// The name for an unknown model.
 const UNKNOWN_MODEL: &str = "<unknown>";
 /// The usage of a response whose tokens were not counted.
 const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
-/// What marks a block for a cache.
+/// The field that marks a block for the cache.
 const MARK: &str = "\"cache_control\"";
-/// Marks what the program said in a person's place.
+/// The field that marks words of the program in the name of a person.
 const META: &str = "isMeta";
-/// What a line may say of a message beside its content.
+/// The marks that a line may have beside its message.
 const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
@@ -89,17 +89,12 @@ fn left_out_fields(session: &Session, body: Value<'_>) -> Vec<Finding> {
     names.filter(own).map(finding).collect()
 }
 
-/// The source message that each message of a body came from, where the two can be told to go together.
+/// The source message of each message of a body, if the two lists can be matched.
 fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Vec<Option<usize>> {
-    let gone: HashSet<usize> = findings
-        .iter()
-        .filter(|finding| finding.rule == Rule::EmptyMessage && finding.action == Action::LeftOut)
-        .filter(|finding| finding.at.block.is_none())
-        .filter_map(|finding| finding.at.message)
-        .collect();
+    let gone = left_out(findings);
     let mut expected: Vec<(&str, Option<usize>)> = Vec::new();
     let mut leading = 0;
-    // The message that the last results stood in: what else it holds goes with them.
+    // The message that held the last results: the rest of it goes with them.
     let mut results_of = None;
     for item in view.items() {
         let index = item.index();
@@ -142,12 +137,12 @@ fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Ve
 struct Transcript<'w> {
     session: &'w Session,
     text: String,
-    /// The id of the session that the file is.
+    /// The session id of the new file.
     id: String,
     folder: String,
     version: String,
     model: String,
-    /// Call ids that are spelled in another way, and how.
+    /// Call ids that have to be replaced, with their replacements.
     ids: BTreeMap<String, String>,
     /// The time of the next line.
     now: Timestamp,
@@ -185,7 +180,7 @@ impl<'w> Transcript<'w> {
         }
     }
 
-    /// A system prompt has no place of its own: it is the first thing that is said.
+    /// Writes the system prompt as the first message, because a transcript has no place for it.
     fn system(&mut self, system: Value<'_>) {
         let wrapped = |text: &str| format!("<system>{text}</system>");
         let content = match system.as_str() {
@@ -215,14 +210,14 @@ impl<'w> Transcript<'w> {
         }
         let mut marks = native.map(|native| marks_of(native)).unwrap_or_default();
         if self.parent.is_some() {
-            // A summary counts for what comes after it, and hides what stands before it.
+            // A summary hides everything before it, so only the first line may be one.
             marks.retain(|mark| *mark == META);
         }
         let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content, &self.ids));
         self.line(&Outgoing { kind: "user", message: &message, marks: &marks, time });
     }
 
-    /// What a model said: a line for each block, all of one response.
+    /// Writes a response of the model: a line for each block.
     fn response(&mut self, content: Value<'_>, model: &str, usage: &str, time: &str) {
         self.responses += 1;
         let id = format!("msg_{}", short_name(&format!("{} {}", self.id, self.responses), 24));
@@ -231,16 +226,10 @@ impl<'w> Transcript<'w> {
             None => content.items().map(|block| plain_block(block, &self.ids)).collect(),
         };
         for block in blocks {
-            let mut message = String::from("{\"id\":");
-            write::string(&mut message, &id);
-            message.push_str(",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
-            write::string(&mut message, model);
-            message.push_str(",\"content\":[");
-            message.push_str(&block);
-            message.push_str("],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
-            message.push_str(usage);
-            message.push('}');
-            let time = time.to_owned();
+            let message = Object::new().text("id", &id).text("type", "message").text("role", "assistant");
+            let message = message.text("model", model).raw("content", &format!("[{block}]"));
+            let message = message.raw("stop_reason", "null").raw("stop_sequence", "null").raw("usage", usage);
+            let (message, time) = (message.finish(), time.to_owned());
             self.line(&Outgoing { kind: "assistant", message: &message, marks: &[], time });
         }
     }
@@ -248,46 +237,32 @@ impl<'w> Transcript<'w> {
     fn line(&mut self, line: &Outgoing<'_>) {
         let own = self.parent.as_deref().unwrap_or(&self.id);
         let uuid = EntryId::derive(&self.session.id, own, line.message).to_string();
-        let out = &mut self.text;
-        out.push('{');
-        write::key(out, "parentUuid");
-        match &self.parent {
-            Some(parent) => write::string(out, parent),
-            None => out.push_str("null"),
-        }
-        out.push_str(",\"isSidechain\":false,\"userType\":\"external\"");
-        let text = |out: &mut String, name, value: &str| {
-            write::key(out, name);
-            write::string(out, value);
-        };
-        text(out, "cwd", &self.folder);
-        text(out, "sessionId", &self.id);
-        text(out, "version", &self.version);
-        text(out, "gitBranch", "");
-        text(out, "type", line.kind);
-        write::key(out, "message");
-        out.push_str(line.message);
+        let mut out = Object::new()
+            .text_or_null("parentUuid", self.parent.as_ref())
+            .flag("isSidechain", false)
+            .text("userType", "external")
+            .text("cwd", &self.folder)
+            .text("sessionId", &self.id)
+            .text("version", &self.version)
+            .text("gitBranch", "")
+            .text("type", line.kind)
+            .raw("message", line.message);
         for mark in line.marks {
-            write::key(out, mark);
-            out.push_str("true");
+            out = out.flag(mark, true);
         }
-        text(out, "uuid", &uuid);
-        text(out, "timestamp", &line.time);
-        out.push_str("}\n");
+        self.text.push_str(&out.text("uuid", &uuid).text("timestamp", &line.time).finish());
+        self.text.push('\n');
         self.parent = Some(uuid);
     }
 
     fn title(&mut self) {
         let Some(title) = self.session.title() else { return };
-        self.text.push_str("{\"type\":\"custom-title\",\"customTitle\":");
-        write::string(&mut self.text, title);
-        write::key(&mut self.text, "sessionId");
-        write::string(&mut self.text, &self.id);
-        self.text.push_str("}\n");
+        let line = Object::new().text("type", "custom-title").text("customTitle", title);
+        self.text.push_str(&line.text("sessionId", &self.id).finish());
+        self.text.push('\n');
     }
 
-    /// When it was said, if the source tells in a way that can be read; otherwise when the line before was. It never goes
-    /// back.
+    /// The time of a message if the source has a readable one, otherwise the time of the line before. It never goes back.
     fn time(&mut self, source: Option<usize>) -> String {
         let detail = source.and_then(|index| self.session.details.get(index));
         let time = detail.and_then(|detail| instant(detail.time.as_ref()?));
@@ -296,7 +271,7 @@ impl<'w> Transcript<'w> {
     }
 }
 
-/// A text that the source's own line has for a message, by the names that lead to it.
+/// A text in the source line of a message, by the path of its field.
 fn source_field(message: &Message, names: &[&str]) -> Option<String> {
     with_source_line(message, |root| {
         let value = names.iter().try_fold(root, |value, name| value.get(name))?;
@@ -304,7 +279,7 @@ fn source_field(message: &Message, names: &[&str]) -> Option<String> {
     })
 }
 
-/// What a response cost, as its last line says: that one has the final counts.
+/// The usage of a response, from its last line, which has the final counts.
 fn usage_of(message: &Message) -> Option<String> {
     let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
     let raw = native.raw.as_str();
@@ -321,15 +296,15 @@ fn marks_of(message: &Message) -> Vec<&'static str> {
     marks.unwrap_or_default()
 }
 
-/// Looks into the first line that a message of a transcript was read from.
+/// Looks into the first source line of a message.
 fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option<T>) -> Option<T> {
     let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
     let (doc, _) = Doc::parse_prefix(native.raw.as_str());
     look(doc.root().filter(|root| root.kind() == Kind::Object)?)
 }
 
-/// Calls whose id is another one's with a number behind it, such as `call_1_2` beside `call_1`, and an id for each that is
-/// not: Claude Code throws the results of such calls away.
+/// Call ids that are another call's id with a number appended, such as `call_1_2` beside `call_1`, each with a safe
+/// replacement: Claude Code drops the results of such calls.
 fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
     let blocks = messages.iter().filter_map(|message| message.get("content")).flat_map(Value::items);
     let calls = blocks.filter(|block| block.get("type").is_some_and(|kind| kind.is_str("tool_use")));
@@ -347,7 +322,7 @@ fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
     misleading.map(|(id, base, number)| (id.clone(), unused(base, number))).collect()
 }
 
-/// A content as a line holds it: our own spelling around blocks that keep theirs, so that writing it again changes nothing.
+/// The content of a line: our spelling around blocks that keep theirs, so that writing it again changes nothing.
 fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
         return render::literal(&text);
@@ -358,7 +333,7 @@ fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// A block on one line and without marks for a cache, on it and on what stands inside a result.
+/// A block on one line, without cache marks on it or on the blocks inside a result.
 fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, str> {
     let other_id = ["id", "tool_use_id"].iter().find_map(|name| ids.get(&*block.get(name)?.as_str()?));
     if block.kind() != Kind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
@@ -393,7 +368,7 @@ fn without_mark(block: Value<'_>) -> String {
     out
 }
 
-/// JSON on one line. Strings hold no line breaks, so these stand between values.
+/// JSON on one line. JSON strings cannot contain line breaks, so all of them are between values.
 fn one_line(json: &str) -> Cow<'_, str> {
     if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
 }

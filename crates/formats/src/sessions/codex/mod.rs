@@ -1,6 +1,6 @@
-//! Codex: rollouts, one JSON object a line. Each line has a time, a type and a payload; what the model saw are the payloads
-//! of `response_item` lines, which are Responses items. `read.rs` reads them, `write.rs` makes a rollout that
-//! `codex resume` takes, and `origins.rs` tells it which message each line comes from.
+//! Codex rollouts: one JSON object per line, with a time, a type and a payload. The model saw the payloads of
+//! `response_item` lines, which are Responses items. `read.rs` reads them, `write.rs` writes a rollout that `codex resume`
+//! accepts, and `origins.rs` finds the source message of each written line.
 
 mod origins;
 mod read;
@@ -13,14 +13,14 @@ pub use read::{read_stream, sniff};
 pub use resend::resend;
 pub use write::write;
 
-/// Fields of a line that hold no words of the conversation: those of its item.
+/// Fields of an item that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
-    Known::field("payload.content.annotations"),
-    Known::field("payload.content.logprobs"),
-    Known::field("payload.pending_safety_checks"),
-    Known::field("payload.acknowledged_safety_checks"),
-    // What the program itself notes about an item.
-    Known::field("payload.internal_chat_message_metadata_passthrough"),
+    Known::fields(
+        "payload.content.annotations payload.content.logprobs payload.pending_safety_checks \
+         payload.acknowledged_safety_checks",
+    ),
+    // The program's own notes about an item.
+    Known::fields("payload.internal_chat_message_metadata_passthrough"),
 ];
 
 /// The format's name.

@@ -1,20 +1,18 @@
-//! Where the items of a written rollout come from: the source message of each, so that it keeps its time and is shown as
-//! what it was. An encoder does not say it; the order of a view and of its items does.
-
-use std::collections::HashSet;
+//! The source message of each item of a written rollout, so that the item keeps its time and is displayed as what it was.
+//! Encoders do not report it, so it is inferred from the order of the view and of the items.
 
 use rejoin_record::{Block, json::Value};
-use rejoin_view::{Action, Finding, Rule, SoundRole, SoundView};
+use rejoin_view::{Finding, SoundRole, SoundView};
 
-use crate::responses::Call;
+use crate::{responses::Call, sessions::writing::left_out};
 
-/// The source message of each item of a request, by number, where it has one.
+/// The number of the source message of each item of a request, if it has one.
 pub(super) fn origins(view: &SoundView, findings: &[Finding], items: &[Value<'_>]) -> Vec<Option<usize>> {
     let mut sources = Sources { all: expected(view, findings), at: 0, began: false, calls: 0, outputs: 0 };
     items.iter().map(|item| sources.of(*item)).collect()
 }
 
-/// What a message of the view is written as.
+/// The items that a message of the view becomes.
 enum Expected {
     /// One item: words of a person.
     Words(usize),
@@ -25,12 +23,7 @@ enum Expected {
 }
 
 fn expected(view: &SoundView, findings: &[Finding]) -> Vec<Expected> {
-    let left_out: HashSet<usize> = findings
-        .iter()
-        .filter(|finding| finding.rule == Rule::EmptyMessage && finding.action == Action::LeftOut)
-        .filter(|finding| finding.at.block.is_none())
-        .filter_map(|finding| finding.at.message)
-        .collect();
+    let left_out = left_out(findings);
     let items = view.items().filter(|item| !left_out.contains(&item.index()));
     let of = |item: rejoin_view::ItemRef<'_>| match item.role() {
         SoundRole::Assistant => {
@@ -48,14 +41,14 @@ fn expected(view: &SoundView, findings: &[Finding]) -> Vec<Expected> {
     items.map(of).collect()
 }
 
-/// A walk through the view, as the items come.
+/// A walk through the view in step with the items.
 struct Sources {
     all: Vec<Expected>,
     /// The message that the last item came from.
     at: usize,
     /// Whether an item came from it.
     began: bool,
-    /// How many calls and outputs of it were there.
+    /// How many of its calls and outputs have been seen.
     calls: usize,
     outputs: usize,
 }
@@ -67,7 +60,7 @@ impl Sources {
         let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
         match &*role {
             "user" if message => return self.next(|expected| matches!(expected, Expected::Words(_))),
-            // Those of a request's own field stand in no message.
+            // Instructions from the request's own field are in no message.
             "system" | "developer" if message => return self.next_if_instructions(),
             _ => {}
         }
@@ -94,7 +87,7 @@ impl Sources {
         })
     }
 
-    /// Goes on to the next message of a kind.
+    /// Moves to the next message of a kind.
     fn next(&mut self, kind: impl Fn(&Expected) -> bool) -> Option<usize> {
         let from = self.at + usize::from(self.began);
         let found = self.all.get(from..)?.iter().position(kind)?;
@@ -118,7 +111,7 @@ impl Sources {
         if self.outputs > 0 {
             return false;
         }
-        // Two answers in a row can only be told apart by what they hold.
+        // Only their contents tell two successive answers apart.
         let two = matches!(self.all.get(self.at + 1), Some(Expected::Answer { .. }));
         let is_text = |text: &str| texts.iter().any(|own| own == text);
         let words = || {

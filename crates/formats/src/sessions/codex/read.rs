@@ -21,10 +21,10 @@ use crate::{
     wire::{registry::Dialect, render},
 };
 
-/// How many lines are looked at to tell the format.
+/// How many lines are read to detect the format.
 const LOOK_AT: usize = 50;
 
-/// How many rollouts may stand behind one another as forks.
+/// The longest chain of forks that is followed.
 const FORKS: usize = 64;
 
 /// Whether a text looks like a rollout.
@@ -39,7 +39,7 @@ fn is_rollout_line(root: Value<'_>) -> bool {
     if root.get("payload").is_some_and(|payload| payload.kind() == Kind::Object) {
         return ENVELOPES.contains(&&*kind);
     }
-    // What the first versions wrote: metadata without a type, states, items without an envelope.
+    // The first versions wrote metadata without a type, states, and items without an envelope.
     root.get("record_type").is_some()
         || (kind.is_empty()
             && root.get("instructions").is_some()
@@ -81,12 +81,12 @@ struct Rollout<'c> {
     lines: usize,
     /// Whether any line was one of a rollout.
     known: bool,
-    /// In a paginated rollout: whether the last line says which one it is.
+    /// In a paginated rollout: whether the last line has its number.
     last_has_ordinal: bool,
     first_is_meta: Option<bool>,
 }
 
-/// What the first line says.
+/// The metadata in the first line.
 struct Meta {
     id: Option<Text>,
     instructions: Option<Text>,
@@ -149,7 +149,7 @@ impl<'c> Rollout<'c> {
     }
 
     fn meta(&mut self, line: &Line, payload: Value<'_>) {
-        // A fork copies the metadata of what it was forked from: the first is its own.
+        // A fork copies the metadata of its origin: the first one is its own.
         if self.meta.is_none() {
             let base = payload.given("base_instructions");
             let instructions = base
@@ -160,7 +160,7 @@ impl<'c> Rollout<'c> {
             let paginated = payload.get("history_mode").is_some_and(|mode| mode.is_str("paginated"));
             self.meta = Some(Meta { id: text_of(payload, "id"), instructions, paginated });
             self.raw(line);
-            // Codex itself looks at it in this mode only.
+            // Codex itself reads it in this mode only.
             let base = payload.given("history_base").filter(|base| base.kind() == Kind::Object);
             if let Some(base) = base.filter(|_| paginated) {
                 self.inherit(line, base);
@@ -170,8 +170,8 @@ impl<'c> Rollout<'c> {
         self.raw(line);
     }
 
-    /// Reads what a fork has in common with the rollout it was forked from: a prefix of that file, behind whatever that
-    /// one was itself forked from.
+    /// Reads what a fork shares with the rollout it was forked from: a prefix of that file, preceded by what that file
+    /// inherited itself.
     fn inherit(&mut self, line: &Line, base: Value<'_>) {
         let mut prefixes: Vec<Vec<u8>> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
@@ -179,7 +179,7 @@ impl<'c> Rollout<'c> {
         let mut missing =
             wanted.is_none().then(|| text_of(base, "thread_id").unwrap_or_else(|| Text::new("?")));
         while let Some((id, end)) = wanted.take() {
-            // A rollout that is forked from itself leads nowhere.
+            // A rollout cannot be forked from itself.
             let known = !seen.insert(id.to_string()) || prefixes.len() >= FORKS;
             let found = self.companions.filter(|_| !known).and_then(|beside| beside.open(&id));
             let Some(mut bytes) = found else {
@@ -204,7 +204,7 @@ impl<'c> Rollout<'c> {
             let mut inherited = Inherited { rollout: self, line };
             let mut source = Cursor::new(bytes.as_slice());
             let mut stream = Stream { name: "", source: &mut source, companions: None };
-            // Nothing in it means that nothing was inherited.
+            // If it is empty, nothing was inherited.
             let _nothing = lines::read(&mut stream, &mut inherited);
         }
         self.assembler.flush();
@@ -221,7 +221,7 @@ impl<'c> Rollout<'c> {
                 }
                 self.assembler.flush();
             }
-            // The first versions kept what people had said, and the summary behind it.
+            // The first versions kept what people had said, followed by the summary.
             None => {
                 self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
                 if !message.is_blank() {
@@ -233,14 +233,14 @@ impl<'c> Rollout<'c> {
     }
 
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
-        // The whole line is kept of an item.
+        // An item keeps its whole line.
         let source = Source { buffer: &line.text, start: 0, end: line.text.len(), place: line.place, time };
         if !self.assembler.add(item, &source) {
             self.unknown(line);
         }
     }
 
-    /// A turn begins, maybe with another model.
+    /// Reads the start of a turn, which may have another model.
     fn turn(&mut self, payload: Value<'_>) {
         if let Some(model) = text_of(payload, "model").filter(|model| !model.is_blank()) {
             self.assembler.flush();
@@ -280,7 +280,7 @@ impl LineReader for Rollout<'_> {
         let payload = root.get("payload").filter(|payload| payload.kind() == Kind::Object);
         let enveloped = payload.is_some() && ENVELOPES.contains(&&*kind);
         self.known |= enveloped || is_rollout_line(root);
-        // What the first versions wrote has no type.
+        // Lines of the first versions have no type.
         self.first_is_meta.get_or_insert(!enveloped || kind == "session_meta");
         if kind == "session_meta"
             && self.meta.is_none()
@@ -314,7 +314,7 @@ impl LineReader for Rollout<'_> {
                     self.unknown(line);
                 }
             }
-            // A line of a type that is not known, or an item without its envelope.
+            // A line of an unknown type, or an item without its envelope.
             (None, _) if root.get("payload").is_some() => self.unknown(line),
             (None, _) => self.item(line, root, time),
         }
@@ -331,12 +331,12 @@ impl LineReader for Rollout<'_> {
     }
 }
 
-/// Whether a person or a model says anything in the items.
+/// Whether the items contain any message of a person or a model.
 fn anything_said(session: &Session) -> bool {
     session.all_messages().any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
 }
 
-/// Events show again what the items say. In a rollout without items, their words are nowhere else.
+/// Events repeat the text of the items. In a rollout without items, the text is only in the events.
 fn doubt_event(what: &mut Aside) {
     let Aside::Raw(line) = &*what else { return };
     let shows = Doc::parse(line).is_ok_and(|doc| {
@@ -349,7 +349,7 @@ fn doubt_event(what: &mut Aside) {
     }
 }
 
-/// Why Codex would not take a session's metadata.
+/// Why Codex would refuse a session's metadata.
 fn refused_meta(line: Value<'_>, payload: Value<'_>) -> Option<String> {
     let text = |value: Value<'_>, name: &str| value.get(name).is_some_and(|text| text.kind() == Kind::String);
     if !text(line, "timestamp") {
@@ -368,13 +368,14 @@ fn refused_meta(line: Value<'_>, payload: Value<'_>) -> Option<String> {
     (!known).then(|| String::from("the session's history has a mode that is not known"))
 }
 
-/// The rollout that a fork goes on from, and how much of it.
+/// The rollout that a fork continues, and how much of it.
 fn base_of(base: Value<'_>) -> Option<(Text, usize)> {
     let end = base.get("end_byte_offset")?.as_u64()?;
     Some((text_of(base, "thread_id")?, usize::try_from(end).unwrap_or(usize::MAX)))
 }
 
-/// Lines of a rollout that another was forked from: only what the model saw counts, and it stands where the fork begins.
+/// Lines of the rollout that another was forked from: only what the model saw counts, and it is placed at the start of the
+/// fork.
 struct Inherited<'r, 'c> {
     rollout: &'r mut Rollout<'c>,
     line: &'r Line,

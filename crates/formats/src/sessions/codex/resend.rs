@@ -18,10 +18,10 @@ const ANSWERED: &[(&str, &str)] = &[
     ("tool_search_call", "tool_search_output"),
 ];
 
-/// Items of a rollout that Codex keeps to itself.
+/// Items of a rollout that Codex never sends.
 const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 
-/// The items that Codex would send, and a word to go on with.
+/// The items that Codex would send, followed by a prompt to continue.
 #[must_use]
 pub fn resend(session: &Session) -> Resent {
     let recorded = as_they_stand(session);

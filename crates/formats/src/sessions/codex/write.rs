@@ -1,13 +1,13 @@
-//! Writing a rollout that `codex resume` takes and shows.
+//! Writes a rollout that `codex resume` accepts and displays.
 //!
-//! The items are those of a Responses request: sound by construction. Codex drops whole lines that it does not understand,
-//! so everything is put in the form that it does.
+//! The items are those of a Responses request, which are sound by construction. Codex drops whole lines that it does not
+//! understand, so everything is rewritten in a form that it knows.
 
 use std::collections::{HashSet, VecDeque};
 
 use rejoin_record::{
     Text, Timestamp,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, list, quoted},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
@@ -20,26 +20,19 @@ use crate::{
     wire::{TooLarge, registry::Dialect, render},
 };
 
-/// What Codex writes as its own version; a rollout has to name one.
+/// The Codex version that the rollout names, as every rollout must.
 const VERSION: &str = "0.0.0";
 
-/// An output of more bytes is cut when Codex sends it, unless its line says otherwise.
+/// Codex cuts a longer output when it sends it, unless the line raises the limit.
 const LONG_OUTPUT: usize = 40_000;
 
-/// What Codex sends on although it is not its own.
-const PASSED_ON: &[&str] = &[
-    "web_search_call",
-    "image_generation_call",
-    "compaction",
-    "compaction_summary",
-    "context_compaction",
-    "tool_search_call",
-    "tool_search_output",
-];
+/// Items of other programs that Codex sends unchanged.
+const PASSED_ON: &str = "web_search_call image_generation_call compaction compaction_summary context_compaction \
+                         tool_search_call tool_search_output";
 
-/// Events of a source rollout that are not carried over: those that are written for the items themselves, and those about
-/// what is not in the copy. The others say where turns begin and end, what ran, and how full the context was, by which Codex
-/// decides when to compact.
+/// Events of a source rollout that are not copied: those that are written again with the items, and those about things that
+/// are not in the copy. The others record where turns begin and end, what ran, and how full the context was, which Codex
+/// needs to decide when to compact.
 const NOT_CARRIED: &[&str] =
     &["user_message", "agent_message", "thread_name_updated", "thread_rolled_back", "context_compacted"];
 const TOKEN_COUNT: &str = "token_count";
@@ -68,7 +61,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
         rollout.turn_context(session, &model, writing);
     }
     if let Some(text) = body.and_then(|body| body.get("input")?.as_str()) {
-        rollout.message("user", &[input_text(&text)]);
+        rollout.message("user", input_text(&text));
     }
     let shown = shown_as_said(session, &items, &origins);
     for ((item, origin), shown) in items.into_iter().zip(origins).zip(shown) {
@@ -79,15 +72,12 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     }
     rollout.reach(session, usize::MAX);
     if let Some(title) = session.title() {
-        rollout.event(&format!(
-            "{{\"type\":\"thread_name_updated\",\"thread_name\":{}}}",
-            render::literal(title)
-        ));
+        rollout.event("thread_name_updated", "thread_name", title);
     }
     Ok(Written { text: rollout.out, findings: rollout.findings })
 }
 
-/// The first time that the source knows: that of its first line, if it is a rollout, or of its first message.
+/// The first time in the source: that of its first line if it is a rollout, otherwise of its first message.
 fn first_time(session: &Session) -> Option<Timestamp> {
     let line = source_meta(session);
     let doc = line.as_ref().and_then(|line| Doc::parse(line).ok());
@@ -96,15 +86,15 @@ fn first_time(session: &Session) -> Option<Timestamp> {
     began.or_else(|| session.details.iter().find_map(|detail| instant(detail.time.as_ref()?)))
 }
 
-/// Events of a source that is itself a rollout, with the number of messages that stand before each.
+/// Events of a source that is itself a rollout, each with the number of messages before it.
 fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, Text)> {
-    // Another model has another context, and other tokens.
+    // Another model has another context and counts tokens differently.
     if writing.model.is_some_and(|model| session.context.model().is_some_and(|own| own != model)) {
         return VecDeque::new();
     }
     let compacted = session.set_aside.iter().rposition(|item| matches!(item.what, Aside::Compacted { .. }));
     let since = &session.set_aside[compacted.map_or(0, |at| at + 1)..];
-    // Turns that were taken back have no messages any more.
+    // Turns that were undone have no messages any more.
     let taken_back = since.iter().any(|item| matches!(item.what, Aside::Hidden(..)));
     let carried = |line: &Text| {
         let doc = Doc::parse(line).ok()?;
@@ -117,11 +107,11 @@ fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, 
     since.iter().filter_map(|item| Some((item.after, carried(item.raw()?)?))).collect()
 }
 
-/// Which items are shown as words of a person. Codex lists a session under the first of them, and each begins a turn: what
-/// an agent put there is none. At least one is shown, for a session without any is not listed.
+/// The items that are displayed as words of a person. Codex lists a session under the first of them, and each begins a turn,
+/// so text that an agent inserted is not among them. At least one is, because Codex does not list a session without any.
 fn shown_as_said(session: &Session, items: &[Value<'_>], origins: &[Option<usize>]) -> Vec<bool> {
     let is_user = |item: &Value<'_>| item.get("role").is_some_and(|role| role.is_str("user"));
-    // A rollout says itself what people said.
+    // A rollout records what people said.
     let own: HashSet<String> =
         session.set_aside.iter().filter_map(|item| said_by_event(item.raw()?)).collect();
     let said = |origin: Option<usize>, item: &Value<'_>| {
@@ -142,7 +132,7 @@ fn shown_as_said(session: &Session, items: &[Value<'_>], origins: &[Option<usize
     shown
 }
 
-/// What a person said, as an event of a rollout has it.
+/// The words of a person in an event of a rollout.
 fn said_by_event(line: &str) -> Option<String> {
     let doc = Doc::parse(line).ok().filter(|_| line.contains("user_message"))?;
     let root = doc.root().filter(|root| root.get("type").is_some_and(|kind| kind.is_str("event_msg")))?;
@@ -165,76 +155,61 @@ fn rfc3339(time: Timestamp) -> String {
 
 struct Rollout {
     out: String,
-    /// The time of the next line: it never goes back.
+    /// The time of the next line, which never goes back.
     now: Timestamp,
     findings: Vec<Finding>,
-    /// Events that are still to come, each with the number of source messages before it.
+    /// Events that are still to be written, each with the number of source messages before it.
     events: VecDeque<(usize, Text)>,
 }
 
 impl Rollout {
     fn line(&mut self, kind: &str, payload: &str, metadata: Option<&str>) {
-        self.out.push_str("{\"timestamp\":");
-        write::string(&mut self.out, &rfc3339(self.now));
-        write::key(&mut self.out, "type");
-        write::string(&mut self.out, kind);
-        write::key(&mut self.out, "payload");
-        self.out.push_str(&payload.replace(['\n', '\r'], " "));
-        if let Some(metadata) = metadata {
-            write::key(&mut self.out, "metadata");
-            self.out.push_str(metadata);
-        }
-        self.out.push_str("}\n");
+        let line = Object::new().text("timestamp", rfc3339(self.now)).text("type", kind);
+        let line = line.raw("payload", &payload.replace(['\n', '\r'], " ")).raw_if("metadata", metadata);
+        self.out.push_str(&line.finish());
+        self.out.push('\n');
     }
 
-    /// Goes on to a message of the source: writes the events that stand before it, and takes its time.
+    /// Moves to a message of the source: writes the events before it, and takes over its time.
     fn reach(&mut self, session: &Session, message: usize) {
         while let Some((_, event)) = self.events.pop_front_if(|(before, _)| *before <= message) {
-            self.event(&event);
+            self.line("event_msg", &event, None);
         }
         let time = session.details.get(message).and_then(|detail| instant(detail.time.as_ref()?));
         self.now = time.map_or(self.now, |time| time.max(self.now));
     }
 
-    fn event(&mut self, payload: &str) {
-        self.line("event_msg", payload, None);
+    /// Writes an event with one text.
+    fn event(&mut self, kind: &str, field: &str, text: &str) {
+        let payload = Object::new().text("type", kind).text(field, text);
+        self.line("event_msg", &payload.finish(), None);
     }
 
-    /// The first line: without it there is no session. It has an id of its own, so that the source can stay.
+    /// Writes the first line, without which there is no session. It has a new id, so that the source can stay.
     fn meta(&mut self, session: &Session, body: Option<Value<'_>>, writing: &Writing<'_>) {
         let source = source_meta(session);
         let doc = source.as_ref().and_then(|line| Doc::parse(line).ok());
         let payload = doc.as_ref().and_then(|doc| doc.root()?.get("payload"));
         let own = |name: &str| payload.and_then(|payload| payload.given(name)?.as_str());
         let id = uuid(session, "codex");
-        let mut out = String::from("{");
-        for (name, value) in [
-            ("id", id.as_str()),
-            ("session_id", id.as_str()),
-            ("timestamp", &*rfc3339(self.now)),
-            ("cwd", session.directory().as_deref().unwrap_or(writing.directory)),
-            ("originator", "rejoin"),
-            ("cli_version", own("cli_version").as_deref().unwrap_or(VERSION)),
-        ] {
-            write::key(&mut out, name);
-            write::string(&mut out, value);
-        }
-        // Codex neither lists nor resumes a session that names another provider than the one it is set to.
-        if let Some(provider) = own("model_provider") {
-            write::key(&mut out, "model_provider");
-            write::string(&mut out, &provider);
-        }
         let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
-        if let Some(text) = instructions.filter(|text| !text.is_empty()) {
-            write::key(&mut out, "base_instructions");
-            out.push_str(&format!("{{\"text\":{}}}", render::literal(&text)));
-        }
-        out.push('}');
-        self.line("session_meta", &out, None);
+        let instructions = instructions.filter(|text| !text.is_empty());
+        let instructions = instructions.map(|text| Object::new().text("text", text).finish());
+        let meta = Object::new()
+            .text("id", &id)
+            .text("session_id", &id)
+            .text("timestamp", rfc3339(self.now))
+            .text("cwd", session.directory().as_deref().unwrap_or(writing.directory))
+            .text("originator", "rejoin")
+            .text("cli_version", own("cli_version").as_deref().unwrap_or(VERSION))
+            // Codex neither lists nor resumes a session of a provider other than the configured one.
+            .text_if("model_provider", own("model_provider"))
+            .raw_if("base_instructions", instructions.as_deref());
+        self.line("session_meta", &meta.finish(), None);
     }
 
     fn turn_context(&mut self, session: &Session, model: &str, writing: &Writing<'_>) {
-        // The last one of the source says more than the model.
+        // The last one of the source contains more than the model.
         let source = session.set_aside.iter().rev().filter_map(|item| item.raw()).find_map(|line| {
             let doc = Doc::parse(line).ok()?;
             let root = doc.root()?;
@@ -243,11 +218,9 @@ impl Rollout {
                 .then(|| root.get("payload").map(|p| p.raw().to_owned()))?
         });
         let payload = source.filter(|_| writing.model.is_none()).unwrap_or_else(|| {
-            let (cwd, model) = (render::literal(writing.directory), render::literal(model));
-            format!(
-                "{{\"cwd\":{cwd},\"approval_policy\":\"on-request\",\"sandbox_policy\":{{\"type\":\"read-only\"}},\
-                 \"model\":{model},\"summary\":\"auto\"}}"
-            )
+            let context = Object::new().text("cwd", writing.directory).text("approval_policy", "on-request");
+            let context = context.object("sandbox_policy", Object::new().text("type", "read-only"));
+            context.text("model", model).text("summary", "auto").finish()
         });
         self.line("turn_context", &payload, None);
     }
@@ -258,20 +231,20 @@ impl Rollout {
             "message" | "" => self.message_item(item, shown),
             "reasoning" => self.response_item(&reasoning(item), None),
             "function_call" | "custom_tool_call" | "local_shell_call" => self.response_item(item.raw(), None),
-            // Codex passes on some of what is not its own.
-            kind if PASSED_ON.contains(&kind) => self.response_item(item.raw(), None),
+            // Codex sends some items of other programs unchanged.
+            kind if PASSED_ON.split(' ').any(|known| known == kind) => self.response_item(item.raw(), None),
             _ => match (Call::of_call(&kind), Call::of_output(&kind)) {
                 (Some(call), _) => self.response_item(&as_function_call(item, call), None),
                 (None, Some(call)) => self.output(item, call),
-                // The rest it would skip without a word.
+                // Codex would silently skip the rest.
                 (None, None) => {
                     let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Replaced);
                     self.findings.push(finding.about(&*kind));
                     let label = render::opaque_label(&kind, item.raw());
                     match Hosted::of(&kind).map(|known| known.side) {
-                        Some(Side::User) => self.message("user", &[input_text(&label)]),
-                        Some(Side::Developer) => self.message("developer", &[input_text(&label)]),
-                        Some(Side::Provider) | None => self.message("assistant", &[output_text(&label)]),
+                        Some(Side::User) => self.message("user", input_text(&label)),
+                        Some(Side::Developer) => self.message("developer", input_text(&label)),
+                        Some(Side::Provider) | None => self.message("assistant", output_text(&label)),
                     }
                 }
             },
@@ -282,7 +255,7 @@ impl Rollout {
         self.line("response_item", item, metadata);
     }
 
-    /// A message, and the event that shows it, where it is a person's or a model's.
+    /// Writes a message, and the event that displays it if it is a person's or a model's.
     fn message_item(&mut self, item: Value<'_>, shown: bool) {
         let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
         let content = item.get("content");
@@ -306,36 +279,30 @@ impl Rollout {
                 {
                     parts.push(part.raw().to_owned());
                 }
-                // Whatever else stands in a message makes Codex drop all of it.
+                // Any other part would make Codex drop the whole message.
                 _ => parts.push(words(&self.label(part))),
             }
         }
-        // Instructions have one name here.
+        // Codex has one role for instructions.
         let role = if role == "system" { "developer" } else { &*role };
         let said = texts.join("\n");
         if answer {
-            self.event(&format!("{{\"type\":\"agent_message\",\"message\":{}}}", render::literal(&said)));
+            self.event("agent_message", "message", &said);
         }
-        let mut payload = String::from("{\"type\":\"message\",\"role\":");
-        write::string(&mut payload, role);
-        if let Some(id) = item.given("id").filter(|_| answer) {
-            write::key(&mut payload, "id");
-            payload.push_str(id.raw());
-        }
-        write::key(&mut payload, "content");
-        render::array(&mut payload, parts.iter().map(String::as_str));
-        payload.push('}');
-        self.response_item(&payload, None);
+        let id = item.given("id").filter(|_| answer);
+        let payload = Object::new().text("type", "message").text("role", role);
+        let payload = payload.raw_if("id", id.map(|id| id.raw())).list("content", parts);
+        self.response_item(&payload.finish(), None);
         if role == "user" && shown {
-            // What an agent put before the words of a person is sent, but was not said.
+            // Text that an agent inserted before the words of a person is sent, but the person did not say it.
             let own: Vec<&str> =
                 texts.iter().map(String::as_str).filter(|text| !is_put_there(text)).collect();
             let said = if own.is_empty() { said } else { own.join("\n") };
-            self.event(&format!("{{\"type\":\"user_message\",\"message\":{}}}", render::literal(&said)));
+            self.event("user_message", "message", &said);
         }
     }
 
-    /// What cannot stand in a rollout, as text.
+    /// Text in place of something that a rollout cannot hold.
     fn label(&mut self, part: Value<'_>) -> String {
         self.findings.push(Finding::new(Rule::MovedMedia, Position::default(), Action::Replaced));
         let field = |name| part.get(name).and_then(Value::as_str);
@@ -351,10 +318,10 @@ impl Rollout {
         format!("[{what}, {name}, not shown]")
     }
 
-    fn message(&mut self, role: &str, parts: &[String]) {
-        let mut payload = format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":");
-        render::array(&mut payload, parts.iter().map(String::as_str));
-        payload.push('}');
+    /// Writes a message with one part.
+    fn message(&mut self, role: &str, part: String) {
+        let payload = Object::new().text("type", "message").text("role", role).list("content", [part]);
+        let payload = payload.finish();
         let doc = Doc::parse(&payload);
         if let Some(item) = doc.as_ref().ok().and_then(Doc::root) {
             self.message_item(item, true);
@@ -364,33 +331,25 @@ impl Rollout {
     fn output(&mut self, item: Value<'_>, call: Call) {
         let custom = call.call == "custom_tool_call";
         let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
-        let mut payload = String::from("{\"type\":");
-        write::string(&mut payload, kind);
-        write::key(&mut payload, "call_id");
-        payload.push_str(item.get("call_id").map_or("\"\"", |id| id.raw()));
-        write::key(&mut payload, "output");
         let output = item.get("output");
-        match output.map(|output| (output, output.kind())) {
-            Some((output, Kind::String)) => payload.push_str(output.raw()),
-            Some((output, Kind::Array)) if call.tool.is_none() => self.output_parts(output, &mut payload),
-            Some((output, _)) => write::string(&mut payload, output.raw()),
-            None => payload.push_str("\"\""),
-        }
-        payload.push('}');
+        let output = match output.map(|output| (output, output.kind())) {
+            Some((output, Kind::String)) => output.raw().to_owned(),
+            Some((output, Kind::Array)) if call.tool.is_none() => self.output_parts(output),
+            Some((output, _)) => quoted(output.raw()),
+            None => quoted(""),
+        };
+        let id = item.get("call_id").map_or("\"\"", |id| id.raw());
+        let payload = Object::new().text("type", kind).raw("call_id", id).raw("output", &output).finish();
         let long = payload.len() > LONG_OUTPUT;
         let metadata = long.then(|| format!("{{\"fallback_token_limit_override\":{}}}", payload.len()));
         self.response_item(&payload, metadata.as_deref());
     }
 
-    fn output_parts(&mut self, output: Value<'_>, payload: &mut String) {
-        let parts: Vec<String> = output
-            .items()
-            .map(|part| match part.get("type").and_then(Value::as_str).as_deref() {
-                Some("input_text" | "input_image") => part.raw().to_owned(),
-                _ => input_text(&self.label(part)),
-            })
-            .collect();
-        render::array(payload, parts.iter().map(String::as_str));
+    fn output_parts(&mut self, output: Value<'_>) -> String {
+        list(output.items().map(|part| match part.get("type").and_then(Value::as_str).as_deref() {
+            Some("input_text" | "input_image") => part.raw().to_owned(),
+            _ => input_text(&self.label(part)),
+        }))
     }
 }
 
@@ -418,20 +377,14 @@ fn as_function_call(item: Value<'_>, call: Call) -> String {
     let name = call.tool.unwrap_or("tool");
     let arguments = item.get(call.input).map_or("{}", |asked| asked.raw());
     let id = item.get("call_id").and_then(Value::as_str).unwrap_or_default();
-    let mut out = String::from("{\"type\":\"function_call\",\"call_id\":");
-    write::string(&mut out, &id);
-    write::key(&mut out, "name");
-    write::string(&mut out, name);
-    write::key(&mut out, "arguments");
-    write::string(&mut out, arguments);
-    out.push('}');
-    out
+    let call = Object::new().text("type", "function_call").text("call_id", id);
+    call.text("name", name).text("arguments", arguments).finish()
 }
 
 fn input_text(text: &str) -> String {
-    format!("{{\"type\":\"input_text\",\"text\":{}}}", render::literal(text))
+    Object::new().text("type", "input_text").text("text", text).finish()
 }
 
 fn output_text(text: &str) -> String {
-    format!("{{\"type\":\"output_text\",\"text\":{}}}", render::literal(text))
+    Object::new().text("type", "output_text").text("text", text).finish()
 }
