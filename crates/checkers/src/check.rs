@@ -87,6 +87,7 @@ pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
 }
 
 impl<'a, D: Dialect> Check<'a, D> {
+    /// Refuses with a whole message.
     pub fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
         self.verdict.violations.push(Violation::new(rule, path, message));
     }
@@ -96,19 +97,19 @@ impl<'a, D: Dialect> Check<'a, D> {
         self.verdict.notes.push(Violation::new(rule, path, message));
     }
 
-    /// Refuses a fault in the provider's words.
+    /// Refuses a fault; the provider's words make the message.
     pub fn fault(&mut self, rule: &'static str, path: &str, what: &What<'_>) {
         self.refuse(rule, path, (D::PROVIDER.words)(&(D::PROVIDER.place)(path), what));
     }
 
-    /// Refuses a broken rule for a reason that the provider's words surround.
-    pub fn broken(&mut self, rule: &'static str, path: &str, reason: &str) {
+    /// Refuses for a reason that the provider's words put at its place.
+    pub fn refuse_at(&mut self, rule: &'static str, path: &str, reason: &str) {
         self.fault(rule, path, &What::Other(reason));
     }
 
     /// Refuses what the types of a request do not take.
     pub fn schema(&mut self, path: &str, reason: &str) {
-        self.broken(D::PROVIDER.schema, path, reason);
+        self.refuse_at(D::PROVIDER.schema, path, reason);
     }
 
     pub fn missing(&mut self, path: &str) {
@@ -125,7 +126,7 @@ impl<'a, D: Dialect> Check<'a, D> {
     }
 
     /// Refuses every fault in the settings.
-    pub fn settings_fit(&mut self, fields: &Fields) {
+    pub fn check_settings(&mut self, fields: &Fields) {
         for fault in self.setting_faults(fields) {
             self.refuse(
                 D::PROVIDER.schema,
@@ -178,7 +179,7 @@ impl<'a, D: Dialect> Check<'a, D> {
     }
 
     /// Refuses a field that is present and not of the expected type.
-    pub fn is(
+    pub fn check_type(
         &mut self,
         value: Option<&Value>,
         fits: fn(&Value) -> bool,

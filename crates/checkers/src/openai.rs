@@ -20,7 +20,7 @@ impl<D: OpenAi> Check<'_, D> {
             _ if name.len() > MAX_NAME => &too_long("string", MAX_NAME, name.len()),
             _ => return,
         };
-        self.broken(rule, path, reason);
+        self.refuse_at(rule, path, reason);
     }
 
     /// Judges the length of a call's id.
@@ -30,14 +30,14 @@ impl<D: OpenAi> Check<'_, D> {
             length if length > max => &too_long("string", max, length),
             _ => return,
         };
-        self.broken(rule, path, reason);
+        self.refuse_at(rule, path, reason);
     }
 
     pub fn text(&mut self, text: &str, path: &str) {
         // Bytes are never fewer than characters, and known without counting.
         if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
             let reason = too_long("string", MAX_TEXT, text.chars().count());
-            self.broken("OAC-12", path, &reason);
+            self.refuse_at("OAC-12", path, &reason);
         }
     }
 
@@ -47,12 +47,12 @@ impl<D: OpenAi> Check<'_, D> {
             _ if length > max => &too_long("array", max, length),
             _ => return,
         };
-        self.broken(rule, path, reason);
+        self.refuse_at(rule, path, reason);
     }
 
     /// Refuses what is neither absent nor an object.
     pub fn optional_object(&mut self, value: &Value, path: &str) {
-        self.is(Some(value), |value| value.is_object() || value.is_null(), "an object", path);
+        self.check_type(Some(value), |value| value.is_object() || value.is_null(), "an object", path);
     }
 
     /// Refuses the second tool of a name.

@@ -132,12 +132,12 @@ impl<'a> Check<'a, Anthropic> {
                         "unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block \
                          must have a corresponding `tool_use` block in the previous message."
                     );
-                    self.broken("ANT-02", &path, &reason);
+                    self.refuse_at("ANT-02", &path, &reason);
                 }
                 Misfit::Repeated => {
                     let reason =
                         "each tool_use must have a single result. Found multiple `tool_result` blocks";
-                    self.broken("ANT-04", &path, &format!("{reason} with id: {id}"));
+                    self.refuse_at("ANT-04", &path, &format!("{reason} with id: {id}"));
                 }
             }
         }
@@ -181,7 +181,7 @@ impl<'a> Check<'a, Anthropic> {
         for (j, kind, id) in open {
             let path = format!("messages.{i}.content.{j}");
             let reason = format!("`{kind}` id {id} was found without a corresponding result block after it");
-            self.broken("ANT-27", &path, &reason);
+            self.refuse_at("ANT-27", &path, &reason);
         }
     }
 
@@ -351,7 +351,7 @@ impl<'a> Check<'a, Anthropic> {
                 place::USER
             }
             _ => {
-                self.broken("ANT-17", &format!("{path}.role"), "Input should be 'user' or 'assistant'");
+                self.refuse_at("ANT-17", &format!("{path}.role"), "Input should be 'user' or 'assistant'");
                 place::USER
             }
         };
@@ -364,7 +364,7 @@ impl<'a> Check<'a, Anthropic> {
             Some(Value::Array(blocks)) if !blocks.is_empty() => self.blocks(place, blocks, &content),
             Some(Value::String(_) | Value::Array(_)) => {
                 let reason = "all messages must have non-empty content except for the optional final assistant message";
-                self.broken("ANT-11", &path, reason);
+                self.refuse_at("ANT-11", &path, reason);
             }
             Some(other) => self.mistyped(&content, "a valid string or list", other),
             None => self.missing(&content),
@@ -409,7 +409,7 @@ impl<'a> Check<'a, Anthropic> {
         let Some(text) = self.string(block, "text", path) else { return };
         self.text(text, path);
         if text.chars().all(is_space) && is_marked(block) {
-            self.broken("ANT-26", path, "cache_control cannot be set for empty text blocks");
+            self.refuse_at("ANT-26", path, "cache_control cannot be set for empty text blocks");
         }
     }
 
@@ -453,7 +453,7 @@ impl<'a> Check<'a, Anthropic> {
             },
             _ => {
                 let reason = "found using 'type' does not match any expected tag";
-                return self.broken("ANT-25", &path, &format!("Input tag '{form}' {reason}"));
+                return self.refuse_at("ANT-25", &path, &format!("Input tag '{form}' {reason}"));
             }
         };
         if !whole {
@@ -470,7 +470,7 @@ impl<'a> Check<'a, Anthropic> {
         };
         if !taken.contains(&media_type) {
             let path = format!("{path}.media_type");
-            return self.broken("ANT-25", &path, &format!("Input should be {expected}"));
+            return self.refuse_at("ANT-25", &path, &format!("Input should be {expected}"));
         }
         let reason = match media::flaw(media_type, source["data"].as_str().unwrap_or_default()) {
             None => return,
@@ -505,7 +505,7 @@ impl<'a> Check<'a, Anthropic> {
         match block.get("signature") {
             None => self.refuse("ANT-20", path, format!("{path}.thinking.signature: Field required")),
             Some(Value::String(signature)) if !signature.is_empty() => {}
-            Some(_) => self.broken("ANT-20", path, "Invalid `signature` in `thinking` block"),
+            Some(_) => self.refuse_at("ANT-20", path, "Invalid `signature` in `thinking` block"),
         }
     }
 
@@ -517,7 +517,7 @@ impl<'a> Check<'a, Anthropic> {
         if let Some(id) = block.get("id").and_then(Value::as_str)
             && !self.state.call_ids.insert(id)
         {
-            self.broken("ANT-05", path, "`tool_use` ids must be unique");
+            self.refuse_at("ANT-05", path, "`tool_use` ids must be unique");
         }
         self.tool_name(block, "name", &format!("{path}.{kind}"));
         if kind == "mcp_tool_use" {
@@ -547,7 +547,7 @@ impl<'a> Check<'a, Anthropic> {
             Some(Value::Bool(true)) => {
                 let blocks = block.get("content").and_then(Value::as_array);
                 if blocks.into_iter().flatten().any(|block| kind_of(block) != "text") {
-                    self.broken("ANT-24", path, "all content must be type `text` if `is_error` is true");
+                    self.refuse_at("ANT-24", path, "all content must be type `text` if `is_error` is true");
                 }
             }
             Some(other) => self.mistyped(&format!("{path}.is_error"), "a boolean", other),
@@ -575,10 +575,10 @@ impl<'a> Check<'a, Anthropic> {
         let name = self.string(fields, field, path)?;
         let path = format!("{path}.{field}");
         if name.chars().count() > max {
-            self.broken("ANT-08", &path, &format!("String should have at most {max} characters"));
+            self.refuse_at("ANT-08", &path, &format!("String should have at most {max} characters"));
         } else if !is_word(name, "") {
             let reason = format!("String should match pattern '^[a-zA-Z0-9_-]{{1,{max}}}$'");
-            self.broken("ANT-08", &path, &reason);
+            self.refuse_at("ANT-08", &path, &reason);
         }
         Some(name)
     }

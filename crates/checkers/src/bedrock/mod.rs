@@ -41,7 +41,7 @@ dialect!(Bedrock, Media<'a>, settings::SETTINGS, Provider { schema: "BED-schema"
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Bedrock> {
     fn request(&mut self, fields: &'a Fields) {
-        self.settings_fit(fields);
+        self.check_settings(fields);
         self.system(fields.get("system"));
         let declares_tools = self.tool_config(fields.get("toolConfig"));
         let Some(messages) = self.list(fields.get("messages"), "a list", "messages") else { return };
@@ -368,7 +368,7 @@ impl<'a> Check<'a, Bedrock> {
             return self.mistyped(&path, "a structure", block);
         }
         for field in ["content", "citations"] {
-            self.is(block.get(field), Value::is_array, "a list", &format!("{path}.{field}"));
+            self.check_type(block.get(field), Value::is_array, "a list", &format!("{path}.{field}"));
         }
         self.texts("CitationGeneratedContent", list(&block["content"]), &format!("{path}.content"));
     }
@@ -535,7 +535,7 @@ impl<'a> Check<'a, Bedrock> {
         let Some(word) = fields[field].as_str() else { return self.missing(&path) };
         if !is_word(word, if field == "toolUseId" { ".:" } else { "" }) {
             let reason = format!("Member must satisfy regular expression pattern: {pattern}");
-            self.broken("BED-07", &path, &reason);
+            self.refuse_at("BED-07", &path, &reason);
         }
         let found = word.chars().count();
         if found > MAX_WORD {

@@ -85,7 +85,7 @@ impl<'a> End<'a> {
 /// The request and the rules between its contents.
 impl<'a> Check<'a, Gemini> {
     fn request(&mut self, fields: &'a Fields) {
-        self.settings_fit(fields);
+        self.check_settings(fields);
         self.one_spelling(fields, "body");
         if let Some(system) = named(fields, "systemInstruction") {
             self.system(system);
@@ -281,7 +281,7 @@ impl Check<'_, Gemini> {
         match named(content, "parts") {
             Some(Value::Array(parts)) if !parts.is_empty() => return parts,
             None | Some(Value::Array(_)) => {
-                self.broken("GEM-07", &path, "contents.parts must not be empty.");
+                self.refuse_at("GEM-07", &path, "contents.parts must not be empty.");
             }
             Some(other) => self.invalid(&path, "Part list", other),
         }
@@ -471,7 +471,7 @@ impl Check<'_, Gemini> {
                  A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of \
                  {MAX_NAME}."
             );
-            self.broken("GEM-09", &format!("{path}.name"), &reason);
+            self.refuse_at("GEM-09", &format!("{path}.name"), &reason);
         }
     }
 

@@ -58,7 +58,7 @@ fn chunks_of(role: Role) -> &'static [&'static str] {
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Mistral> {
     fn request(&mut self, fields: &'a Fields) {
-        self.settings_fit(fields);
+        self.check_settings(fields);
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields.get("tool_choice"), &names);
         let Some(messages) = self.list(fields.get("messages"), "an array", "messages") else { return };
@@ -193,8 +193,8 @@ impl<'a> Check<'a, Mistral> {
             };
             self.name(function.get("name"), &path);
             let parameters = function.get("parameters").unwrap_or(&Value::Null);
-            self.is(Some(parameters), Value::is_object, "an object", &format!("{path}.parameters"));
-            self.is(
+            self.check_type(Some(parameters), Value::is_object, "an object", &format!("{path}.parameters"));
+            self.check_type(
                 function.get("description"),
                 Value::is_string,
                 "a string",
@@ -226,7 +226,7 @@ impl<'a> Check<'a, Mistral> {
         let path = format!("messages.{i}");
         let Some(role) = role_of(message) else {
             let reason = "Input should be 'system', 'user', 'assistant' or 'tool'";
-            return self.broken("MIS-09", &format!("{path}.role"), reason);
+            return self.refuse_at("MIS-09", &format!("{path}.role"), reason);
         };
         self.only_fields(fields, fields_of(role), &path);
         self.content(role, message, &path);
@@ -313,7 +313,7 @@ impl<'a> Check<'a, Mistral> {
             .is_some_and(|(kind, data)| is_taken(kind) && media::flaw(kind, data).is_none());
         if !sound {
             let reason = "the file could not be loaded as a valid URL or base64 data";
-            self.broken("SAN-09", path, reason);
+            self.refuse_at("SAN-09", path, reason);
         }
     }
 
@@ -323,7 +323,12 @@ impl<'a> Check<'a, Mistral> {
             // Without `thinking` among them, so that nothing nests.
             self.chunk(&["text", "reference"], thought, &format!("{path}.{k}"));
         }
-        self.is(chunk.get("closed"), Value::is_boolean, "a boolean", &path.replace("thinking", "closed"));
+        self.check_type(
+            chunk.get("closed"),
+            Value::is_boolean,
+            "a boolean",
+            &path.replace("thinking", "closed"),
+        );
     }
 
     fn assistant(&mut self, message: &'a Value, path: &str) {
@@ -332,7 +337,7 @@ impl<'a> Check<'a, Mistral> {
             Some(Value::Array(calls)) => self.calls(calls, path),
             Some(other) => self.mistyped(&format!("{path}.tool_calls"), "an array", other),
         }
-        self.is(message.get("prefix"), Value::is_boolean, "a boolean", &format!("{path}.prefix"));
+        self.check_type(message.get("prefix"), Value::is_boolean, "a boolean", &format!("{path}.prefix"));
         let says_nothing = match &message["content"] {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -364,13 +369,18 @@ impl<'a> Check<'a, Mistral> {
             if fields.get("type").is_some_and(|kind| kind != "function") {
                 self.schema(&format!("{path}.type"), "Input should be 'function'");
             }
-            self.is(fields.get("index"), Value::is_u64, "an integer", &format!("{path}.index"));
+            self.check_type(fields.get("index"), Value::is_u64, "an integer", &format!("{path}.index"));
             let path = format!("{path}.function");
             self.only_fields(function, "name arguments", &path);
             self.name(function.get("name"), &path);
             let arguments = function.get("arguments").unwrap_or(&Value::Null);
             let fits = |value: &Value| value.is_string() || value.is_object();
-            self.is(Some(arguments), fits, "a valid string or dictionary", &format!("{path}.arguments"));
+            self.check_type(
+                Some(arguments),
+                fits,
+                "a valid string or dictionary",
+                &format!("{path}.arguments"),
+            );
         }
     }
 

@@ -41,7 +41,7 @@ impl<'a> Check<'a, Ollama> {
             }
             if message["role"] == "tool" && !answers.contains(&i) {
                 let reason = "a tool message answers no call of an assistant message before it";
-                self.broken("OLL-04", &path, reason);
+                self.refuse_at("OLL-04", &path, reason);
             } else if message["role"] == "assistant" {
                 let following = messages[i + 1..].iter().take_while(|next| next["role"] == "tool").count();
                 answers = i + 1..i + 1 + following;
@@ -54,7 +54,7 @@ impl<'a> Check<'a, Ollama> {
         if calls.len() != results.len() {
             let (calls, results) = (calls.len(), results.len());
             let reason = format!("{calls} tool calls, but {results} tool messages directly after them");
-            self.broken("OLL-04", &format!("messages.{i}"), &reason);
+            self.refuse_at("OLL-04", &format!("messages.{i}"), &reason);
         }
         self.are_among(i, results, "tool_name", calls.iter().map(|call| &call["function"]["name"]));
         if calls.iter().any(|call| call["id"].is_string()) {
@@ -81,7 +81,7 @@ impl<'a> Check<'a, Ollama> {
                 _ => {
                     let path = format!("messages.{}.{field}", i + 1 + k);
                     let reason = format!("'{name}' answers no call of messages.{i}");
-                    self.broken("OLL-04", &path, &reason);
+                    self.refuse_at("OLL-04", &path, &reason);
                 }
             }
         }
@@ -116,7 +116,7 @@ impl Check<'_, Ollama> {
         let role = fields.get("role").and_then(Value::as_str).unwrap_or_default();
         if !["system", "user", "assistant", "tool"].contains(&role) {
             let reason = format!("'{role}' is none of 'system', 'user', 'assistant' and 'tool'");
-            self.broken("OLL-03", &format!("{path}.role"), &reason);
+            self.refuse_at("OLL-03", &format!("{path}.role"), &reason);
         }
         self.content(fields, path);
         self.images(fields.get("images"), &format!("{path}.images"));
@@ -161,7 +161,7 @@ impl Check<'_, Ollama> {
             match image.as_str() {
                 Some(data) if media::is_base64(data) => {
                     if !media::type_of(data).is_some_and(|kind| kind.starts_with("image/")) {
-                        self.broken("SAN-09", &path, "Failed to load image or audio file");
+                        self.refuse_at("SAN-09", &path, "Failed to load image or audio file");
                     }
                 }
                 Some(_) => self.schema(&path, "illegal base64 data at input byte 0"),
@@ -195,7 +195,7 @@ impl Check<'_, Ollama> {
             self.unfit("OLL-01", path, arguments, "api.ToolCallFunctionArguments");
         } else if nests_deeper(arguments, MAX_ARGUMENT_NESTING) {
             let reason = format!("arguments are nested deeper than {MAX_ARGUMENT_NESTING} levels");
-            self.broken("OLL-01", path, &reason);
+            self.refuse_at("OLL-01", path, &reason);
         }
     }
 }

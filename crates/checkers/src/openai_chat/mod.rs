@@ -295,7 +295,7 @@ impl<'a> Check<'a, OpenAiChat> {
     /// Judges the fields that an assistant message may have instead of content.
     fn stand_ins(&mut self, message: &Value, path: &str) {
         let fits = |value: &Value| value.is_string() || value.is_null();
-        self.is(message.get("refusal"), fits, "a string", &format!("{path}.refusal"));
+        self.check_type(message.get("refusal"), fits, "a string", &format!("{path}.refusal"));
         self.optional_object(&message["audio"], &format!("{path}.audio"));
     }
 

@@ -89,7 +89,7 @@ pub(crate) struct State<'a> {
 /// The request and the rules between its items.
 impl<'a> Check<'a, OpenAiResponses> {
     fn request(&mut self, fields: &'a Fields) {
-        self.settings_fit(fields);
+        self.check_settings(fields);
         self.optional_text(fields.get("instructions").unwrap_or(&Value::Null), "instructions");
         let names = self.tools(fields.get("tools"));
         self.tool_choice(fields, &names);
@@ -318,9 +318,9 @@ impl<'a> Check<'a, OpenAiResponses> {
             Some(other) => return self.mistyped(&path, "a string", other),
         };
         if let Some(reason) = prefix_of(kind).and_then(|prefix| id_fault(id, prefix)) {
-            self.broken("RSP-09", &path, &reason);
+            self.refuse_at("RSP-09", &path, &reason);
         } else if id.is_empty() && kind == "tool_search_call" {
-            self.broken("RSP-09", &path, "empty string.");
+            self.refuse_at("RSP-09", &path, "empty string.");
         }
         // The id of this output is, by the API's types, that of the call.
         if kind != "local_shell_call_output" && !self.state.item_ids.insert(id) {
@@ -497,7 +497,7 @@ impl<'a> Check<'a, OpenAiResponses> {
                 self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
                 let fits = |value: &Value| value.is_array() || value.is_null();
                 let path = format!("{path}.annotations");
-                self.is(part.get("annotations"), fits, "an array of objects", &path);
+                self.check_type(part.get("annotations"), fits, "an array of objects", &path);
             }
             (Words::OfTheModel, "refusal") => {
                 self.free_text("RSP-schema", part.get("refusal"), &format!("{path}.refusal"));
