@@ -1,6 +1,6 @@
-//! An agent: a conversation, somebody who answers, and one call that does a whole turn.
+//! An agent: a conversation, a provider, and one call that does a whole turn.
 //!
-//! Thin: the loop is [`Worker`]'s. Without a store it keeps its conversation in memory; with one, everything is stored as it
+//! The loop is [`Worker`]'s. Without a store an agent keeps its conversation in memory; with one, everything is stored as it
 //! happens.
 
 mod builder;
@@ -23,25 +23,25 @@ use crate::{
 /// What the lock of a conversation says while an agent works on it.
 pub(crate) const COMMAND: &str = "agent";
 
-/// How much of a conversation is to be kept in a request.
+/// How much of a conversation a request keeps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// How many tokens a conversation may have.
+    /// The most tokens that a conversation may have.
     pub max_tokens: usize,
-    /// How many of the last turns always stay.
+    /// The number of newest turns that always stay.
     pub min_retain_turns: usize,
-    /// From which part of `max_tokens` on older turns may go.
+    /// The share of `max_tokens`, from 0 to 1, from which on older turns may go.
     pub prune_threshold: f64,
 }
 
 impl Default for Window {
-    /// What fits into the window of most models, with room for an answer.
+    /// Numbers that fit the window of most models, with room for an answer.
     fn default() -> Self {
         Self { max_tokens: 100_000, min_retain_turns: 2, prune_threshold: 0.8 }
     }
 }
 
-/// An agent.
+/// A conversation, a provider and tools, with one call per turn.
 ///
 /// ```
 /// # async fn example() -> Result<(), rejoin_engine::turn::TurnError> {
@@ -67,7 +67,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins to make an agent. Only the provider is required.
+    /// Starts to build an agent. Only the provider is required.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -91,8 +91,8 @@ impl Agent {
         AgentBuilder::new(provider)
     }
 
-    /// An agent that goes on with a conversation: one from a store goes on there. Nothing that ran is forgotten, as
-    /// [`OnBroken::Keep`] says.
+    /// An agent that continues a conversation, in its store if it has one. Nothing that ran is forgotten, as [`OnBroken::Keep`]
+    /// says.
     #[must_use]
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
         let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
@@ -104,18 +104,18 @@ impl Agent {
         self.worker.conversation_mut().attach(store, COMMAND)
     }
 
-    /// One turn with the agent's own tools: those of [`AgentBuilder::tools`], or of the last [`Agent::execute`].
+    /// Runs one turn with the agent's own tools: those of [`AgentBuilder::tools`], or of the last [`Agent::execute`].
     ///
     /// # Errors
-    /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
+    /// If the provider does not answer. Everything until then is kept, and the next turn continues from there.
     pub async fn ask(&mut self, prompt: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         self.ask_with(prompt, &mut |_| {}).await
     }
 
-    /// The same, and tells what happens while it happens.
+    /// [`Agent::ask`] with a receiver for the events of the turn.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Agent::ask`].
     pub async fn ask_with(
         &mut self,
         prompt: impl Into<TurnInput>,
@@ -126,11 +126,11 @@ impl Agent {
         turned
     }
 
-    /// One turn: asks, runs the tools that are asked for, asks again with their results, until the model asks for nothing
-    /// more. Comes back with the model's last words and the messages that are new.
+    /// Runs one turn with these tools: sends the prompt, runs the tools that the model calls, sends their results, until the
+    /// model calls none. Returns the model's last text and the new messages.
     ///
     /// # Errors
-    /// If the provider does not answer. What was said and what ran until then is kept, and the next turn goes on from there.
+    /// If the provider does not answer. Everything until then is kept, and the next turn continues from there.
     pub async fn execute(
         &mut self,
         prompt: impl Into<TurnInput>,
@@ -139,10 +139,10 @@ impl Agent {
         self.execute_with(prompt, tools, &mut |_| {}).await
     }
 
-    /// The same, and tells what happens while it happens.
+    /// [`Agent::execute`] with a receiver for the events of the turn.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Agent::execute`].
     pub async fn execute_with(
         &mut self,
         prompt: impl Into<TurnInput>,
@@ -156,23 +156,23 @@ impl Agent {
         self.ask_with(prompt, sink).await
     }
 
-    /// What stops a turn from elsewhere. It is made ready again when the turn is over.
+    /// A switch that stops a turn from another task. It is cleared when the turn is over.
     #[must_use]
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// What becomes of broken states from now on.
+    /// Changes what becomes of broken states.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         self.worker.set_on_broken(on_broken);
     }
 
-    /// From now on, another one answers.
+    /// Changes the provider, from the next turn on.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.worker.set_provider(provider);
     }
 
-    /// Every message, as it was said.
+    /// Every message, unrepaired.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         self.worker.conversation().messages()
@@ -184,25 +184,25 @@ impl Agent {
         self.worker.conversation()
     }
 
-    /// The conversation, to append something that is no turn.
+    /// The conversation, to append something outside of a turn.
     pub fn conversation_mut(&mut self) -> &mut Conversation {
         self.worker.conversation_mut()
     }
 
-    /// What part of its window the conversation fills, by the estimate of [`Conversation::token_count`].
+    /// The share of its window that the conversation fills, by the estimate of [`Conversation::token_count`].
     #[must_use]
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }
 
-    /// How much of it is to be kept in a request. Requests hold all of it as long as nothing prunes the conversation.
+    /// How much of the conversation a request keeps. Nothing prunes a conversation yet, so requests hold all of it.
     #[must_use]
     pub fn window(&self) -> Window {
         self.window
     }
 }
 
-/// A conversation in memory is stored there: nobody is warned of what they asked for.
+/// A store in memory, so that a program that wants none is not warned that nothing is saved.
 pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new(digest))
 }
@@ -213,7 +213,7 @@ pub(crate) fn of(provider: &dyn Provider) -> New {
     New { provider: Some(provider), model: Some(model), ..New::default() }
 }
 
-/// Whether these are the very same tools. Then a request goes on where the one before it ended.
+/// Whether these are the same tools, so that the next request can extend the last one.
 fn same(one: &Tools, other: &Tools) -> bool {
     let (ours, theirs) = (one.declarations(), other.declarations());
     ours.len() == theirs.len()

@@ -21,14 +21,14 @@ use crate::{digest::time_of, reading::Recorded};
 #[derive(Clone)]
 pub struct CallKey(pub [u8; 32]);
 
-/// How a call went.
+/// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// Asked for, and no result.
+    /// The model asked for it, and there is no result.
     Requested,
-    /// Answered.
+    /// Its result is no error.
     Completed,
-    /// Answered with an error.
+    /// Its result is an error.
     Failed,
 }
 
@@ -47,25 +47,28 @@ impl CallStatus {
 /// One tool call.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
-    /// The entry of the message that asks for it: together with `call_id`, what it is known by.
+    /// The entry of the message that asks for the call. Ids of calls may repeat in a conversation; together with this one,
+    /// `call_id` names a call.
     pub request: EntryId,
     /// The call's id.
     pub call_id: String,
-    /// The tool.
-    pub tool: String,
-    /// How it went.
+    /// Whether a result came, and which.
     pub status: CallStatus,
-    /// When it was asked for, or began to run where that is known.
+    /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
+    /// conversation has no times.
     pub started: Option<Timestamp>,
-    /// When its result came.
+    /// When the result came.
     pub ended: Option<Timestamp>,
-    /// The keyed hash of the arguments in canonical form, in hexadecimal: see [`CallKey::hash`].
+    /// The tool's name.
+    pub tool: String,
+    /// The keyed hash of the arguments in canonical form, in hexadecimal: see [`CallKey::hash`]. An audit shows it in the place
+    /// of the arguments.
     pub args_sha256: String,
-    /// The arguments.
+    /// The arguments as they were sent.
     pub arguments: String,
-    /// For a failed one, what the result says.
+    /// The text of the result of a call that failed.
     pub error: Option<String>,
-    /// What the result says, for a completed one.
+    /// The text of the result of a call that was completed.
     pub outcome: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! A conversation in an agent's hands: read once, appended to as it goes, and never ended by trouble with its store.
+//! An open conversation: read once, appended to turn by turn, and never ended by trouble with its store.
 //!
-//! An append is durable when it returns, or says that it is not and why. What is not durable is kept, and tried again before
-//! anything newer is stored, so the store never has a hole.
+//! An append is durable when it returns, or says that it is not and why. Entries that are not durable are kept in memory and
+//! stored before anything newer, so the store never has a gap.
 
 mod drafts;
 mod sharing;
@@ -28,22 +28,22 @@ use crate::{
     writer::New,
 };
 
-/// How often a conversation that others write to is caught up with before it is left for the next append.
+/// How often a save reads the entries of other writers before it gives up until the next append.
 const CATCH_UPS: usize = 4;
 
-/// How many bytes a token has, about.
+/// About how many bytes a token has.
 const BYTES_OF_TOKEN: usize = 4;
-/// What a picture or a document is taken to be, in bytes of text.
+/// The bytes of text that a picture or a document counts as.
 const BYTES_OF_MEDIA: usize = 4_000;
 
-/// Whether what was appended is stored.
+/// Whether the entries of a conversation are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// It is, for good.
+    /// All of them are, durably.
     Durable,
-    /// It is not: it is kept in memory and tried again at the next append.
+    /// Some are in memory only. The next append tries again to store them.
     InMemory {
-        /// What to tell a person.
+        /// A message to show to a person.
         warning: String,
     },
 }
@@ -53,13 +53,13 @@ impl Saved {
         Self::InMemory { warning: format!("Failed to save turn: {why}") }
     }
 
-    /// Whether it is stored.
+    /// Whether everything is stored.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         *self == Self::Durable
     }
 
-    /// What to tell a person, if there is something.
+    /// The message to show to a person, if something is not stored.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         match self {
@@ -69,45 +69,45 @@ impl Saved {
     }
 }
 
-/// What an append did.
+/// The result of an append.
 #[derive(Debug, Clone)]
 pub struct Appended {
-    /// The entry. Its id stays; place and hash may still change while it is in memory only.
+    /// The new entry. Its id is final; its place and hash may still change while it is in memory only.
     pub entry: Entry,
     /// Whether it is stored.
     pub saved: Saved,
 }
 
-/// Where a conversation is kept.
+/// The store of a conversation, and the lock in it.
 struct Home {
     store: Arc<dyn Store>,
-    /// What is being done, for whoever waits for the lock; none if it is only read.
+    /// The name of the program, which others see while they wait for the lock; none if the conversation is only read.
     command: Option<String>,
     lock: Option<Lock>,
 }
 
-/// A conversation.
+/// An open conversation.
 pub struct Conversation {
     id: ConversationId,
     clock: Arc<dyn Clock>,
     home: Option<Home>,
     numbering: Numbering,
-    /// What can be read, in the order of appending.
+    /// The entries that can be read, in the order of appending.
     entries: Vec<Entry>,
     damage: Vec<Damage>,
-    /// How many of the entries are stored.
+    /// The number of entries that are stored.
     stored: usize,
-    /// The newest entry of the store, as far as is known here.
+    /// The newest entry of the store that is known here.
     after: Option<Tail>,
-    /// What the next entry follows.
+    /// The entry that the next one follows.
     head: Option<(EntryId, Hash)>,
     saved: Saved,
     /// The draft of an answer whose message is not known to be stored yet.
     draft: Option<Drafted>,
     session: OnceLock<Session>,
-    /// How many messages of the session were said since it was read, and not read from their entries.
+    /// The number of messages that were appended to the session since it was read.
     said: usize,
-    /// What was found while reading. Appending changes nothing about it.
+    /// The findings of reading. Appending does not change them.
     findings: OnceLock<Vec<Finding>>,
 }
 
@@ -124,14 +124,14 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
-    /// Begins a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
-    /// whoever waits for the conversation's lock.
+    /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
+    /// others that wait for the conversation's lock.
     #[must_use]
     pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
         Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
 
-    /// Opens a conversation to go on with it: [`Conversation::open_with_clock`] with the system's clock.
+    /// Opens a conversation to continue it: [`Conversation::open_with_clock`] with the system's clock.
     ///
     /// # Errors
     /// If it is not there, cannot be read at all, or another process writes to it.
@@ -139,28 +139,16 @@ impl Conversation {
         Self::open_with_clock(store, Arc::new(SystemClock), id, command)
     }
 
-    /// Begins a conversation in a store. If the store cannot be written, it begins in memory; [`Conversation::saved`] says so.
+    /// Starts a conversation in a store. If the store cannot be written, it starts in memory; [`Conversation::saved`] says so.
     #[must_use]
     pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
-        Self::create_as(conversation_id(&*clock), store, clock, new, command)
-    }
-
-    /// The same under an id that somebody chose.
-    #[must_use]
-    pub(crate) fn create_as(
-        id: ConversationId,
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        new: &New,
-        command: &str,
-    ) -> Self {
-        let mut conversation = Self::begin_as(id, store, clock, new, command);
+        let mut conversation = Self::begin(store, clock, new, command);
         conversation.save();
         conversation
     }
 
-    /// Begins a conversation that is stored together with the first thing that is appended to it: there is never one of which
-    /// nothing but its beginning is known.
+    /// Starts a conversation that is stored together with the first entry that is appended to it, so that the store never
+    /// holds an empty one.
     #[must_use]
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::begin_as(conversation_id(&*clock), store, clock, new, command)
@@ -179,7 +167,7 @@ impl Conversation {
         conversation
     }
 
-    /// Begins a conversation that has no store yet: see [`Conversation::attach`].
+    /// Starts a conversation that has no store yet: see [`Conversation::attach`].
     #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
         let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
@@ -207,9 +195,9 @@ impl Conversation {
         }
     }
 
-    /// Opens a conversation to go on with it. It is locked until it is dropped. Damage does not keep it from being opened:
-    /// [`Conversation::findings`] and [`Conversation::damage`] tell of it. If the store can only be read, it goes on in
-    /// memory.
+    /// Opens a conversation to continue it. It stays locked until it is dropped. Damage does not prevent that:
+    /// [`Conversation::findings`] and [`Conversation::damage`] report it. If the store can only be read, the conversation
+    /// continues in memory.
     ///
     /// # Errors
     /// If it is not there, cannot be read at all, or another process writes to it.
@@ -219,7 +207,7 @@ impl Conversation {
         id: ConversationId,
         command: &str,
     ) -> Result<Self, EngineError> {
-        // Whoever is read after the lock is held is read as it is.
+        // What is read under the lock does not change any more.
         let lock = match store.lock(id, &Holder::this(command, clock.now())) {
             Ok(lock) => Some(lock),
             Err(why @ StoreError::Locked(_)) => return Err(why.into()),
@@ -265,7 +253,7 @@ impl Conversation {
         let is_whole = recorded.damage.is_empty() && stored > 0;
         let after = if is_whole { entries[..stored].last().map(Tail::of) } else { store.tail(id)? };
         if after.is_none() && entries.is_empty() {
-            // Nothing at all is there, not even a header: it begins anew.
+            // Nothing at all can be read, not even a header: the conversation begins again.
             entries = New::default().entries(id, &*clock);
             stored = 0;
         }
@@ -296,7 +284,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Gives the conversation a store: one for it that had none, or another one. Everything in it is stored there.
+    /// Gives the conversation a store, or another one. All its entries are stored there.
     pub fn attach(&mut self, store: Arc<dyn Store>, command: &str) -> Saved {
         let same = self.after.is_some() && store.tail(self.id).ok().flatten() == self.after;
         if !same {
@@ -312,20 +300,20 @@ impl Conversation {
         self.forget();
     }
 
-    /// What was known of the whole is read anew when somebody asks.
+    /// Forgets what was derived from the entries. It is derived again when it is next asked for.
     fn forget(&mut self) {
         self.session.take();
         self.findings.take();
         self.said = 0;
     }
 
-    /// Its id.
+    /// The conversation's id.
     #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
-    /// Every entry that can be read, in the order of appending; those that are in memory only stand last.
+    /// Every entry that can be read, in the order of appending; those that are in memory only come last.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -347,13 +335,13 @@ impl Conversation {
         self.head
     }
 
-    /// The next entry follows this one. Whoever moves the head appends something at once, which makes it so in the record.
+    /// Makes the next entry follow this one. The caller appends at once, which moves the head in the record, too.
     pub(crate) fn move_head(&mut self, head: Option<(EntryId, Hash)>) {
         self.head = head;
         self.forget();
     }
 
-    /// The newest entry of its store, as far as is known here.
+    /// The newest entry of the store that is known here.
     #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.after
@@ -365,7 +353,7 @@ impl Conversation {
         &self.saved
     }
 
-    /// What in the store cannot be used as it is.
+    /// The damage that was found in the store.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -381,7 +369,7 @@ impl Conversation {
         })
     }
 
-    /// The messages that were read from their entries, if somebody has asked for them: nobody needs to read them again.
+    /// The messages that were read from their entries already, so that they need not be read again.
     #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
@@ -391,13 +379,13 @@ impl Conversation {
         ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
     }
 
-    /// What to call it: the title that somebody gave it, or the first line of what was first said.
+    /// The title that was given, else the first line of the first message.
     #[must_use]
     pub fn title(&self) -> String {
         self.session().headline()
     }
 
-    /// About how many tokens a model would read of it. An estimate: a token is some four bytes; only a provider counts.
+    /// An estimate of the tokens that a model would read, at about four bytes per token. Only a provider counts exactly.
     #[must_use]
     pub fn token_count(&self) -> usize {
         let of_block = |block: &Block| match &block.kind {
@@ -408,7 +396,7 @@ impl Conversation {
                 result.content.iter().filter_map(Block::as_text).map(|text| text.len()).sum()
             }
             BlockKind::Opaque(opaque) => opaque.raw.as_str().len(),
-            // A picture counts by its size in pixels, which nobody here knows.
+            // A picture counts by its size in pixels, which is not known here.
             BlockKind::Image(_) | BlockKind::Document(_) => BYTES_OF_MEDIA,
         };
         let bytes: usize = self.messages().iter().flat_map(|message| &message.blocks).map(of_block).sum();
@@ -427,13 +415,13 @@ impl Conversation {
         self.session().history()
     }
 
-    /// What was found while reading.
+    /// The findings of reading.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.get_or_init(|| self.session().findings.clone())
     }
 
-    /// What a model may see of it, and what had to be mended for that.
+    /// The view that a model may see, and the repairs that were needed.
     #[must_use]
     pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
@@ -452,15 +440,15 @@ impl Conversation {
         convert(self.session(), dialect, model, on_broken)
     }
 
-    /// Appends a message behind the head.
+    /// Appends a message after the head.
     pub fn say(&mut self, message: Message) -> Appended {
         self.append(&Content::Message(message))
     }
 
-    /// Appends something behind the head. Whatever is in memory only is stored before it.
+    /// Appends content after the head. Entries that are in memory only are stored before it.
     ///
-    /// If somebody else appended to the conversation in between (which the lock prevents for those who take it), theirs
-    /// stays, and this one goes on behind its own head: that is a branch, and nobody's word is lost.
+    /// If another process appended in between, although the lock forbids it, both keep their entries: these follow their own
+    /// head, which makes a branch.
     pub fn append(&mut self, content: &Content) -> Appended {
         let stamp = stamp(&*self.clock, None);
         self.append_as(content, stamp)
@@ -482,14 +470,14 @@ impl Conversation {
 
     fn add_as(&mut self, content: &Content, stamp: Stamp) -> Entry {
         let raw;
-        let (kind, content) = match content {
-            // A header stands first and nowhere else; content without a kind of its own is kept as it is.
-            Content::Header(_) | Content::Gone | Content::Unknown(_) | Content::Unreadable(_) => {
+        let (kind, content) = match content.kind().filter(|kind| *kind != Kind::Header) {
+            Some(kind) => (kind, content),
+            // A header stands first and nowhere else; content without a kind is kept as it is.
+            None => {
                 let text = Text::from(content.to_body().as_str());
                 raw = Content::Raw(RawItem { format: Text::new("rejoin"), text });
                 (Kind::Raw, &raw)
             }
-            content => (kind_of(content), content),
         };
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
@@ -504,8 +492,8 @@ impl Conversation {
         Chain::at(last)
     }
 
-    /// Keeps the session up to date. A message behind the head is simply the next one; anything else may change what the
-    /// session says, and it is read anew when somebody asks.
+    /// Keeps the session up to date. A message after the head is simply the next one. Anything else may change what the
+    /// session says, so the session is derived again when it is next asked for.
     fn show(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
         let said = std::mem::take(&mut self.said);
@@ -521,7 +509,7 @@ impl Conversation {
         }
     }
 
-    /// Stores what is in memory only, if there is something and it can be.
+    /// Stores the entries that are in memory only, if that is possible.
     pub fn save(&mut self) -> Saved {
         self.saved = match self.try_save() {
             Ok(()) => {
@@ -530,7 +518,7 @@ impl Conversation {
             }
             Err(why) => {
                 let saved = Saved::not(why);
-                // Once: whoever goes on without a disk knows it by now.
+                // Once is enough: every later append tells the caller as well.
                 if self.saved.is_durable() {
                     tracing::warn!("{}", saved.warning().unwrap_or_default());
                 }
@@ -572,10 +560,10 @@ impl Conversation {
         Err(StoreError::TailMoved { expected: self.after, found: store.tail(self.id)? })
     }
 
-    /// Takes in what others appended, and seals what is in memory behind it; each entry keeps its id and its parent.
+    /// Reads what others appended, and seals the unsaved entries after it. Each entry keeps its id and its parent.
     fn catch_up(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let Some(after) = store.tail(self.id)? else {
-            // Whoever deletes a conversation has its lock. So the store was taken away, and another one is in its place:
+            // Deleting a conversation takes its lock. So the store itself was replaced by another one:
             // it gets everything that is known here.
             (self.stored, self.after) = (0, None);
             return Ok(());
@@ -612,27 +600,5 @@ impl Conversation {
         }
         self.head = self.head.map(|(id, hash)| (id, hashes.get(&id).copied().unwrap_or(hash)));
         Ok(())
-    }
-}
-
-/// The kind of entry that says something.
-fn kind_of(content: &Content) -> Kind {
-    match content {
-        Content::Message(_) => Kind::Message,
-        Content::Command(_) => Kind::Command,
-        Content::Context(_) => Kind::Context,
-        Content::Closed(_) => Kind::Closed,
-        Content::Compacted(_) => Kind::Compacted,
-        Content::Prune(_) => Kind::Prune,
-        Content::Snapshot(_) => Kind::Snapshot,
-        Content::Branch(_) => Kind::Branch,
-        Content::Meta(_) => Kind::Meta,
-        Content::Turn(_) => Kind::Turn,
-        Content::Erased(_) => Kind::Erased,
-        Content::Raw(_)
-        | Content::Header(_)
-        | Content::Unknown(_)
-        | Content::Unreadable(_)
-        | Content::Gone => Kind::Raw,
     }
 }

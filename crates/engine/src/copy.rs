@@ -16,7 +16,7 @@ impl Writer<'_> {
     /// there since the last copy is erased here too.
     ///
     /// # Errors
-    /// If it is not there, is damaged, or went on differently here.
+    /// If it is not there, is damaged, or has diverged from the one here.
     pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
         let _lock = self.lock(id)?;
         let mut copy = Copying::begin(self.store, id)?;
@@ -34,11 +34,11 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes in a file of rejoin's own entries as they are: what is not there yet. A last line that was cut off is passed
-    /// over.
+    /// Imports a file of rejoin's own entries as they are: those that are not there yet. A last line that was cut off is
+    /// skipped.
     ///
     /// # Errors
-    /// If a line is no entry, or not what it was when it was appended; if the conversation went on differently here. What
+    /// If a line is no entry, or not what it was when it was appended; if the conversation has diverged from the one here. What
     /// stands before such a line is taken in.
     pub fn import_record(&self, source: &mut dyn BufRead) -> Result<Imported, EngineError> {
         let mut hashes: HashMap<EntryId, Hash> = HashMap::new();
@@ -90,7 +90,7 @@ impl Writer<'_> {
     }
 }
 
-/// A copy under way: only hashes of what is here, and the batch that is not handed over yet.
+/// A copy in progress: the hashes of the entries that are here, and the batch that is not appended yet.
 struct Copying<'s> {
     store: &'s dyn Store,
     id: ConversationId,
@@ -102,7 +102,7 @@ struct Copying<'s> {
     added: u64,
 }
 
-/// How much of a copy is handed over at once.
+/// The most bytes of a copy that are appended at once.
 const COPY_BYTES: usize = 8 * 1024 * 1024;
 
 impl<'s> Copying<'s> {
@@ -154,7 +154,7 @@ impl<'s> Copying<'s> {
         if self.bytes >= COPY_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// The content goes here too, in the step that says so.
+    /// Erases the content here, too, in the step that appends the note.
     fn erase(&mut self, erased: EntryId, note: Entry) -> Result<(), EngineError> {
         self.flush()?;
         let after = self.tail.ok_or(StoreError::NotFound(self.id))?;

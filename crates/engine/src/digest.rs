@@ -103,7 +103,7 @@ fn said(message: &Message) -> Option<String> {
     Some(line.chars().take(limits::TITLE_CHARS).collect())
 }
 
-/// A title that somebody gave, on one line.
+/// A title that was given, on one line.
 fn one_line(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ")
 }

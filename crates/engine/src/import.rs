@@ -1,4 +1,4 @@
-//! Taking in another tool's session: what is not there yet, where it belongs.
+//! Imports another tool's session: the entries that are not there yet, each in its place.
 //!
 //! [`Session::to_entries`] gives the entries that the source asks for, with ids that a grown source keeps. Here they meet
 //! what is stored:
@@ -6,14 +6,14 @@
 //! ```text
 //! the source said   a ─ b ─ c          stored     a ─ b ─ c
 //! it says now       a ─ B ─ c ─ d      afterwards a ┬ b ─ c
-//!                                                   └ B ─ c′ ─ d    c′ says what c says, behind B
+//!                                                   └ B ─ c′ ─ d    c′ says what c says, after B
 //! ```
-//! What is stored in its place is left alone; what is new is appended behind it; what stands behind something else than it
+//! What is stored in its place is left alone; what is new is appended after it; what follows something else than it
 //! did is appended again, under an id that is derived from the old one and its new place. So the path to the head says what
 //! the source says, importing twice adds nothing, and nothing that was stored is touched.
 //!
 //! Some kinds weigh nothing: what counts as the place of an entry is the nearest message (or compaction, or header) before
-//! it. A line of bookkeeping that moved is not worth a copy of everything behind it.
+//! it. A line of bookkeeping that moved is not worth a copy of everything after it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,8 +33,8 @@ use crate::{
 };
 
 impl Writer<'_> {
-    /// Takes in another tool's session: what is not there yet. The head follows the source, unless something was said here
-    /// since the import: then it stays.
+    /// Imports another tool's session: the entries that are not there yet. The head follows the source, unless entries were
+    /// appended here since the last import: then it stays.
     ///
     /// # Errors
     /// If the store cannot be written, or another process writes to the conversation; if it is rejoin's own record, for
@@ -62,7 +62,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an entry of this kind has a weight of its own: what comes behind it comes behind *it*.
+/// Whether an entry of this kind does not count as the place of what follows it.
 fn is_light(kind: &Kind) -> bool {
     matches!(
         kind,
@@ -287,7 +287,7 @@ impl Import {
         self.append(entry, id, Some(under))
     }
 
-    /// Where to go on from a place. If the last import left the context there that is still wanted, that is behind it: then
+    /// Where to continue from a place. If the last import left the context there that is still wanted, that is after it: then
     /// it need not be said again.
     fn behind_context(&self, parent: EntryId, wanted: Option<Hash>) -> EntryId {
         let node = self.known.nodes.get(&parent);
@@ -383,8 +383,7 @@ fn begins(store: &dyn Store, id: ConversationId, short: &Entry) -> bool {
     let (Some(raw), Some(parent)) = (native(short), short.envelope().parent) else { return false };
     // Entries without a weight may stand between it and its place.
     let (mut grounds, mut kinds, mut found) = (HashMap::new(), HashMap::new(), false);
-    let read = store.read(id, 0, &mut |item| {
-        let Item::Entry(entry) = item else { return ControlFlow::Continue(()) };
+    let read = store.each_entry(id, |entry| {
         let above = entry.envelope().parent.map(|above| *grounds.get(&above).unwrap_or(&above));
         let ground = above.filter(|_| is_light(&entry.envelope().kind)).unwrap_or(entry.id());
         grounds.insert(entry.id(), ground);
@@ -393,7 +392,6 @@ fn begins(store: &dyn Store, id: ConversationId, short: &Entry) -> bool {
         {
             kinds.insert(entry.id(), (above, long.as_str().starts_with(raw.as_str())));
         }
-        ControlFlow::Continue(())
     });
     if read.is_ok() {
         let place = *grounds.get(&parent).unwrap_or(&parent);

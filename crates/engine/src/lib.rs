@@ -2,7 +2,7 @@
 //! model, and agents.
 //!
 //! Clock and randomness live here and nowhere below. Nothing here prints, and nothing reads the environment or the home
-//! folder by itself: whoever calls says where things are.
+//! folder by itself: the caller says where things are.
 
 #[cfg(feature = "agent")]
 pub mod agent;

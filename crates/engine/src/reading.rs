@@ -1,4 +1,4 @@
-//! A conversation as it is read from a store: every entry, what is damaged, and the session that leads to its head.
+//! Reads a conversation from a store: every entry, the damage, and the session that leads to its head.
 
 use std::ops::ControlFlow;
 
@@ -13,28 +13,28 @@ use rejoin_view::{Finding, Rule};
 
 use crate::{draft, error::EngineError};
 
-/// What becomes of damage.
+/// What reading does about damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It is passed over and reported.
+    /// Skips and reports it.
     #[default]
     Recover,
-    /// It is an error.
+    /// Fails.
     Strict,
 }
 
 /// A conversation as it was read.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Its id.
+    /// The conversation's id.
     pub id: ConversationId,
-    /// Every entry that can be read, in the order of appending. Those of a draft stand last.
+    /// Every entry that can be read, in the order of appending. Those of a draft come last.
     pub entries: Vec<Entry>,
-    /// How many of the entries come from the draft of an answer that was cut by a kill: the next writer stores them.
+    /// The number of entries that come from the draft of an answer that was cut by a kill. The next writer stores them.
     pub drafted: usize,
-    /// What cannot.
+    /// What cannot be read.
     pub damage: Vec<Damage>,
-    /// The messages that lead to the head, with what was found while reading.
+    /// The messages that lead to the head, and the findings of reading.
     pub session: Session,
 }
 
@@ -65,7 +65,7 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     }
     let session = numbering.name(session);
     let mut entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
-    // It is held for as long as the conversation is.
+    // The list lives as long as the conversation.
     entries.shrink_to_fit();
     Ok(Recorded { id, entries, drafted, damage, session })
 }
@@ -123,7 +123,7 @@ impl Numbering {
         }
     }
 
-    /// Says of a session's places what whoever looks into the store would see there.
+    /// Renumbers a session's places as the store shows them to people.
     pub(crate) fn name(self, mut session: Session) -> Session {
         if self == Self::Lines {
             return session;

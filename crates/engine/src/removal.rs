@@ -15,31 +15,33 @@ const TELLING: usize = 16;
 /// What would be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Messages whose content goes.
-    pub messages: u64,
-    /// Entries whose content goes, messages included.
-    pub entries: u64,
-    /// Bytes of that content.
-    pub bytes: u64,
     /// Files that go with it: of a JSONL store the conversation itself, then the draft of an answer and damaged pieces that
     /// were set aside.
     pub files: Vec<PathBuf>,
+    /// The number of messages whose content goes.
+    pub messages: u64,
+    /// The number of entries whose content goes, messages included. Contexts, commands and summaries are among them, and the
+    /// bookkeeping of turns.
+    pub entries: u64,
     /// Other conversations that hold some of the content and keep it, in the order of their ids.
     pub sharers: Vec<Sharer>,
-    /// Other conversations that cannot be read, so that nobody knows what they hold.
+    /// The length of that content, in bytes, as it was said. On the disk it may be compressed.
+    pub bytes: u64,
+    /// Other conversations that cannot be read. They may hold some of the content, too.
     pub unread: Vec<ConversationId>,
 }
 
 /// A conversation that keeps content that another one loses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharer {
-    /// The conversation.
+    /// The conversation's id.
     pub id: ConversationId,
-    /// Its title, if it has one.
+    /// The conversation's title, if it has one.
     pub title: Option<String>,
-    /// How many of its entries hold such content.
+    /// The number of its entries that hold such content.
     pub entries: u64,
-    /// Whether it holds the very same entries, as a fork does, and not just the same text.
+    /// Whether it holds the same entries, as a fork does. Otherwise only the text is the same, which may be
+    /// a coincidence.
     pub is_fork: bool,
 }
 
@@ -77,18 +79,13 @@ pub fn removal(
     }
     for other in store.ids("", usize::MAX)?.into_iter().filter(|other| *other != id) {
         let mut sharer = Sharer { id: other, title: None, entries: 0, is_fork: false };
-        let read = store.read(other, 0, &mut |item| {
-            if let Item::Entry(entry) = item
-                && holds_content(&entry)
-            {
-                let is_same = ids.contains(&entry.id());
-                let is_alike = || telling_text(&entry).is_some_and(|text| texts.contains(&text));
-                if is_same || (!texts.is_empty() && is_alike()) {
-                    sharer.entries += 1;
-                    sharer.is_fork |= is_same;
-                }
+        let read = store.each_entry(other, |entry| {
+            let is_same = ids.contains(&entry.id());
+            let is_alike = || telling_text(&entry).is_some_and(|text| texts.contains(&text));
+            if holds_content(&entry) && (is_same || (!texts.is_empty() && is_alike())) {
+                sharer.entries += 1;
+                sharer.is_fork |= is_same;
             }
-            ControlFlow::Continue(())
         });
         match read {
             // It was deleted in the meantime.
@@ -104,7 +101,7 @@ pub fn removal(
     Ok(removal)
 }
 
-/// Whether an entry holds what somebody said. Bookkeeping, such as the end of a turn, is alike in every conversation.
+/// Whether an entry holds content of a person, a model or a tool. Bookkeeping, such as the end of a turn, is alike in every conversation.
 fn holds_content(entry: &Entry) -> bool {
     let kinds = [Kind::Message, Kind::Command, Kind::Context, Kind::Compacted, Kind::Snapshot, Kind::Raw];
     entry.content().is_some() && kinds.contains(&entry.envelope().kind)

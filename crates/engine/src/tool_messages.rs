@@ -78,7 +78,7 @@ impl Conversation {
                 let head = self.head_with_hash();
                 self.move_head(Some(under));
                 let appended = self.say(result.to_message());
-                // Somebody else's branch goes on; whoever works here stays where they were.
+                // The other branch gets the result; the head stays where it was.
                 self.move_head(head);
                 let back =
                     Content::Branch(Branch { reason: Some(Text::new("a result of another branch came")) });
@@ -119,7 +119,7 @@ impl Conversation {
         messages.filter(|(_, message)| answers(message)).map(|(place, _)| place).collect()
     }
 
-    /// What leads to the head, as the messages of a request: each result a message of the role `tool` directly behind its
+    /// What leads to the head, as the messages of a request: each result a message of the role `tool` directly after its
     /// call, in the order of the calls, and everything else in its own order. A result without an id is no tool message: it
     /// is shown as labelled text, and the call that it leaves open gets a result that says so. Each such thing is logged.
     #[must_use]
@@ -148,7 +148,7 @@ impl Conversation {
                 Some(last) => {
                     self.session().details.get(last).and_then(|detail| detail.id.as_ref()?.parse().ok())
                 }
-                // Nothing in common: behind the header.
+                // Nothing in common: after the header.
                 None => self.entries().first().map(Entry::id),
             };
             let under = under.and_then(|id| self.entries().iter().find(|entry| entry.id() == id));
@@ -166,9 +166,9 @@ impl Conversation {
 enum Placed {
     /// It is there already.
     Already(Box<Entry>),
-    /// Behind the head, which follows the message that asked for it.
+    /// After the head, which follows the message that asked for it.
     Here,
-    /// Behind this entry, on another branch.
+    /// After this entry, on another branch.
     Elsewhere((EntryId, Hash)),
 }
 
@@ -190,7 +190,7 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
     if let Some(from) = path.iter().position(|entry| entry.id() == asking.id()) {
         return already(&path[from..], result).map_or(Placed::Here, Placed::Already);
     }
-    // Behind the results that this message has on its own branch.
+    // After the results that this message has on its own branch.
     let mut ours = HashSet::from([asking.id()]);
     let mut last = asking;
     for entry in tree.in_order() {

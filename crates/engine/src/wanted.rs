@@ -1,22 +1,23 @@
-//! Who is to answer in a conversation, as it says itself: whoever goes on with it asks the same one.
+//! The provider and the model that a conversation was last talked in with, so that the next turn asks the same ones.
 
 use rejoin_formats::Dialect;
 use rejoin_record::{Content, Kind, Role, Text, content, json::Doc};
 
 use crate::{conversation::Conversation, provider::registry};
 
-/// Who is to answer, as far as a conversation says: what its last turn recorded. A conversation without a turn says nothing, so
-/// that settings made after `rejoin new` count. How this is weighed against flags and settings is in `provider/decide.rs`.
+/// What the last turn of a conversation recorded about who answers. A conversation without a turn says nothing, so that settings
+/// made after `rejoin new` count. How this is weighed against flags and settings is in `provider/decide.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The provider.
+    /// The provider's name, as it was recorded. This version may not know it.
     pub provider: Option<String>,
-    /// The dialect that requests were written in.
+    /// The name of the dialect that requests were written in; none for a provider that reads the view itself, such as
+    /// `offline`.
     pub dialect: Option<String>,
-    /// The model.
+    /// The provider's model.
     pub model: Option<String>,
-    /// Where the provider was, if that was not where it usually is. A conversation may come from elsewhere: whoever sends a key
-    /// there makes sure that somebody here chose the address.
+    /// The provider's address, if it was not the usual one. A conversation may come from elsewhere, so a key is only sent there if
+    /// the address was chosen on this machine.
     pub base_url: Option<String>,
     /// Instructions to the model.
     pub system: Option<String>,

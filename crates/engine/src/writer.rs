@@ -1,16 +1,16 @@
-//! Writing to a store: begin a conversation, rename, fork, erase. Copying is in `copy.rs`, taking in other tools' sessions in
-//! `import.rs`.
+//! Writes to a store: starts, renames, forks and erases conversations. Copying is in `copy.rs`, importing other tools' sessions
+//! in `import.rs`.
 //!
-//! Whoever writes here holds the conversation's lock while it does.
+//! Each of them holds the conversation's lock while it writes.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::collections::HashMap;
 
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Tail, Text, Tree,
     content::{self, Erased, Meta, Metadata},
     json::Object,
 };
-use rejoin_store::{Holder, Item, Lock, Store, StoreError};
+use rejoin_store::{Holder, Lock, Store, StoreError};
 
 use crate::{
     clock::{Clock, conversation_id, stamp},
@@ -18,53 +18,55 @@ use crate::{
     error::EngineError,
 };
 
-/// What a new conversation begins with.
+/// The beginning of a new conversation.
 #[derive(Debug, Clone, Default)]
 pub struct New {
-    /// A title, if somebody gave one.
+    /// A title. Without one, lists show the first line of what a person says first.
     pub title: Option<String>,
-    /// The provider.
+    /// The name of the provider that is to answer.
     pub provider: Option<String>,
-    /// The model.
+    /// The provider's model. The first turn may use another one, if a flag or the settings say so: then that one is
+    /// recorded.
     pub model: Option<String>,
-    /// The folder that it belongs to.
+    /// The working directory.
     pub directory: Option<String>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
-    /// The conversation.
+    /// The conversation's id. Importing the same source again gives the same one.
     pub id: ConversationId,
-    /// Whether it was not there before.
+    /// Whether the store did not have it before.
     pub new: bool,
-    /// How many entries were added.
+    /// The number of entries that were added; 0 if the store had all of them.
+    /// A message that changed in the source counts, because it is appended as a branch.
     pub added: u64,
-    /// How many messages it has.
+    /// The number of messages in the source.
     pub messages: u64,
 }
 
-/// What copying did.
+/// The result of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copied {
-    /// How many entries were added.
+    /// The number of entries that were added.
     pub added: u64,
-    /// How many it has.
+    /// The number of entries that the conversation has now.
     pub total: u64,
 }
 
-/// Somebody who writes to a store.
+/// Writes to a store.
 pub struct Writer<'s> {
     /// The store.
     pub store: &'s dyn Store,
-    /// Time and chance.
+    /// The source of times and random numbers.
     pub clock: &'s dyn Clock,
-    /// What is being done, for whoever waits for the lock.
+    /// The name of the program or command, which others see while they wait for the lock.
     pub command: &'s str,
 }
 
 impl Writer<'_> {
-    /// Begins a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
+    /// Starts a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
     /// recorded as a context, because the header alone decides nothing (see `Wanted`).
     ///
     /// # Errors
@@ -99,14 +101,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes a conversation of its own out of what leads to a message (to the head, if none is named). The entries keep
-    /// ids, times, salts and exact bodies; what was erased stays behind. A note says where they are from. A process that is
-    /// killed meanwhile leaves the whole fork or none of it.
+    /// Forks a conversation at a message (at the head, if none is named). The entries keep their ids, times, salts and exact
+    /// bodies; erased ones are left out. A note says where the fork comes from. A process that is killed meanwhile leaves the
+    /// whole fork or none of it.
     ///
     /// # Errors
     /// If it is not there.
     pub fn fork(&self, id: ConversationId, at: Option<EntryId>) -> Result<ConversationId, EngineError> {
-        let entries = readable(self.store, id)?;
+        let entries = draft::read_entries(self.store, id)?.0;
         let tree = Tree::new(&entries);
         let head = match at {
             Some(at) => Some(tree.get(at).ok_or_else(|| EngineError::NoSuchMessage(at.to_string()))?),
@@ -120,7 +122,7 @@ impl Writer<'_> {
         for entry in &path {
             forked.add(entry);
         }
-        // The system prompt and the tools may lie beside the path; whoever goes on needs them.
+        // The system prompt and the tools may lie beside the path; the next turn needs them.
         if !path.iter().any(|entry| entry.envelope().kind == Kind::Context)
             && let Some(context) = entries.iter().rfind(|entry| entry.envelope().kind == Kind::Context)
         {
@@ -131,7 +133,7 @@ impl Writer<'_> {
         Ok(new)
     }
 
-    /// Removes the content of entries for good; their hashes stay. What was erased before stays as it is.
+    /// Removes the content of entries permanently; their hashes stay. Entries that were erased before stay as they are.
     ///
     /// # Errors
     /// If one of them is not there, or another process writes to the conversation. Then nothing is erased.
@@ -143,12 +145,7 @@ impl Writer<'_> {
     ) -> Result<(), EngineError> {
         let _lock = self.lock(id)?;
         let mut there: HashMap<EntryId, bool> = HashMap::new();
-        self.store.read(id, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
-                there.insert(entry.id(), entry.content().is_some());
-            }
-            ControlFlow::Continue(())
-        })?;
+        self.store.each_entry(id, |entry| _ = there.insert(entry.id(), entry.content().is_some()))?;
         if let Some(missing) = entries.iter().find(|entry| !there.contains_key(entry)) {
             return Err(EngineError::NoSuchMessage(missing.to_string()));
         }
@@ -169,7 +166,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The right to write to a conversation. An answer that was cut by a kill is recorded before anything else.
+    /// Locks a conversation for writing. An answer that was cut by a kill is recorded before anything else.
     pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
         let lock = self.store.lock(id, &Holder::this(self.command, self.clock.now()))?;
         draft::absorb(self.store, id);
@@ -182,7 +179,7 @@ impl Writer<'_> {
 }
 
 impl New {
-    /// The entries that a conversation begins with.
+    /// The first entries of the conversation.
     pub(crate) fn entries(&self, id: ConversationId, clock: &dyn Clock) -> Vec<Entry> {
         let text = |text: &Option<String>| text.as_deref().map(Text::from);
         let header = Metadata {
@@ -212,27 +209,15 @@ impl New {
     }
 }
 
-/// Every entry of a conversation that can be read.
-pub(crate) fn readable(store: &dyn Store, id: ConversationId) -> Result<Vec<Entry>, StoreError> {
-    let mut entries = Vec::new();
-    draft::read(store, id, &mut |item| {
-        if let Item::Entry(entry) = item {
-            entries.push(entry);
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok(entries)
-}
-
-/// How much is handed to a store at once: a transaction of this size still fits into memory several times.
+/// The most bytes that are appended at once: a transaction of this size still fits into memory several times.
 const BATCH_BYTES: usize = 64 * 1024 * 1024;
 
-/// What an entry weighs in a batch.
+/// The bytes that an entry counts for in a batch.
 pub(crate) fn weight(entry: &Entry) -> usize {
     entry.body().map_or(0, |body| body.as_str().len()) + 512
 }
 
-/// Appends entries, a batch after the other. The last two stand in one batch: a note about the head never stands alone.
+/// Appends entries in batches. The last two are in one batch, so that a note about the head never comes alone.
 pub(crate) fn append_in_batches(
     store: &dyn Store,
     id: ConversationId,
@@ -264,7 +249,7 @@ struct Forked {
 }
 
 impl Forked {
-    /// A header with what the other one's says.
+    /// Starts with a copy of the other conversation's header.
     fn begin(id: ConversationId, entries: &[Entry], clock: &dyn Clock) -> Self {
         let known = entries.iter().find_map(|entry| match Content::of(entry) {
             Content::Header(header) => Some(header),
@@ -278,7 +263,7 @@ impl Forked {
         Self { chain, entries }
     }
 
-    /// Where it is from, and the title that somebody gave the other one, if that does not lie on the path.
+    /// Notes where the fork comes from, and the title that the other one was given, if that does not lie on the path.
     fn note(
         &mut self,
         from: ConversationId,

@@ -31,7 +31,7 @@ use rejoin_record::{
 };
 use rejoin_store::{Access, Location, Store, memory::Memory};
 use support::{assert_verifies, clock, stored};
-use talk::{assert_paired, call, echo, roles, run};
+use talk::{assert_paired, call, echo, roles, run, step_name};
 
 fn agent(provider: &Arc<ScriptedProvider>) -> Agent {
     Agent::new_from_shared_provider(provider.clone(), 8_000, 2, 0.8)
@@ -325,22 +325,15 @@ fn every_turn_is_saved_as_it_happens() {
                 .count()
         };
         run(agent.execute_with("go", &tools, &mut |event| {
-            let name = match event {
-                Event::Asking { .. } => "asking",
-                Event::Answered { .. } => "answered",
-                Event::CallStarted { .. } => "running",
-                Event::CallEnded { .. } => "ran",
-                Event::Ended(_) => "ended",
-                _ => return,
-            };
+            let Some(name) = step_name(&event) else { return };
             counted.lock().unwrap().push((name, messages()));
         }))
         .unwrap();
         let expected = [
             ("asking", 1),
             ("answered", 2),
-            ("running", 2),
-            ("ran", 3),
+            ("call started", 2),
+            ("call ended", 3),
             ("asking", 3),
             ("answered", 4),
             ("ended", 4),

@@ -95,6 +95,13 @@ fn cut() -> Step {
     Step::says("Half an answer.").in_pieces_of(3).then_hangs()
 }
 
+/// A conversation whose first answer was cut by the end of its process.
+fn left_behind(store: &Arc<dyn Store>) -> ConversationId {
+    let mut worker = worker(store, vec![cut()]);
+    give_up(&mut worker, "first");
+    worker.conversation().id()
+}
+
 /// A program that drops a turn and begins another one in the same conversation loses nothing that was shown.
 #[test]
 fn a_turn_that_is_dropped_leaves_its_words() {
@@ -113,10 +120,7 @@ fn a_turn_that_is_dropped_leaves_its_words() {
 #[test]
 fn readers_and_the_next_writer_see_the_same_entries() {
     on_each(|store, place| {
-        let mut worker = worker(store, vec![cut()]);
-        give_up(&mut worker, "first");
-        let id = worker.conversation().id();
-        drop(worker);
+        let id = left_behind(store);
         let looked = Conversation::open_read_only(Arc::clone(store), clock(), id).unwrap();
         assert_eq!((texts(&looked).len(), looked.state()), (2, SessionState::Interrupted));
         assert_eq!(rejoin_engine::summary(&**store, id).unwrap().state, SessionState::Interrupted);
@@ -170,10 +174,7 @@ fn an_answer_that_was_not_stored_keeps_its_draft() {
 #[test]
 fn a_draft_does_not_move_a_conversation_that_went_on() {
     on_each(|store, place| {
-        let mut worker = worker(store, vec![cut()]);
-        give_up(&mut worker, "first");
-        let id = worker.conversation().id();
-        drop(worker);
+        let id = left_behind(store);
         went_on(&**store, id);
         let opened = Conversation::open_with_clock(Arc::clone(store), clock(), id, "test").unwrap();
         assert_eq!(texts(&opened), ["first", "meanwhile"]);
@@ -199,10 +200,7 @@ fn went_on(store: &dyn Store, id: ConversationId) {
 #[test]
 fn a_new_title_takes_the_draft_in() {
     on_each(|store, place| {
-        let mut worker = worker(store, vec![cut()]);
-        give_up(&mut worker, "first");
-        let id = worker.conversation().id();
-        drop(worker);
+        let id = left_behind(store);
         writer(&**store, &*clock()).rename(id, "a title").unwrap();
         assert_eq!(drafts(place).len(), 0);
         let kinds = path_kinds(&stored(&**store, id));

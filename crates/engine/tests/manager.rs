@@ -516,13 +516,18 @@ fn a_refusal_is_told() {
     );
 }
 
+/// A conversation in memory in which everything is answered "OK.".
+fn begun() -> (Arc<dyn Store>, Arc<MockProvider>, ConversationManager, Arc<RunningConversation>) {
+    let (store, provider) = (memory(), Arc::new(MockProvider::new_default()));
+    let manager = ConversationManager::with_provider(store.clone(), provider.clone());
+    let conversation = manager.new_conversation(New::default()).unwrap();
+    (store, provider, manager, conversation)
+}
+
 /// S2-43: with repairing turned off, a broken conversation goes nowhere, and the event says why.
 #[test]
 fn repairing_turned_off() {
-    let store = memory();
-    let provider = Arc::new(MockProvider::new_default());
-    let manager = ConversationManager::with_provider(store.clone(), provider.clone());
-    let conversation = manager.new_conversation(New::default()).unwrap();
+    let (store, provider, manager, conversation) = begun();
     run(conversation.replace_history(&[Message::user("one"), Message::tool("gone", "orphan")]));
     let id = conversation.id().to_string();
     drop(conversation);
@@ -600,10 +605,7 @@ fn waiting_can_be_given_up() {
 /// S1-12, S1-15: a result that is dispatched to a conversation is appended under its message, and an event tells of it.
 #[test]
 fn a_dispatched_result() {
-    let store = memory();
-    let provider = Arc::new(MockProvider::new_default());
-    let manager = ConversationManager::with_provider(store.clone(), provider.clone());
-    let conversation = manager.new_conversation(New::default()).unwrap();
+    let (store, provider, _manager, conversation) = begun();
     run(conversation
         .replace_history(&[Message::user("go"), Message::assistant_with_tools(vec![call("a", "{}")])]));
     let parent = stored(&*store, conversation.id()).last().unwrap().id();

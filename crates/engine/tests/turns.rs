@@ -15,12 +15,12 @@ use rejoin_engine::{
 };
 use rejoin_formats::Dialect;
 use rejoin_record::{
-    Block, Content, Entry, EntryId, Form, Kind, Message, Role, Text, ToolCall, ToolResult,
+    Block, Content, ConversationId, Entry, EntryId, Form, Kind, Message, Role, Text, ToolCall, ToolResult,
     content::{CallAt, Turn, TurnState},
 };
 use rejoin_store::{Store, memory::Memory};
 use support::{assert_verifies, clock, stored};
-use talk::{assert_paired, call, echo, run};
+use talk::{assert_paired, call, echo, run, step_name};
 
 fn store() -> Arc<Memory> {
     Arc::new(Memory::new(rejoin_engine::digest))
@@ -249,15 +249,17 @@ fn states() {
     );
 }
 
+/// The model calls two tools, of which the first one is slower, and then says something.
+fn two_calls() -> [Step; 2] {
+    [Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]), Step::says("Done.")]
+}
+
 /// S2-47: in a turn, each state is in the store as soon as it is reached: the state of the session, the mark that says where
 /// the turn stands, and the state that a list shows. While tools run, none of them reads as finished.
 #[test]
 fn a_running_turn_is_seen_in_the_store() {
     let store = store();
-    let provider = Arc::new(ScriptedProvider::new([
-        Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
-        Step::says("Done."),
-    ]));
+    let provider = Arc::new(ScriptedProvider::new(two_calls()));
     let mut worker = Worker::new(begin(&store), provider, echo().1, TurnSettings::default());
     let id = worker.conversation().id();
     let mut seen = Vec::new();
@@ -265,14 +267,7 @@ fn a_running_turn_is_seen_in_the_store() {
     run(worker.turn(
         "go".into(),
         &mut |event| {
-            let name = match event {
-                Event::Asking { .. } => "asking",
-                Event::Answered { .. } => "answered",
-                Event::CallStarted { .. } => "call started",
-                Event::CallEnded { .. } => "call ended",
-                Event::Ended(_) => "ended",
-                _ => return,
-            };
+            let Some(name) = step_name(&event) else { return };
             let conversation = Conversation::open_read_only(looking.clone(), clock(), id).unwrap();
             let marks = stored(&*looking, id).iter().filter_map(mark).collect::<Vec<_>>().join(" ");
             let listed = looking.summary(id).unwrap().state.word();
@@ -366,10 +361,7 @@ fn entries_of(store: &Memory, worker: &Worker, kind: &Kind) -> Vec<Entry> {
 #[test]
 fn calls_run_under_their_message() {
     let store = store();
-    let provider = Arc::new(ScriptedProvider::new([
-        Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]),
-        Step::says("Done."),
-    ]));
+    let provider = Arc::new(ScriptedProvider::new(two_calls()));
     let mut worker = Worker::new(begin(&store), provider.clone(), echo().1, TurnSettings::default());
     run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
     let asking = entries_of(&store, &worker, &Kind::Message)[1].id();
@@ -530,16 +522,20 @@ fn a_follow_up_carries_the_calls_before_it() {
     }
 }
 
+/// A conversation in which the third and the first of three calls came back before the process was killed.
+fn killed_with_two_results(store: &Arc<Memory>, [third, first]: [&str; 2]) -> (ConversationId, EntryId) {
+    let (mut conversation, parent) = calling(store, &["a", "b", "c"]);
+    conversation.add_tool_message(parent, "c", third).unwrap();
+    conversation.add_tool_message(parent, "a", first).unwrap();
+    (conversation.id(), parent)
+}
+
 /// S4-21, S2-34: two of three parallel calls came back before the process was killed: the follow-up has what ran, and says of
 /// the third that nothing is known; nothing runs again.
 #[test]
 fn a_follow_up_after_a_kill() {
     let store = store();
-    let (mut conversation, parent) = calling(&store, &["a", "b", "c"]);
-    conversation.add_tool_message(parent, "c", "3").unwrap();
-    conversation.add_tool_message(parent, "a", "1").unwrap();
-    let id = conversation.id();
-    drop(conversation);
+    let (id, parent) = killed_with_two_results(&store, ["3", "1"]);
     let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
     assert_eq!(conversation.state(), SessionState::WaitingForTools);
     let provider = Arc::new(ScriptedProvider::new([Step::says("Fine.")]).speaking(Dialect::Anthropic));
@@ -566,11 +562,7 @@ fn a_follow_up_after_a_kill() {
 fn a_batch_that_was_dropped_stays_dropped() {
     for later in [OnBroken::Keep, OnBroken::Drop, OnBroken::Rerun, OnBroken::Refuse] {
         let store = store();
-        let (mut conversation, parent) = calling(&store, &["a", "b", "c"]);
-        conversation.add_tool_message(parent, "c", "third result").unwrap();
-        conversation.add_tool_message(parent, "a", "first result").unwrap();
-        let id = conversation.id();
-        drop(conversation);
+        let (id, parent) = killed_with_two_results(&store, ["third result", "first result"]);
         let (tool, tools) = echo();
         let turn = |on_broken, text: &str| {
             let conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();

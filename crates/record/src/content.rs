@@ -386,6 +386,16 @@ macro_rules! contents {
                 Raw::new(out)
             }
 
+            /// The kind of the entries that hold such content; none if it cannot be told from the content.
+            #[must_use]
+            pub fn kind(&self) -> Option<Kind> {
+                match self {
+                    Self::Message(_) => Some(Kind::Message),
+                    $(Self::$variant(_) => Some(Kind::$variant),)*
+                    Self::Unknown(_) | Self::Unreadable(_) | Self::Gone => None,
+                }
+            }
+
             fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
                 if *kind == Kind::Message {
                     return message_body::read(raw).map(Self::Message);

@@ -16,24 +16,8 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Tail, Timestamp, chain::Stamp,
     content::Metadata,
 };
-use rejoin_store::{
-    Access, Digest, Item, Location, Options, Query, Search, Store, Summarize, Title, Words, open,
-};
-
-fn digest(_: Option<&str>) -> Box<dyn Summarize> {
-    Box::new(digest_of)
-}
-
-fn digest_of(entry: &Entry) -> Digest {
-    let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
-    if let Content::Message(message) = Content::of(entry) {
-        let text = message.content().unwrap_or_default();
-        digest.title = Some(Title::Said(text.chars().take(60).collect()));
-        digest.words = Some(Words { role: message.role.to_string(), text: text.into() });
-        digest.is_message = true;
-    }
-    digest
-}
+use rejoin_store::{Access, Item, Location, Options, Query, Search, Store, open};
+use testkit::faults::digest;
 
 /// A small random generator: the same numbers in every run.
 struct Dice(u64);

@@ -1,29 +1,29 @@
-//! What a store is told about an entry, so that it can list and search without understanding what entries say.
+//! What a store learns about an entry, so that it can list and search without understanding content.
 
 use jiff::Timestamp;
 use rejoin_record::{Entry, Text};
 
 use crate::summary::SessionState;
 
-/// Makes what follows a conversation: from its beginning, or from what [`Summarize::keep`] gave earlier.
+/// Creates a summarizer for a conversation: from its beginning, or from what [`Summarize::keep`] returned earlier.
 pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
 
 /// Follows a conversation entry by entry and tells a store what to list and to search for.
 pub trait Summarize: Send {
-    /// Takes the next entry, and says what there is to know about it.
+    /// Takes the next entry, and returns what is to be known about it.
     fn add(&mut self, entry: &Entry) -> Digest;
 
-    /// Where the conversation stands. None if that cannot be told from what was kept: then [`Summarize::review`] can.
+    /// The state of the conversation. None if it cannot be told from what was kept: then [`Summarize::review`] has to be called.
     fn state(&self) -> Option<SessionState>;
 
     /// Starts over with all entries of the conversation, in the order of appending.
     fn review(&mut self, entries: &[Entry]);
 
-    /// What is needed to go on from here. A store keeps it as it is and does not look into it.
+    /// What is needed to continue from here. A store keeps it as it is and does not look into it.
     fn keep(&self) -> String;
 }
 
-/// What looks at one entry at a time keeps no state.
+/// A function of single entries is a summarizer without a state.
 impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
     fn add(&mut self, entry: &Entry) -> Digest {
         self(entry)
@@ -40,43 +40,46 @@ impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
     }
 }
 
-/// What there is to know about an entry.
+/// What one entry adds to the [`Summary`](crate::Summary) of its conversation, and to the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digest {
     /// A title for the conversation.
     pub title: Option<Title>,
-    /// The provider that the conversation goes to from here on.
+    /// The provider that answers in the conversation from here on. Like the three fields after it, it replaces what the summary
+    /// had, unless it is none.
     pub provider: Option<String>,
-    /// The model that the conversation goes to from here on.
+    /// The provider's model.
     pub model: Option<String>,
-    /// The folder that the conversation belongs to.
+    /// The working directory of the conversation. It is a text because it may come from another system.
+    /// A list can be limited to it ([`Filter`](crate::Filter)).
     pub directory: Option<String>,
     /// The format that the conversation was imported from.
     pub format: Option<String>,
-    /// The conversation that this one was forked from.
+    /// The id of the conversation that this one was forked from. Unlike the fields above, the first one counts: a fork of a
+    /// fork brings the older note along.
     pub forked_from: Option<String>,
-    /// When it was said, if that counts for the age of the conversation.
+    /// The time of the entry, if it counts for the age of the conversation.
     pub time: Option<Timestamp>,
-    /// Whether it is a message.
+    /// Whether the entry is a message.
     pub is_message: bool,
-    /// What can be searched for in it.
+    /// The text that a search looks through.
     pub words: Option<Words>,
 }
 
-/// A title, and where it is from.
+/// A title, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Title {
-    /// Somebody gave it; the newest one counts.
+    /// A title that a person or a program gave; the newest one counts.
     Given(String),
-    /// Something that was said; the first one counts, if none is given.
+    /// The beginning of a message; the first one counts, if no title was given.
     Said(String),
 }
 
-/// What can be searched for.
+/// The text of an entry, for a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
-    /// Who said it.
+    /// The role of the speaker, such as `user`, or the kind of the text, such as `title`.
     pub role: String,
-    /// What was said.
+    /// The text itself.
     pub text: Text,
 }

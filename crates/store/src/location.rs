@@ -55,7 +55,7 @@ pub fn hidden(address: &str) -> String {
         format!("?{}", query.split('&').map(value).collect::<Vec<_>>().join("&"))
     });
     // A slash, a question mark or a hash sign in a password should have been written as %2F, %3F or %23. Where it was not, the
-    // password seems to end there: what stands behind the colon is no port.
+    // password seems to end there: what follows the colon is no port.
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_cut =
         !authority.contains('@') && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));

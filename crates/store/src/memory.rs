@@ -74,19 +74,14 @@ impl Store for Memory {
         Ok(self.all().get(&conversation).and_then(|entries| entries.last()).map(Tail::of))
     }
 
-    fn append(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        entries: &[Entry],
-    ) -> StoreResult<Tail> {
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
         let mut all = self.all_mut();
-        match all.get_mut(&conversation) {
+        match all.get_mut(&id) {
             Some(stored) => append(stored, after, entries),
             None => {
                 let mut stored = Vec::new();
                 let tail = append(&mut stored, after, entries)?;
-                all.insert(conversation, stored);
+                all.insert(id, stored);
                 Ok(tail)
             }
         }
@@ -122,14 +117,9 @@ impl Store for Memory {
         self.locks.acquire(conversation, holder)
     }
 
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[Erasure],
-    ) -> StoreResult<Tail> {
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
         let mut all = self.all_mut();
-        let stored = all.get_mut(&conversation).ok_or(StoreError::NotFound(conversation))?;
+        let stored = all.get_mut(&id).ok_or(StoreError::NotFound(id))?;
         let place = |entry: EntryId| {
             stored.iter().position(|other| other.id() == entry).ok_or(StoreError::NoSuchEntry(entry))
         };

@@ -42,7 +42,7 @@ pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> StoreResult
 /// The place and the hash of an entry's parent; none of a header.
 pub(crate) type Parent = Option<(u64, Hash)>;
 
-/// Checks that entries behind a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up
+/// Checks that entries after a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up
 /// parents that are neither the tail nor among the entries. Gives the parent of each.
 pub(crate) fn check_seals(
     tail: Option<Tail>,
@@ -69,7 +69,7 @@ pub(crate) fn check_seals(
     Ok(parents)
 }
 
-/// How many of the entries, from the first one, are stored already, given what is stored behind `after`. None: something else
+/// How many of the entries, from the first one, are stored already, given what is stored after `after`. None: something else
 /// is stored there.
 pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<usize> {
     let same =
@@ -273,7 +273,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// How many characters an excerpt has before and behind the best place.
+/// How many characters an excerpt has before and after the best place.
 const AROUND: usize = 60;
 
 /// A piece of a text around the first place where a part occurs, with every hit in it marked. None if a part does not occur.
@@ -426,7 +426,7 @@ pub(crate) fn verify_with(
         }
     })?;
     for discrepancy in verify_order(&entries) {
-        // Damage leaves gaps behind it; that is said once, at the damage.
+        // Damage leaves gaps; that is said once, at the damage.
         let follows = matches!(
             discrepancy,
             Discrepancy::Sequence { .. } | Discrepancy::NoParent { .. } | Discrepancy::NoHeader

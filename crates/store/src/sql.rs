@@ -1,6 +1,6 @@
 //! What is asked of a database again and again.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, types::FromSql};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::FromSql};
 
 /// The first column of the first row, if there is one.
 pub(crate) fn one<T: FromSql>(
@@ -8,7 +8,27 @@ pub(crate) fn one<T: FromSql>(
     query: &str,
     params: impl Params,
 ) -> rusqlite::Result<Option<T>> {
-    connection.prepare_cached(query)?.query_row(params, |row| row.get(0)).optional()
+    first(connection, query, params, |row| row.get(0))
+}
+
+/// The first row, if there is one.
+pub(crate) fn first<T>(
+    connection: &Connection,
+    query: &str,
+    params: impl Params,
+    row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(query)?.query_row(params, row).optional()
+}
+
+/// Every row.
+pub(crate) fn all<T, C: FromIterator<T>>(
+    connection: &Connection,
+    query: &str,
+    params: impl Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<C> {
+    connection.prepare_cached(query)?.query_map(params, row)?.collect()
 }
 
 /// Runs a statement that gives no rows.

@@ -186,6 +186,31 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 }
 
+impl dyn Store + '_ {
+    /// Every entry of a conversation that can be read, in the order of appending.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or if the store cannot be read at all.
+    pub fn entries(&self, conversation: ConversationId) -> StoreResult<Vec<Entry>> {
+        let mut entries = Vec::new();
+        self.each_entry(conversation, |entry| entries.push(entry))?;
+        Ok(entries)
+    }
+
+    /// Hands out every entry of a conversation that can be read, in the order of appending.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or if the store cannot be read at all.
+    pub fn each_entry(&self, conversation: ConversationId, mut each: impl FnMut(Entry)) -> StoreResult<()> {
+        self.read(conversation, 0, &mut |item| {
+            if let Item::Entry(entry) = item {
+                each(entry);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
 /// How far an erasure or a deletion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -240,13 +265,14 @@ impl fmt::Display for Place {
 /// Something in a store that cannot be used as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Where it is.
+    /// The place in the store.
     pub place: Place,
-    /// What is wrong with it.
+    /// The reason, for people.
     pub why: String,
-    /// Its bytes, as far as they can be read.
+    /// The bytes at that place, as far as they can be read. [`Store::set_aside`] copies them before
+    /// anything is written there.
     pub bytes: Vec<u8>,
-    /// Whether it is what a crash left of an append that was never acknowledged. Then nothing is lost.
+    /// Whether a crash left it of an append that was never acknowledged. Then nothing is lost.
     pub torn: bool,
 }
 
@@ -273,7 +299,7 @@ pub struct Cursor {
 pub struct Page {
     /// The conversations, newest first.
     pub conversations: Vec<Summary>,
-    /// How many conversations the store has.
+    /// The number of conversations in the store, on all pages.
     pub total: u64,
     /// Where the next page begins, if there is one.
     pub next: Option<Cursor>,

@@ -96,36 +96,39 @@ impl FromStr for SessionState {
 /// A conversation as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Its id.
+    /// The conversation's id.
     pub id: ConversationId,
-    /// Its title.
-    pub title: Option<String>,
-    /// Whether somebody gave it that title.
-    pub renamed: bool,
-    /// The provider it goes to.
-    pub provider: Option<String>,
-    /// The model it goes to.
-    pub model: Option<String>,
-    /// The folder it belongs to.
-    pub directory: Option<String>,
-    /// The format it was imported from.
-    pub format: Option<String>,
-    /// The conversation that it was forked from.
-    pub forked_from: Option<String>,
-    /// Where it stands, judged by what can be read of it. Lists show [`Summary::shown_state`].
+    /// The state, judged by what can be read. Lists show [`Summary::shown_state`].
     pub state: SessionState,
-    /// Whether a part of it is known to be unreadable or missing. A part that was damaged since it was last read may not be
-    /// known yet.
+    /// The title that was given, else the beginning of the first message of a person; none if there is no such message.
+    pub title: Option<String>,
+    /// Whether the title was given.
+    pub renamed: bool,
+    /// The provider that answers, as the newest context or the header says. It need not be one that this version knows: the
+    /// conversation may come from elsewhere.
+    pub provider: Option<String>,
+    /// The provider's model.
+    pub model: Option<String>,
+    /// Whether a part is known to be unreadable or missing. A part that was damaged since it was last read may not be known
+    /// yet.
     pub damaged: bool,
-    /// How many messages it has, on all branches.
+    /// The working directory, as the header says. It may be a path of another system, so nothing is opened there without
+    /// looking.
+    pub directory: Option<String>,
+    /// The format that it was imported from.
+    pub format: Option<String>,
+    /// The number of messages, on all branches.
     pub messages: u64,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// When it was begun.
+    /// The id of the conversation that it was forked from. That one may have been deleted since.
+    /// A fork keeps its entries all the same.
+    pub forked_from: Option<String>,
+    /// The time of the first entry; of an imported conversation, of its first message.
     pub created: Timestamp,
-    /// When something was last said in it.
+    /// The time of the newest entry that counts as activity. A new title does not.
     pub updated: Timestamp,
-    /// Its newest entry.
+    /// The newest entry.
     pub tail: Option<Tail>,
 }
 
@@ -158,7 +161,7 @@ impl Summary {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
 
-    /// Goes on by one entry. The state stays: whoever follows the path sets it.
+    /// Takes in one entry. The state stays as it is: it takes the whole path to tell.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
         // An entry that was removed leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
@@ -178,7 +181,7 @@ impl Summary {
             }
             self.updated = self.updated.max(time);
         }
-        // A fork of a fork brings the older note along behind its own.
+        // A fork of a fork brings the older note along, after its own.
         if self.forked_from.is_none() {
             self.forked_from = digest.forked_from;
         }
@@ -205,25 +208,25 @@ impl Summary {
     }
 }
 
-/// A summary that follows its conversation.
+/// A summary that is kept up to date, and what follows the path for its state.
 pub(crate) struct Tally {
     summary: Summary,
     follows: Box<dyn Summarize>,
 }
 
 impl Tally {
-    /// Begins with a conversation of which nothing was read yet.
+    /// The summary of a conversation of which nothing was read yet.
     pub(crate) fn new(id: ConversationId, digester: Digester) -> Self {
         Self { summary: Summary::new(id), follows: digester(None) }
     }
 
-    /// Goes on with a summary and what was kept beside it.
+    /// Continues a summary, with what was kept beside it.
     #[cfg(feature = "sqlite")]
     pub(crate) fn resume(summary: Summary, kept: &str, digester: Digester) -> Self {
         Self { summary, follows: digester(Some(kept)) }
     }
 
-    /// Goes on by one entry. What can be searched for in it comes back.
+    /// Takes in one entry. Returns its words for a search, and its time.
     pub(crate) fn add(&mut self, entry: &Entry) -> (Option<Words>, Option<Timestamp>) {
         let mut digest = self.follows.add(entry);
         let found = (digest.words.take(), digest.time);
@@ -256,7 +259,7 @@ impl Tally {
         self.summary
     }
 
-    /// What is needed to go on from here.
+    /// What [`Tally::resume`] needs to continue from here.
     #[cfg(feature = "sqlite")]
     pub(crate) fn kept(&self) -> String {
         self.follows.keep()
@@ -269,11 +272,12 @@ pub const OWN_AGENT: &str = "rejoin";
 /// Which conversations a list shows. Every condition that is set must hold; without any, all are shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Conversations of these folders, or of folders in them. Several spellings of one folder may be given.
+    /// Only conversations of these folders, or of folders in them. One folder may be given in several spellings, such as with
+    /// and without its links resolved.
     pub folders: Vec<PathBuf>,
-    /// Conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
+    /// Only conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
     pub agent: Option<String>,
-    /// Conversations for whose [`Summary::shown_state`] lists use this word, one of [`SessionState::WORDS`].
+    /// Only conversations whose [`Summary::shown_state`] has this word, one of [`SessionState::WORDS`].
     pub state: Option<String>,
 }
 

@@ -14,24 +14,8 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, chain::Stamp,
     content::Metadata,
 };
-use rejoin_store::{
-    Access, Digest, Item, Location, Options, Store, StoreError, Summarize, Title, Words, open,
-};
-
-fn digest(_: Option<&str>) -> Box<dyn Summarize> {
-    Box::new(digest_of)
-}
-
-fn digest_of(entry: &Entry) -> Digest {
-    let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
-    if let Content::Message(message) = Content::of(entry) {
-        let text = message.content().unwrap_or_default();
-        digest.title = Some(Title::Said(text.chars().take(60).collect()));
-        digest.words = Some(Words { role: message.role.to_string(), text: text.into() });
-        digest.is_message = true;
-    }
-    digest
-}
+use rejoin_store::{Access, Item, Location, Options, Store, StoreError, open};
+use testkit::faults::digest;
 
 fn stamp(number: u64) -> Stamp {
     let micros = 1_760_000_000_000_000 + i64::try_from(number).unwrap();
@@ -315,18 +299,23 @@ fn a_lost_page_costs_what_is_on_it() {
     assert!(lost.keys().all(|count| *count <= total / 3), "{lost:?}");
 }
 
+/// A store with one conversation, each entry of it appended by itself.
+fn appended_one_by_one(path: &Path, count: u64) -> Box<dyn Store> {
+    let store = try_open(path, Access::Write).unwrap();
+    let mut tail = None;
+    for entry in entries(id(1), count, 5) {
+        tail = Some(store.append(id(1), tail, &[entry]).unwrap());
+    }
+    store
+}
+
 /// A file or a log that was cut off between two pages or frames looks whole. The index has seen what is missing, and it is still
 /// missed after somebody listed what is left, or went on with the conversation.
 #[test]
 fn what_was_cut_off_is_missed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoin.db");
-    let store = try_open(&path, Access::Write).unwrap();
-    let all = entries(id(1), 40, 5);
-    let mut tail = None;
-    for entry in &all {
-        tail = Some(store.append(id(1), tail, std::slice::from_ref(entry)).unwrap());
-    }
+    let store = appended_one_by_one(&path, 40);
     store.settle().unwrap();
     // As a kill would leave it.
     let killed = folder.path().join("killed.db");
@@ -472,12 +461,7 @@ fn a_bomb_is_not_expanded() {
 fn a_damaged_log_is_noticed_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoin.db");
-    let store = try_open(&path, Access::Write).unwrap();
-    let all = entries(id(1), 12, 5);
-    let mut tail = None;
-    for entry in &all {
-        tail = Some(store.append(id(1), tail, std::slice::from_ref(entry)).unwrap());
-    }
+    let _store = appended_one_by_one(&path, 12);
     // As a kill would leave it: the files are copied while the store is open.
     let killed = folder.path().join("killed.db");
     let log = folder.path().join("killed.db-wal");

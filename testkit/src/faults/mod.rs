@@ -5,7 +5,9 @@
 //! with what the store holds.
 
 mod child;
+mod digest;
 mod model;
+mod place;
 #[cfg(unix)]
 mod power;
 mod script;
@@ -15,7 +17,9 @@ mod strike;
 mod witness;
 
 pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
+pub use digest::digest;
 pub use model::{Model, verified};
+pub use place::Place;
 #[cfg(unix)]
 pub use power::{Cut, Journal};
 pub use script::{Dice, Script, Step};

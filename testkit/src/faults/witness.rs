@@ -20,7 +20,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rejoin_store::{
     Damage, Drafts, Each, EachProblem, Erasure, Hit, Holder, Location, Lock, Page, ProgressHook, Query,
-    Search, Size, Store, StoreError, Summary, Verified,
+    Search, Size, Store, StoreError, StoreResult, Summary, Verified,
 };
 
 use super::{
@@ -74,17 +74,9 @@ impl Store for Witness {
     fn tail(&self, conversation: ConversationId) -> Result<Option<Tail>, StoreError> {
         self.store.tail(conversation)
     }
-    fn append(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
         let names: String = entries.iter().map(named).collect();
-        self.told(
-            |number| format!("append {number} {conversation}{names}"),
-            || self.store.append(conversation, after, entries),
-        )
+        self.told(|number| format!("append {number} {id}{names}"), || self.store.append(id, after, entries))
     }
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
         self.store.read(conversation, from, each)
@@ -104,16 +96,11 @@ impl Store for Witness {
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> Result<Lock, StoreError> {
         self.store.lock(conversation, holder)
     }
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[Erasure],
-    ) -> Result<Tail, StoreError> {
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
         let names: String = erasures.iter().map(|(entry, note)| format!(" {entry}{}", named(note))).collect();
         self.told(
-            |number| format!("erase {number} {conversation}{names}"),
-            || self.store.erase_all(conversation, after, erasures),
+            |number| format!("erase {number} {id}{names}"),
+            || self.store.erase_all(id, after, erasures),
         )
     }
     fn on_progress(&self, hook: ProgressHook) {

@@ -357,10 +357,10 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a file of keys can be read by everybody",
-        file: "crates/engine/src/auth/file.rs",
-        within: "private",
-        from: "OpenOptionsExt::mode(&mut options, 0o600);",
-        to: "OpenOptionsExt::mode(&mut options, 0o644);",
+        file: "crates/store/src/files/handle.rs",
+        within: "open",
+        from: "Mode::RUSR | Mode::WUSR) {",
+        to: "Mode::RUSR | Mode::WUSR | Mode::ROTH) {",
         tests: lib("rejoin-engine", "auth"),
     },
     Break {

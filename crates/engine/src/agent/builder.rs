@@ -1,4 +1,4 @@
-//! Making an agent step by step. Only the provider is required; everything else has a default.
+//! Builds an agent step by step. Only the provider is required; everything else has a default.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     writer::New,
 };
 
-/// Makes an [`Agent`]: see [`Agent::builder`]. `Start` is a [`NewConversation`], or a [`Conversation`] to go on with.
+/// Builds an [`Agent`]: see [`Agent::builder`]. `Start` is a [`NewConversation`], or a [`Conversation`] to continue.
 #[must_use = "nothing happens before `build`"]
 pub struct AgentBuilder<Start = NewConversation> {
     provider: Arc<dyn Provider>,
@@ -76,13 +76,13 @@ impl AgentBuilder {
         self
     }
 
-    /// The folder that the conversation belongs to.
+    /// The working directory of the conversation.
     pub fn directory(mut self, directory: impl Into<String>) -> Self {
         self.start.directory = Some(directory.into());
         self
     }
 
-    /// Begins with messages that were kept elsewhere. They may be broken in any way, and are recorded as they are. Unless
+    /// Starts with messages that were kept elsewhere. They may be broken in any way, and are recorded as they are. Unless
     /// [`AgentBuilder::on_broken`] says otherwise, incomplete calls are not sent, as [`OnBroken::Drop`] says: a list of messages
     /// does not tell whether a call ran.
     pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
@@ -90,12 +90,12 @@ impl AgentBuilder {
         self
     }
 
-    /// Goes on with a conversation instead of beginning one. One from a store goes on there.
+    /// Continues a conversation instead of starting one, in its store if it has one.
     pub fn conversation(self, conversation: Conversation) -> AgentBuilder<Conversation> {
         self.starting(conversation)
     }
 
-    /// The agent. If the store cannot be written, its conversation goes on in memory, and [`Conversation::saved`] says so.
+    /// The agent. If the store cannot be written, its conversation continues in memory, and [`Conversation::saved`] says so.
     #[must_use]
     pub fn build(mut self) -> Agent {
         let NewConversation { title, directory, store, history } = std::mem::take(&mut self.start);
@@ -138,25 +138,25 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// Instructions to the model.
+    /// The system prompt.
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.system = Some(instructions.into());
         self
     }
 
-    /// What becomes of broken states, such as a call without a result.
+    /// Sets what becomes of broken states, such as a call without a result.
     pub fn on_broken(mut self, on_broken: OnBroken) -> Self {
         self.on_broken = Some(on_broken);
         self
     }
 
-    /// How much a turn may take: requests, time, tokens, and what one tool may take.
+    /// The limits of a turn: requests, time, tokens, and those of one tool.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How much of the conversation is to be kept in a request.
+    /// How much of the conversation a request keeps.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self

@@ -31,7 +31,7 @@ const ANSWER_BYTES: usize = 256 * 1024;
 /// A token that ends within this time is exchanged before it does.
 const MARGIN_SECONDS: i64 = 120;
 
-/// Why nobody is logged in.
+/// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     /// The person said no.
@@ -89,7 +89,7 @@ impl DeviceLogin {
             address: crate::auth::redact::harmless(&address, 200),
             device_code: SecretString::from(device.as_ref()),
             interval: pause(seconds("interval").unwrap_or(5)),
-            // An hour at most: nobody waits longer for a code.
+            // An hour at most: a code is not worth a longer wait.
             until: Instant::now() + Duration::from_secs(seconds("expires_in").unwrap_or(900).min(3600)),
             client,
             token_url: format!("{github}/login/oauth/access_token"),
@@ -178,7 +178,7 @@ pub(crate) struct Ticket {
 /// A token that Copilot takes.
 struct Held {
     secret: SecretString,
-    /// When to exchange it anew; never for GitHub's own.
+    /// When to exchange it again; never for GitHub's own.
     until: Option<Timestamp>,
     base: Option<String>,
 }

@@ -1,11 +1,10 @@
 //! rejoin's own file of keys: one JSON object, readable by its owner only.
 //!
 //! It is written whole beside itself and then put in its place, so that a crash leaves the old one or the new one. What it
-//! holds and nobody here knows stays in it.
+//! holds and this version does not know stays in it.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -106,9 +105,7 @@ impl KeyFile {
         entries.retain(|(name, _)| name != provider);
         let had = entries.len() < before;
         if entry.is_none() && !had {
-            if let Some(folder) = self.path.parent() {
-                self.sweep(folder);
-            }
+            self.sweep();
             return Ok(false);
         }
         entries.extend(entry.map(|entry| (provider.to_owned(), entry)));
@@ -141,52 +138,33 @@ impl KeyFile {
         AuthError::File { path: self.path.clone(), what, source }
     }
 
-    /// Takes away what a process that was killed left beside the file: there may be keys in it.
-    fn sweep(&self, folder: &Path) {
-        let Some(stem) = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else {
-            return;
-        };
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&format!("{stem}.new.")) {
-                let _ = fs::remove_file(entry.path());
+    /// The folder that the file lies in.
+    fn folder(&self) -> PrivateFolder {
+        PrivateFolder::new(self.path.parent().unwrap_or(Path::new("")))
+    }
+
+    fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Removes files that a killed process left beside this one: they may hold keys.
+    fn sweep(&self) {
+        let (folder, own) = (self.folder(), self.name());
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        // Older versions named them after the stem.
+        let ours = [format!("{own}.part-"), format!("{stem}.new.")];
+        for name in folder.names().unwrap_or_default() {
+            if ours.iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
+                let _ = folder.remove(name);
             }
         }
     }
 
     fn replace(&self, text: &str) -> io::Result<()> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
-            PrivateFolder::new(folder).make()?;
-            self.sweep(folder);
-        }
-        let beside = self.path.with_extension(format!("new.{}", std::process::id()));
-        let written = private(&beside).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        let done = written.and_then(|()| fs::rename(&beside, &self.path));
-        if done.is_err() {
-            // The old file is still there; what was begun is of no use to anybody.
-            let _ = fs::remove_file(&beside);
-        }
-        done?;
-        #[cfg(unix)]
-        if let Some(folder) = folder {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(())
+        self.folder().make()?;
+        self.sweep();
+        self.folder().replace(&self.name(), text.as_bytes())
     }
-}
-
-/// A new file that only its owner can read, from its first moment on.
-fn private(path: &Path) -> io::Result<File> {
-    // One that a crash left behind has whatever rights it has.
-    let _ = fs::remove_file(path);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// A small file of text.

@@ -1,6 +1,6 @@
 //! Keys: where they come from, and what may be said about them.
 //!
-//! Nothing here reads the environment or looks for a home folder: whoever calls says where things are. A key is never
+//! Nothing here reads the environment or looks for a home folder: the caller says where things are. A key is never
 //! printed: its `Debug` names where it comes from, and everything that a provider says goes through [`redact::redact`].
 
 pub mod copilot;
@@ -133,7 +133,7 @@ impl Key {
     }
 }
 
-/// Whoever knows keys.
+/// A source of keys.
 pub trait KeySource: Send + Sync {
     /// Every key for a service, the one to use first.
     fn keys(&self, service: &Service, name: &str) -> Vec<Key>;
@@ -147,7 +147,7 @@ pub trait KeySource: Send + Sync {
 /// Looks something up by its name.
 pub type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Keys from the places that are named to it, in this order: given, variables, settings, stored, whoever else knows some, and
+/// Keys from the places that are named to it, in this order: given, variables, settings, stored, other sources, and
 /// last the logins of other tools.
 #[derive(Default)]
 pub struct Keys {
@@ -202,7 +202,7 @@ impl Keys {
         self
     }
 
-    /// Somebody else who knows keys, such as the system's keyring.
+    /// Another source of keys, such as the system's keyring.
     #[must_use]
     pub fn other(mut self, source: Box<dyn KeySource>) -> Self {
         self.other = Some(source);

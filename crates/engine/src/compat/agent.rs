@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Makes an [`Agent`] from a provider and the three numbers of its [`Window`].
-pub trait FromNumbers: Sized {
+pub trait FromNumbers: From<Agent> {
     /// An agent with a new conversation, in memory.
     #[must_use]
     fn new_from_shared_provider(
@@ -23,7 +23,10 @@ pub trait FromNumbers: Sized {
         max_tokens: usize,
         min_retain_turns: usize,
         prune_threshold: f64,
-    ) -> Self;
+    ) -> Self {
+        let window = Window { max_tokens, min_retain_turns, prune_threshold };
+        Agent::builder(provider).window(window).build().into()
+    }
 
     /// An agent that continues messages which the caller kept, in memory, under an id and a title of the caller's.
     ///
@@ -39,35 +42,15 @@ pub trait FromNumbers: Sized {
         max_tokens: usize,
         min_retain_turns: usize,
         prune_threshold: f64,
-    ) -> Self;
-}
-
-impl FromNumbers for Agent {
-    fn new_from_shared_provider(
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
-    ) -> Self {
-        Self::builder(provider).window(Window { max_tokens, min_retain_turns, prune_threshold }).build()
-    }
-
-    fn with_history(
-        id: &str,
-        title: &str,
-        messages: Vec<Message>,
-        provider: Arc<dyn Provider>,
-        max_tokens: usize,
-        min_retain_turns: usize,
-        prune_threshold: f64,
     ) -> Self {
         let new = New { title: Some(title.to_owned()), ..of(&*provider) };
-        let id = conversation_id(id);
-        let mut conversation = Conversation::create_as(id, memory(), Arc::new(SystemClock), &new, COMMAND);
-        for message in messages {
-            conversation.say(message);
-        }
+        let (id, clock) = (conversation_id(id), Arc::new(SystemClock));
+        let mut conversation = Conversation::begin_as(id, memory(), clock, &new, COMMAND);
+        conversation.replace_history(&messages);
         let window = Window { max_tokens, min_retain_turns, prune_threshold };
-        Self::builder(provider).conversation(conversation).on_broken(OnBroken::Drop).window(window).build()
+        let agent = Agent::builder(provider).conversation(conversation).on_broken(OnBroken::Drop);
+        agent.window(window).build().into()
     }
 }
+
+impl FromNumbers for Agent {}

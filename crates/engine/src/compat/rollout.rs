@@ -22,33 +22,35 @@ use rejoin_store::files::PrivateFolder;
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolloutTurn {
-    /// When it ended; none if the line does not say.
+    /// When the turn ended; none if the line does not say.
     pub timestamp: Option<Timestamp>,
-    /// Its items, each a JSON object, as they are.
+    /// The items of the turn, each a JSON object with its exact text.
     pub items: Vec<Raw>,
-    /// What is known about it.
+    /// Provider, model and tokens; none if the line has no `metadata`.
     pub metadata: Option<TurnMetadata>,
 }
 
 /// What is known about a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnMetadata {
-    /// The provider.
+    /// The name of the provider that answered.
     pub provider: Option<String>,
-    /// The model.
+    /// The model that answered.
     pub model: Option<String>,
-    /// How many tokens it took.
+    /// The tokens of all requests of the turn and of their answers; none if the provider did not
+    /// count them.
     pub tokens: Option<u64>,
 }
 
 /// A compaction: from here on the summary stands for what came before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactedTurn {
-    /// When; none if the line does not say.
+    /// When the summary was made; none if the line does not say.
     pub timestamp: Option<Timestamp>,
-    /// The summary.
+    /// The summary's text.
     pub summary: String,
-    /// How many items were cut before it could be made.
+    /// The number of items that had to be left out so that the rest fitted into the model's window
+    /// when the summary was made.
     pub truncated_count: u64,
 }
 
@@ -64,13 +66,14 @@ pub enum RolloutLine {
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationMetadata {
-    /// Its id.
+    /// The conversation's id: the name of its file, without `.jsonl`.
     pub id: String,
-    /// When its last line was written, as that line says; else when the file was.
+    /// The time that the last line names; without one, the time at which the file was last
+    /// written.
     pub updated_at: Timestamp,
-    /// The provider that its last turn names.
+    /// The provider that the last turn names.
     pub provider: Option<String>,
-    /// The model that its last turn names.
+    /// The model that the last turn names.
     pub model: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! A small storage of whole conversations under ids of the caller's choice: save, load, list, delete.
 //!
-//! For programs that hand over their list of messages after every turn. Only what is new in it is stored; a list that was
-//! changed in the middle goes on as a branch, and what stood there before is kept.
+//! For programs that hand over their whole list of messages after every turn. Only the new messages are stored; a list that
+//! was changed in the middle becomes a branch, and the old messages are kept.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use crate::{
 /// What the lock of a conversation says while one is saved here.
 const COMMAND: &str = "save_conversation";
 
-/// What surrounds conversations that were given an id of their own: `{"id": "…"}`.
+/// The field of the note that holds the id that a conversation was saved under: `{"id": "…"}`.
 const OWN_ID: &str = "id";
 
 /// A conversation in a list.
@@ -71,7 +71,7 @@ impl SqliteStorage {
         Self { store: store.into(), saved: Mutex::default() }
     }
 
-    /// Saves a conversation: what is new in it. A message that changed, or is not there any more, starts a branch.
+    /// Saves the new messages of a conversation. A message that changed or was removed starts a branch.
     ///
     /// # Errors
     /// If the store cannot be written, or another process writes to the conversation.

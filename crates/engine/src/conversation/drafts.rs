@@ -32,7 +32,7 @@ impl Conversation {
         }
     }
 
-    /// A draft for the answer that comes next, which goes behind the head. None if there is nothing on the disk for it to
+    /// A draft for the answer that comes next, which follows the head. None if there is nothing on the disk for it to
     /// follow, or if another process writes to the conversation.
     #[cfg(feature = "agent")]
     pub(crate) fn begin_draft(&self, origin: Origin) -> Option<AnswerDraft> {

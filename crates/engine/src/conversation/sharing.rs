@@ -1,16 +1,16 @@
-//! One conversation, several processes: the lock is given back while nothing is being said, and what the others added is taken
-//! in before something is said again.
+//! One conversation, several processes: the lock is released between turns, and entries of others are read before the next
+//! turn.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::sync::Arc;
 
 use rejoin_record::{ConversationId, Entry, EntryId, Kind};
-use rejoin_store::{Holder, Item, Store, StoreError};
+use rejoin_store::{Holder, Store, StoreError};
 
 use super::Conversation;
 use crate::{clock::Clock, draft, error::EngineError};
 
 impl Conversation {
-    /// Opens a conversation to go on with it later, without its lock: others may write to it until [`Conversation::reclaim`].
+    /// Opens a conversation to continue it later, without its lock: others may write to it until [`Conversation::reclaim`].
     ///
     /// # Errors
     /// If it is not there, or cannot be read at all.
@@ -23,7 +23,7 @@ impl Conversation {
         Self::opened(store, clock, id, Some(command.to_owned()), None)
     }
 
-    /// Gives the lock back, so that others may write. A conversation that is not wholly stored keeps it.
+    /// Releases the lock, so that others may write. A conversation that is not wholly stored keeps it.
     pub fn release(&mut self) {
         if self.unsaved().is_empty()
             && let Some(home) = &mut self.home
@@ -32,7 +32,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the lock, and takes in what others added since it was given back. Gives their entries; the next entry follows the
+    /// Takes the lock, and reads what others added since it was released. Returns their entries; the next entry follows the
     /// newest of them. Does nothing if the lock is held, or if there is nothing to lock yet.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Conversation {
         match store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
             Ok(lock) => home.lock = Some(lock),
             Err(why @ StoreError::Locked(_)) => return Err(why.into()),
-            // As when it is opened: what cannot be locked can still be talked in.
+            // As in opening: a conversation that cannot be locked can still be used.
             Err(why) => tracing::warn!("Failed to lock conversation {}: {why}", self.id),
         }
         if home.lock.is_some() {
@@ -70,15 +70,9 @@ impl Conversation {
         Ok(added)
     }
 
-    /// Reads everything that is stored once more: something of it was erased, and must not be in memory any longer either.
+    /// Reads all stored entries again, because content was erased and must not stay in memory either.
     fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let mut entries = Vec::new();
-        store.read(self.id, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            ControlFlow::Continue(())
-        })?;
+        let entries = store.entries(self.id)?;
         let unsaved = self.entries.split_off(self.stored);
         self.stored = entries.len();
         self.entries = entries;

@@ -5,7 +5,7 @@
 //! follow, one JSON object per line. When the message is durable, the file is removed.
 //!
 //! A file whose writer is gone ([`LeftDraft`]) tells what that process had shown when it was killed. Readers put its two entries
-//! behind the record, with the words in them ([`read`]); the next writer, who holds the conversation's lock, appends the same
+//! after the record, with the words in them ([`read`]); the next writer, who holds the conversation's lock, appends the same
 //! two entries and removes the file ([`absorb`]). A whole answer is recorded under the id that its draft names, so a draft
 //! whose message is recorded already is known by that id, and no word is ever there twice.
 
@@ -99,7 +99,7 @@ impl LeftDraft {
             self.piece(line);
             return;
         }
-        // The line was cut inside its string. Behind the last whole character there may be a part of an escape.
+        // The line was cut inside its string. After the last whole character there may be a part of an escape.
         for (end, _) in line.char_indices().rev().map(|(at, last)| (at + last.len_utf8(), last)).take(ESCAPE)
         {
             if self.piece(&format!("{}\"}}", &line[..end])) {
@@ -119,7 +119,7 @@ impl LeftDraft {
 
     /// What is to be appended to a record: nothing, if the message is recorded or blank.
     ///
-    /// Where the record went on in the meantime, the message goes under its own parent, and a `branch` entry leads back.
+    /// If the record continued in the meantime, the message goes under its own parent, and a `branch` entry leads back.
     pub(crate) fn entries(self, found: &Found, tail: Tail) -> Vec<Entry> {
         let message = cut_message(self.origin, &self.reasoning, &self.text);
         let Some(message) = message.filter(|_| !found.recorded) else { return Vec::new() };
@@ -198,6 +198,18 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
     Ok(count)
 }
 
+/// Every entry of a conversation that can be read, those of a draft last, and the number of the latter.
+pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec<Entry>, usize), StoreError> {
+    let mut entries = Vec::new();
+    let drafted = read(store, id, &mut |item| {
+        if let Item::Entry(entry) = item {
+            entries.push(entry);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((entries, drafted))
+}
+
 /// Appends a draft that was left behind to its conversation, and removes it. The caller holds the conversation's lock. If the
 /// store cannot be written now, the draft stays for the next writer.
 pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
@@ -205,16 +217,9 @@ pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
         return;
     }
     let absorbed = (|| {
-        let mut entries = Vec::new();
-        let drafted = read(store, id, &mut |item| {
-            if let Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            ControlFlow::Continue(())
-        })?;
+        let (entries, drafted) = read_entries(store, id)?;
         if drafted > 0 {
-            let drafted = entries.split_off(entries.len() - drafted);
-            store.append(id, store.tail(id)?, &drafted)?;
+            store.append(id, store.tail(id)?, &entries[entries.len() - drafted..])?;
         }
         discard(store, id)
     })();
@@ -261,12 +266,9 @@ pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreEr
 fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError> {
     let Some(draft) = LeftDraft::find(store, summary.id) else { return Ok(()) };
     let (mut found, mut entries, id) = (Found::default(), Vec::new(), summary.id);
-    store.read(id, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
-            found.note(&draft, &entry);
-            entries.push(entry);
-        }
-        ControlFlow::Continue(())
+    store.each_entry(id, |entry| {
+        found.note(&draft, &entry);
+        entries.push(entry);
     })?;
     let Some(tail) = store.tail(id)? else { return Ok(()) };
     // The list is in the order of these times.

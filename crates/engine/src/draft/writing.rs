@@ -18,7 +18,7 @@ pub(crate) struct AnswerDraft {
     /// The first two lines, until they are written.
     beginning: String,
     file: Option<DraftFile>,
-    /// Whether no file could be made. The answer goes on without one.
+    /// Whether the file could not be created. The answer continues without one.
     failed: bool,
 }
 

@@ -1,10 +1,10 @@
 //! The conversations of a program: begun, found, resumed and listed, on any store.
 //!
-//! `running.rs` is a conversation that is being talked in, `rollout.rs` writes turns down beside the store for programs that
+//! `running.rs` is a conversation in use, `rollout.rs` writes turns to files beside the store for programs that
 //! read files of turns.
 //!
 //! Saving is awaited, never fired and forgotten: what an event tells of is stored before the event is told. A store that fails
-//! is told of as [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation goes on.
+//! is reported as [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation continues.
 
 mod rollout;
 mod running;
@@ -33,10 +33,10 @@ use crate::{
     writer::New,
 };
 
-/// What the lock of a conversation says while it is talked in.
+/// The name that others see while they wait for the lock of a conversation.
 const COMMAND: &str = "conversation manager";
 
-/// Why a conversation is not there.
+/// Why a conversation could not be started or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
     /// There is no such conversation.
@@ -51,7 +51,7 @@ pub enum ManagerError {
     /// The same of a file of turns.
     #[error(transparent)]
     Rollout(RolloutError),
-    /// Nobody is there who could answer.
+    /// No provider can answer.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
@@ -95,7 +95,7 @@ impl ManagerError {
     }
 }
 
-/// Finds who answers.
+/// Finds the provider that answers.
 type Connect = dyn Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync;
 
 /// The conversations of a program.
@@ -143,7 +143,7 @@ impl std::fmt::Debug for ConversationManager {
 }
 
 impl ConversationManager {
-    /// Conversations in a store, and a function that finds who answers in one of them.
+    /// A manager for the conversations of a store. `connect` finds the provider of each.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -160,41 +160,41 @@ impl ConversationManager {
         }
     }
 
-    /// Conversations in which the same one answers, whoever they were begun with.
+    /// Conversations in which one provider answers, whichever they were begun with.
     #[must_use]
     pub fn with_provider(store: Arc<dyn Store>, provider: Arc<dyn Provider>) -> Self {
         Self::new(store, move |_| Ok(Arc::clone(&provider)))
     }
 
-    /// The same, with tools.
+    /// Sets the tools of every conversation.
     #[must_use]
     pub fn with_tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
     }
 
-    /// The same, working in that way.
+    /// Sets the settings of every turn.
     #[must_use]
     pub fn with_settings(self, settings: TurnSettings) -> Self {
         Self { settings, ..self }
     }
 
-    /// The same, with another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same; every turn is also appended to a file of turns, before its end is told.
+    /// Sets a recorder: every turn is also appended to a file of turns, before the event of its end.
     #[must_use]
     pub fn with_recorder(self, recorder: RolloutRecorder) -> Self {
         Self { recorder: Some(recorder), ..self }
     }
 
-    /// Begins a conversation. It is in the store, and in lists, when this returns. If the store cannot be written, it goes on
-    /// in memory, and its first event after that of the turn's beginning says so.
+    /// Starts a conversation. It is in the store, and in lists, when this returns. If the store cannot be written, it continues
+    /// in memory, and the second event of its first turn says so.
     ///
     /// # Errors
-    /// If nobody is there who could answer.
+    /// If no provider can answer.
     pub fn new_conversation(&self, new: New) -> Result<Arc<RunningConversation>, ManagerError> {
         let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone(), ..Wanted::default() };
         let provider = (self.connect)(&wanted)?;
@@ -206,7 +206,7 @@ impl ConversationManager {
         Ok(self.run(conversation, provider, name))
     }
 
-    /// A conversation that is being talked in here, by its id; none if it is not: see
+    /// A conversation that this manager has running, by its id; none if it has not: see
     /// [`ConversationManager::resume_conversation`].
     #[must_use]
     pub fn get_conversation(&self, id: &str) -> Option<Arc<RunningConversation>> {
@@ -214,13 +214,13 @@ impl ConversationManager {
         self.all_running().get(&id)?.upgrade()
     }
 
-    /// Goes on with a conversation, by its id or an unambiguous beginning of it, with the provider and the model that it was
-    /// last talked in with. One that is being talked in here already is the same one.
+    /// Resumes a conversation by its id or an unambiguous prefix of it, with the provider and the model of its last turn. If it
+    /// is running here already, that one is returned.
     ///
     /// # Errors
-    /// If it is not there, or another process talks in it; with [`Mode::Strict`] also if something in it is damaged, with the
-    /// line, or nothing was said in it. With [`Mode::Recover`] damage is passed over, and a history that is broken is mended
-    /// in what the model sees.
+    /// If it is not there, or another process writes to it; with [`Mode::Strict`] also if something in it is damaged, with the
+    /// line, or nothing was said in it. With [`Mode::Recover`] damage is skipped, and a broken history is repaired in what the
+    /// model sees.
     pub fn resume_conversation(
         &self,
         id: &str,
@@ -237,7 +237,7 @@ impl ConversationManager {
         self.open(id, None, id.to_string())
     }
 
-    /// Opens a conversation with whom it wants, unless somebody knows better.
+    /// Opens a conversation with the provider that it recorded, unless `wanted` names another.
     fn open(
         &self,
         id: ConversationId,
@@ -252,8 +252,8 @@ impl ConversationManager {
         Ok(self.run(conversation, provider, name))
     }
 
-    /// Goes on with a file of turns of the recorder: its items, flattened, are what was said. They are taken into the store
-    /// once, and new turns are appended to the file as well.
+    /// Resumes a file of turns of the recorder: its items, flattened, are the messages. They are imported into the store once,
+    /// and new turns are appended to the file as well.
     ///
     /// # Errors
     /// If there is no recorder or no such file; with [`Mode::Strict`] also if a line of it is no turn, or there is none.
@@ -271,7 +271,7 @@ impl ConversationManager {
         self.open(imported, Some(wanted), id.to_owned())
     }
 
-    /// A file of turns without a turn begins anew.
+    /// Begins a conversation for a file of turns without a turn.
     fn begin_rollout(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
         let provider = (self.connect)(&Wanted::default())?;
         let new = agent::of(&*provider);
@@ -300,11 +300,11 @@ impl ConversationManager {
         read(&*self.store, id, Mode::Recover).map_err(&failed)
     }
 
-    /// Goes on with a conversation from whatever state it is in: [`ConversationManager::resume_conversation`] with
+    /// Resumes a conversation in any state: [`ConversationManager::resume_conversation`] with
     /// [`Mode::Recover`].
     ///
     /// # Errors
-    /// If it is not there, cannot be read at all, or another process talks in it.
+    /// If it is not there, cannot be read at all, or another process writes to it.
     pub fn recover_session(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
         self.resume_conversation(id, Mode::Recover)
     }

@@ -1,7 +1,7 @@
-//! A conversation that is being talked in: texts go in, events come out.
+//! A conversation in use: texts go in, events come out.
 //!
-//! Whoever waits for the next event does the work: nothing runs in the background, nothing piles up, and dropping the
-//! conversation stops it at once, like a kill. The record shows where it stood, and resuming goes on from there.
+//! The caller that waits for the next event does the work: nothing runs in the background, nothing piles up, and dropping the
+//! conversation stops it at once, like a kill. The record shows how far it came, and resuming continues from there.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::{
     turn::{Ending, Event, Stop, TurnError, TurnInput, TurnOutcome, Worker},
 };
 
-/// A conversation that is being talked in. Its methods may be called from anywhere.
+/// A conversation in use. Its methods may be called from any thread.
 pub struct RunningConversation {
     id: ConversationId,
     system: Option<String>,
@@ -36,10 +36,10 @@ pub struct RunningConversation {
     /// Whether a turn is under way.
     busy: AtomicBool,
     submitted: Mutex<VecDeque<Submission>>,
-    /// Somebody submitted something.
+    /// Wakes callers that wait for a submission.
     woken: Notify,
     events: Arc<Mutex<VecDeque<Event>>>,
-    /// What was said, up to the last turn that ended.
+    /// The messages, up to the last turn that ended.
     history: Mutex<Vec<Arc<Message>>>,
     driver: tokio::sync::Mutex<Driver>,
 }
@@ -50,16 +50,16 @@ impl std::fmt::Debug for RunningConversation {
     }
 }
 
-/// Where somebody waits for what a turn comes to.
+/// Where a caller waits for the outcome of a turn.
 type Reply = Arc<Mutex<Option<Result<TurnOutcome, TurnError>>>>;
 
 struct Submission {
     input: TurnInput,
-    /// Who waits for the turn itself; then its events are nobody's.
+    /// Where a caller waits for the outcome; then the events of the turn are not kept.
     reply: Option<Reply>,
 }
 
-/// A turn that is over, and who worked on it.
+/// A turn that is over, and its worker.
 type Over = (Box<Worker>, Result<TurnOutcome, TurnError>);
 
 struct Driver {
@@ -72,7 +72,7 @@ struct Driver {
 enum At {
     Idle(Box<Worker>),
     Working(Doing<'static, Over>, Option<Reply>),
-    /// A turn panicked while somebody else waited for it.
+    /// A turn panicked while another caller waited for it.
     Lost,
 }
 
@@ -103,24 +103,24 @@ impl RunningConversation {
         }
     }
 
-    /// Its id.
+    /// The conversation's id.
     #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
-    /// Says something, or goes on with what was interrupted. The turn runs while somebody waits for its events; turns run one
+    /// Submits a message, or continues an interrupted turn. The turn runs while a caller waits for its events; turns run one
     /// after the other.
     pub fn submit(&self, input: impl Into<TurnInput>) {
         lock(&self.submitted).push_back(Submission { input: input.into(), reply: None });
         self.woken.notify_one();
     }
 
-    /// What happens next. What it tells of is stored already, or [`Event::NotSaved`] has said that it cannot be. Waits for a
-    /// submission if there is none. May be given up at any time: the next one goes on.
+    /// The next event. What it reports is stored already, or [`Event::NotSaved`] has said that it cannot be. Waits for a
+    /// submission if there is none. The future may be dropped at any time: the next call continues.
     pub async fn next_event(&self) -> Event {
         loop {
-            // What is there is fetched while somebody else works.
+            // Events that are there are fetched while another caller works.
             if let Some(event) = self.fetch() {
                 return event;
             }
@@ -135,17 +135,17 @@ impl RunningConversation {
                     }
                 }
             }
-            // Others may have the conversation while nothing is to be done.
+            // The driver is free for others while there is nothing to do.
             self.woken.notified().await;
         }
     }
 
-    /// Says something and waits for what comes of it: the model's last words, and the messages that are new. Turns that were
-    /// submitted before run first. Its events are not told, except that something cannot be saved.
+    /// Submits a message and waits for the outcome of its turn. Turns that were submitted before run first. The events of the
+    /// turn are not kept, except those about saving.
     ///
     /// # Errors
-    /// If the provider does not answer, or the conversation is broken and may not be repaired. What was said and what ran
-    /// until then is recorded.
+    /// If the provider does not answer, or the conversation is broken and may not be repaired. Everything until then is
+    /// recorded.
     pub async fn process_message(&self, input: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         let reply = Reply::default();
         let submission = Submission { input: input.into(), reply: Some(Arc::clone(&reply)) };
@@ -161,22 +161,22 @@ impl RunningConversation {
         }
     }
 
-    /// Stops the turn that is under way, or the next one that was submitted. What it has is recorded, and every call of it has
-    /// a result. Does nothing if there is none.
+    /// Stops the running turn, or the next one that was submitted. What arrived is recorded, and every call gets a result. Does
+    /// nothing if there is no turn.
     pub fn interrupt(&self) {
         if self.busy.load(Ordering::SeqCst) || !lock(&self.submitted).is_empty() {
             self.stop.stop();
         }
     }
 
-    /// What was said, up to the last turn that ended, as it was said.
+    /// The messages up to the last turn that ended, unrepaired.
     #[must_use]
     pub fn get_history(&self) -> Vec<Arc<Message>> {
         lock(&self.history).clone()
     }
 
-    /// What stands before everything that was said: the instructions, and the system messages that the conversation begins
-    /// with.
+    /// The messages before the first one of a person: the system prompt, and the system messages at the beginning of the
+    /// conversation.
     #[must_use]
     pub fn get_initial_context(&self) -> Vec<Message> {
         let history = lock(&self.history);
@@ -186,14 +186,14 @@ impl RunningConversation {
         instructions.into_iter().chain(leading.map(|message| Message::clone(message))).collect()
     }
 
-    /// From now on these are the messages. What was said before stays in the record, on a branch of its own. A turn that is
-    /// under way ends first.
+    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends
+    /// first.
     pub async fn replace_history(&self, messages: &[Message]) -> Saved {
         let saved = self.with_conversation(|conversation| conversation.replace_history(messages)).await;
         saved.unwrap_or(Saved::Durable)
     }
 
-    /// Does what a command says, and tells of it. A turn that is under way ends first.
+    /// Runs a command, and sends an event about it. A running turn ends first.
     ///
     /// # Errors
     /// If the entry that it names is not there.
@@ -219,7 +219,7 @@ impl RunningConversation {
         Ok(appended)
     }
 
-    /// Looks at or appends to the conversation between two turns.
+    /// Reads or appends to the conversation between two turns.
     async fn with_conversation<T>(&self, work: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
         let mut driver = self.driver.lock().await;
         while matches!(driver.at, At::Working(..)) {
@@ -240,14 +240,14 @@ impl RunningConversation {
         self.woken.notify_one();
     }
 
-    /// Works until something was told, or a turn is over. False if there is nothing to do.
+    /// Works until there is a new event or a turn is over. False if there is nothing to do.
     async fn step(&self, driver: &mut Driver) -> bool {
         if !matches!(driver.at, At::Working(..)) && !self.begin(driver) {
             return false;
         }
         let over = poll_fn(|context| {
             let At::Working(turn, _) = &mut driver.at else { return Poll::Ready(None) };
-            // Events that nobody fetches are no reason to look again and again: only those that are new.
+            // Only new events are a reason to return: old ones may never be fetched.
             let before = lock(&self.events).len();
             match Pin::new(turn).poll(context) {
                 Poll::Ready(over) => Poll::Ready(Some(over)),
@@ -262,14 +262,14 @@ impl RunningConversation {
         true
     }
 
-    /// What was submitted first. It is busy before that is taken, so that whoever interrupts sees one of both.
+    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees one of both.
     fn next_submission(&self) -> Option<Submission> {
         let mut submitted = lock(&self.submitted);
         self.busy.store(!submitted.is_empty(), Ordering::SeqCst);
         submitted.pop_front()
     }
 
-    /// Begins the turn that was submitted first.
+    /// Starts the turn of the oldest submission.
     fn begin(&self, driver: &mut Driver) -> bool {
         let Some(Submission { input, reply }) = self.next_submission() else { return false };
         let At::Idle(mut worker) = std::mem::replace(&mut driver.at, At::Lost) else { return false };
@@ -277,7 +277,7 @@ impl RunningConversation {
         let turn = async move {
             let mut sink = |event: Event| {
                 let wanted = !quiet || matches!(event, Event::NotSaved(_) | Event::Saved);
-                // The end of a turn is told once everything about it is known.
+                // The event of the end is sent later, when everything about the turn is known.
                 if wanted && !matches!(event, Event::Ended(_)) {
                     lock(&events).push_back(event);
                 }
@@ -289,7 +289,7 @@ impl RunningConversation {
         true
     }
 
-    /// A turn is over: the history goes on, the turn is written down, and whoever waits is told.
+    /// Ends a turn: updates the history, writes the turn to the recorder, and tells the caller that waits.
     fn end(&self, driver: &mut Driver, (worker, turned): Over) {
         self.stop.reset();
         self.busy.store(false, Ordering::SeqCst);
@@ -315,7 +315,7 @@ impl RunningConversation {
         }
     }
 
-    /// Goes on with the history: what is new in it. If the record took a turn, all of it is read anew.
+    /// Updates the history, and returns what is new in it. If the record does not simply continue, all of it is read again.
     fn show(&self, conversation: &Conversation, known: &mut (usize, Option<EntryId>)) -> Vec<Arc<Message>> {
         let entries = conversation.entries();
         let (count, mut last) = std::mem::replace(known, seen(conversation));
@@ -346,7 +346,7 @@ fn seen(conversation: &Conversation) -> (usize, Option<EntryId>) {
     (conversation.entries().len(), conversation.entries().last().map(Entry::id))
 }
 
-/// Why a turn failed, for whoever reads events.
+/// The event that says why a turn failed.
 fn failed(error: &TurnError) -> Event {
     Event::Failed { code: error.code(), message: error.to_string(), hint: error.hint() }
 }

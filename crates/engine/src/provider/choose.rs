@@ -1,4 +1,4 @@
-//! Which provider, when nobody said which: a key that is there, a model on this machine, or nobody at all.
+//! The provider when none is named: one with a key, a model on this machine, or the offline responder.
 
 use std::{fmt, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The provider that needs nothing and nobody.
+/// The provider that needs neither a key nor a network.
 pub const OFFLINE: &str = "offline";
 
 /// The provider that runs on this machine.
@@ -34,7 +34,7 @@ pub struct Chosen {
 /// Why a provider was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// Somebody said so.
+    /// A flag, the environment or the settings named it.
     Configured,
     /// There is a key for it.
     Key {
@@ -68,7 +68,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses. What `asked` says stands; an empty provider means that nobody said which. `ollama` says where Ollama may be, if not
+/// Chooses. What `asked` says stands; an empty provider means that none was named. `ollama` says where Ollama may be, if not
 /// at its usual place.
 pub async fn choose(
     asked: &Connection,
@@ -80,7 +80,7 @@ pub async fn choose(
         return Chosen { choice: asked.clone(), reason: Reason::Configured };
     }
     if asked.base_url.is_some() {
-        // Whoever gives an address and no name means something that speaks as most do.
+        // An address without a name is taken for a service that speaks the most common API.
         let choice = Connection { provider: String::from("custom"), ..asked.clone() };
         return Chosen { choice, reason: Reason::Configured };
     }

@@ -43,13 +43,15 @@ pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct Endpoint {
     /// The provider's name, such as `anthropic`.
     pub provider: String,
+    /// The provider's model; empty if none was chosen.
+    pub model: String,
     /// The dialect that requests are written in; none for a provider that reads the view itself.
     pub dialect: Option<Dialect>,
-    /// The model.
-    pub model: String,
-    /// The address that requests go to, without secrets; none without a network.
+    /// The address that requests go to, without secrets; none without a network. Reasoning is bound to it, so it is recorded with
+    /// each answer.
     pub url: Option<String>,
-    /// Where the provider is, if somebody said so: what it takes to find it again.
+    /// The provider's address, if it was given and is not the usual one. It is recorded, so that the next turn finds the
+    /// provider again.
     pub base_url: Option<String>,
     /// A hash of the account, if there is one.
     pub account: Option<String>,
@@ -81,7 +83,7 @@ pub struct Request {
     pub context: Arc<Context>,
     /// The body in the provider's dialect; none if it has none.
     pub body: Option<Body>,
-    /// Says when nobody waits for the rest of the answer. Who looks at it gives back what arrived, half a call included; who does
+    /// Is set when the turn was stopped. A provider that watches it gives back what arrived, half a call included; one that does
     /// not is dropped a moment later.
     pub stop: turn::Stop,
 }
@@ -97,13 +99,14 @@ impl Request {
 /// A model that a provider offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
-    /// Its name in requests.
+    /// The model's name in requests.
     pub id: String,
-    /// Its name for people, if it has another one.
+    /// The model's name for people, if it differs.
     pub name: Option<String>,
-    /// How many tokens it takes, if the provider says.
+    /// The size of the model's window in tokens, as the provider gives it. Some providers leave the room for the
+    /// answer out of it.
     pub window: Option<u64>,
-    /// How many tokens it answers at most, if the provider says.
+    /// The number of tokens that an answer may have; none if the provider does not say.
     pub max_output: Option<u64>,
 }
 
@@ -146,7 +149,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// Whether [`send`](Self::send), when the request's `stop` is set in the middle of an answer, gives back everything that it
-    /// told so far. Then nobody else keeps a copy of the answer, which may be large.
+    /// told so far. Then the turn keeps no copy of the answer, which may be large.
     fn gives_back_what_arrived(&self) -> bool {
         false
     }
@@ -191,7 +194,7 @@ pub trait Provider: Send + Sync {
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
     let model = Some(endpoint.model.clone()).filter(|_| dialect.wire().body_names_model);
-    // Whoever has a cache is told what to keep in it.
+    // Providers with a cache are told what to keep in it.
     let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
     if provider.replays_reasoning() { draft } else { draft.without_reasoning() }
 }
@@ -207,7 +210,7 @@ pub fn context_of(
     let given = instructions.is_some_and(|text| !text.trim().is_empty());
     let instructions = instructions.map(Into::into);
     let mut context = Context { dialect, whole_body: true, instructions, offered, ..Context::default() };
-    // Instructions among the fields are for whoever has none.
+    // Instructions among the fields are a default.
     for (name, value) in fields.into_iter().filter(|(name, _)| *name != "instructions" || !given) {
         context.put(name, &value);
     }

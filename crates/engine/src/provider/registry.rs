@@ -99,7 +99,7 @@ pub struct Service {
     pub apis: &'static [Api],
     /// Where it is; empty if only a person knows.
     pub base_url: &'static str,
-    /// Where its models are listed, behind the base address.
+    /// The path below the base address that lists its models.
     pub models_path: &'static str,
     /// The model to use if none is named; empty if there is none that everybody has.
     pub default_model: &'static str,

@@ -49,7 +49,7 @@ pub struct ScriptedAnswer {
 pub enum Finish {
     /// As the stream says.
     End(End),
-    /// Not at all: nothing more comes until somebody gives it up.
+    /// Not at all: nothing more arrives until the request is given up.
     Never,
 }
 
@@ -102,7 +102,7 @@ impl Step {
         self.ending(Finish::End(End::Cut))
     }
 
-    /// Then nothing more comes, until somebody gives it up.
+    /// Then nothing more arrives until the request is given up.
     #[must_use]
     pub fn then_hangs(self) -> Self {
         self.ending(Finish::Never)

@@ -190,11 +190,10 @@ mod tests {
     #[test]
     fn files_in_the_folder_are_read_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("in");
-        fs::create_dir(&inside).unwrap();
         fs::write(folder.path().join("secret"), "secret").unwrap();
+        let inside = folder.path().join("in");
+        fs::create_dir_all(inside.join("sub")).unwrap();
         fs::write(inside.join("a.txt"), "hello").unwrap();
-        fs::create_dir(inside.join("sub")).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("../secret", inside.join("link")).unwrap();
         let read = ReadFile::new(&inside);
@@ -209,7 +208,7 @@ mod tests {
         assert!(list.list(r#"{"path":".."}"#).is_err());
     }
 
-    /// A file with keys is read by nobody, whatever it is called; neither is what only looks like a file.
+    /// No tool reads a file with keys, whatever its name, nor anything that only looks like a file.
     #[test]
     fn what_holds_keys_is_hidden() {
         let folder = tempfile::tempdir().unwrap();
@@ -278,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A disk that does not answer holds nobody up: the work is done on another thread.
+    /// A disk that does not answer holds no turn up: the work is done on another thread.
     #[test]
     fn looking_is_done_elsewhere() {
         let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use crate::provider::Doing;
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
 ///
 /// A value does not hold everything that a text can: of a key that is there twice it has the last one, and numbers beyond 64 bits
-/// lose digits. Whoever needs those reads [`ToolArguments::text`].
+/// lose digits. A tool that needs those reads [`ToolArguments::text`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolArguments {
     text: String,

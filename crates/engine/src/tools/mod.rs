@@ -1,7 +1,7 @@
 //! Tools: what a model may call, one file each.
 //!
-//! A tool gets the exact text of its arguments and gives back text; a [`FunctionTool`] gets them as a JSON value as well. No tool
-//! writes to the record; the turn does.
+//! A tool receives the exact text of its arguments and returns text; a [`FunctionTool`] receives them as a JSON value as well.
+//! Tools do not write to the record; the turn does.
 
 mod beneath;
 mod calculate;
@@ -17,34 +17,34 @@ use rejoin_formats::context::ToolDeclaration;
 
 use crate::provider::Doing;
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
-    /// Whether it failed.
+    /// Whether the tool failed.
     pub is_error: bool,
 }
 
 impl Output {
-    /// It worked.
+    /// The result of a tool that worked.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: false }
     }
 
-    /// It failed; the model is told why.
+    /// The result of a tool that failed: the text tells the model why.
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true }
     }
 }
 
-/// Something that a model may call. [`FunctionTool`] makes one of a function.
+/// A tool that a model may call. [`FunctionTool`] turns a function into one.
 pub trait Tool: Send + Sync {
-    /// Its name, what it is for, and what it takes.
+    /// The name, the description and the schema of the arguments, for the model.
     fn declaration(&self) -> ToolDeclaration;
-    /// Does it. The arguments are a JSON object, as the model wrote it. If the future is dropped, it is given up.
+    /// Runs the tool. The arguments are a JSON object, exactly as the model wrote it. Dropping the future cancels the call.
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output>;
 }
 
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Tools {
 }
 
 impl Tools {
-    /// The tools that every agent has, for a folder.
+    /// The built-in tools, for a folder: sums, reading a file, listing a folder.
     #[must_use]
     pub fn builtin(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -72,14 +72,14 @@ impl Tools {
         tools
     }
 
-    /// The same tools and one more. One of the same name is replaced.
+    /// Adds a tool, and returns the tools. A tool of the same name is replaced.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.add(Arc::new(tool));
         self
     }
 
-    /// Adds a tool. One of the same name is replaced where it stands: what a model is told stays in its order.
+    /// Adds a tool. A tool of the same name is replaced in its place, so that the order of the declarations stays.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.declaration().name;
         match self.tools.iter_mut().find(|other| other.declaration().name == name) {
@@ -88,13 +88,13 @@ impl Tools {
         }
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| &*tool.declaration().name == name)
     }
 
-    /// What a model is told of them.
+    /// The declarations of all tools, for a request.
     #[must_use]
     pub fn declarations(&self) -> Vec<ToolDeclaration> {
         self.tools.iter().map(|tool| tool.declaration()).collect()

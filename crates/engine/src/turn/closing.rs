@@ -15,12 +15,12 @@ use crate::{
     provider::context_of,
 };
 
-/// What the engine says when a model had the last word and has to go on.
+/// The message that the engine adds when the model spoke last and has to continue.
 const GO_ON: &str = "Continue.";
-/// The format of what the engine says by itself.
+/// The format of messages that the engine adds.
 pub const SYNTHETIC: &str = "synthetic";
 
-/// Whether a message was put there by the engine, and not by a person or a model.
+/// Whether the engine added a message, rather than a person or a model.
 #[must_use]
 pub fn is_synthetic(message: &Message) -> bool {
     message.native.as_ref().is_some_and(|native| &*native.format == SYNTHETIC)
@@ -108,7 +108,7 @@ impl Worker {
             decision: Decision::Rerun,
         });
         self.decide(running, closed.collect());
-        // They are read anew: whatever was known of them before, from now on they have begun.
+        // They are read again: whatever was known of them before, from now on they have begun.
         self.composer.start_over();
         self.run(running, again).await;
     }

@@ -1,7 +1,7 @@
 //! From the record to the next request: the path is walked on, new messages are repaired, and the body grows.
 //!
-//! Each step costs what is new. If the record took a turn that is no mere continuation (a compaction, a branch, somebody
-//! else's entries), everything is read anew.
+//! Each step costs what is new. If the record does not simply continue (a compaction, a branch, entries of another
+//! process), everything is read again.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Composer {
                 .zip(&entries[self.walked.saturating_sub(1)..])
                 .all(|(entry, before)| entry.envelope().parent == Some(before.id()));
         if !continues {
-            self.anew(conversation);
+            self.read_all(conversation);
         }
         for entry in &entries[self.walked..] {
             self.walk.add(entry.id(), Content::of(entry));
@@ -90,7 +90,7 @@ impl Composer {
     }
 
     /// Walks the whole path.
-    fn anew(&mut self, conversation: &Conversation) {
+    fn read_all(&mut self, conversation: &Conversation) {
         let entries = conversation.entries();
         self.walk = Walk::default();
         let tree = Tree::new(entries);
@@ -169,8 +169,8 @@ impl Composer {
         self.walk.message_of(entry)
     }
 
-    /// Whether the model would see its own words last. The results of calls stand behind them, real ones or such as say that
-    /// there is none.
+    /// Whether the model would see its own words last. If the last message calls tools, results follow it: real ones, or such
+    /// as say that there is none.
     pub(super) fn ends_with_assistant(&mut self) -> bool {
         self.view()
             .view

@@ -1,4 +1,4 @@
-//! What is told of a turn while it happens. Whoever draws it needs nothing else.
+//! The events of a turn. They are all that a user interface needs to draw it.
 
 use std::time::Duration;
 
@@ -12,84 +12,85 @@ use rejoin_view::Finding;
 pub enum Event {
     /// The turn begins.
     Started {
-        /// The conversation.
+        /// The conversation's id.
         conversation: ConversationId,
-        /// Who answers.
+        /// The provider that answers.
         provider: String,
-        /// The model.
+        /// The provider's model.
         model: String,
     },
-    /// Something in the store cannot be read as it was saved: what, and where. Everything else is used.
+    /// A part of the stored conversation cannot be read. The findings say what and where; everything else is used.
     Damaged(Vec<Finding>),
-    /// The history was not sound as it stood: what was found, and what the model sees instead. Nothing in the record changed.
+    /// The history was repaired for the model. The findings say what was wrong and what the model sees instead. The record is
+    /// unchanged.
     Mended(Vec<Finding>),
-    /// Calls without a result were decided about, before the request left.
+    /// Before the request left, calls without a result were closed.
     Closed {
-        /// Shown to the model as interrupted.
+        /// The number of calls that the model sees as interrupted.
         interrupted: usize,
-        /// Not shown.
+        /// The number of calls that the model does not see.
         left_out: usize,
-        /// Run again.
+        /// The number of calls that are run again.
         rerun: usize,
     },
-    /// A request leaves.
+    /// A request is sent.
     Asking {
-        /// Which of the turn, from 1.
+        /// The number of the request in its turn, from 1.
         request: u32,
-        /// How many bytes.
+        /// The size of the body; 0 for a provider without a dialect.
         bytes: usize,
     },
-    /// It did not work, and is tried again.
+    /// The request failed, and is sent again.
     Retrying {
-        /// Which attempt comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// How long it waits before that.
+        /// The time until then.
         wait: Duration,
-        /// What went wrong.
+        /// Why the last attempt failed.
         why: String,
     },
-    /// More text of the answer.
+    /// The next piece of the answer's text.
     Text(String),
-    /// More of what the model thinks.
+    /// The next piece of the model's reasoning.
     Reasoning(String),
     /// The model's message is recorded.
     Answered {
-        /// Its entry.
+        /// The entry of the message.
         entry: EntryId,
-        /// Tokens, where they were counted.
+        /// The tokens of the request and the answer, if the provider counted them.
         usage: Option<Usage>,
     },
     /// A tool begins to run.
     CallStarted {
-        /// The call.
+        /// The call's id.
         id: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// Its arguments, as the model wrote them.
+        /// The arguments, as the model wrote them.
         arguments: String,
     },
-    /// A tool is done, and its result is recorded.
+    /// A tool has finished, and its result is recorded.
     CallEnded {
-        /// The call.
+        /// The call's id.
         id: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// What it gave back.
+        /// The text of the result.
         output: String,
-        /// Whether it failed.
+        /// Whether the tool failed.
         is_error: bool,
-        /// How long it took.
+        /// How long the tool ran.
         took: Duration,
     },
-    /// Something could not be stored. The conversation goes on in memory.
+    /// An entry could not be stored. The conversation continues in memory; the text says why.
     NotSaved(String),
-    /// What could not be stored before is stored now.
+    /// The entries that could not be stored before are stored now.
     Saved,
-    /// Why the turn fails: told before its end, by whoever does not hand out the error itself.
+    /// Why the turn failed. Sent before its end where the caller does not get the error itself.
     Failed {
-        /// A name for programs.
+        /// The error's code, for programs.
         code: &'static str,
-        /// What went wrong.
+        /// The error, for people.
         message: String,
         /// What a person can do about it.
         hint: Option<String>,
@@ -101,24 +102,24 @@ pub enum Event {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The model is done.
+    /// The model asked for nothing more.
     Done,
-    /// A person stopped it.
+    /// A person or the program stopped it.
     Interrupted,
     /// A limit was reached.
     Limit(Limit),
-    /// It failed. The error says why.
+    /// An error ended it: see [`Event::Failed`], or the error that the turn returned.
     Failed,
 }
 
 /// A limit of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Requests.
+    /// The number of requests.
     Requests(u32),
-    /// Time.
+    /// The time that the turn took.
     Time(Duration),
-    /// Tokens.
+    /// The tokens of all requests and answers.
     Tokens(u64),
     /// The length of one answer: the provider cut it.
     AnswerLength,

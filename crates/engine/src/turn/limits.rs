@@ -5,15 +5,16 @@ use std::time::Duration;
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How many requests a turn may take. A model that calls tools in circles is stopped here.
+    /// How many requests a turn may take. A model that calls tools in circles is stopped here, so this limit cannot be
+    /// switched off.
     pub requests: u32,
+    /// How long one tool may run. Then its result says so, and the turn continues.
+    pub tool_time: Duration,
     /// How long a turn may take, without the time in which its tools run or wait for approval; none for as long as it takes. A
     /// provider that keeps on sending is stopped here.
     pub time: Option<Duration>,
     /// How many tokens a turn may take, requests and answers together; none for as many as it takes.
     pub tokens: Option<u64>,
-    /// How long one tool may run.
-    pub tool_time: Duration,
     /// How much of one tool's output a model sees, in bytes. The record keeps all of it.
     pub tool_output: usize,
 }

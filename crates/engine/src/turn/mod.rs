@@ -1,6 +1,6 @@
-//! A turn: append, view, encode, send, decode, append, run tools, and again, until the model asks for nothing more.
+//! A turn: append, view, encode, send, decode, append, run tools, and repeat, until the model asks for nothing more.
 //!
-//! Record before you act: what a person said is stored before the request leaves, what the model said before a tool runs,
+//! Record before you act: the user's message is stored before the request leaves, the model's message before a tool runs,
 //! each result before the model sees it. `request.rs` is one request and its answer, `calls.rs` runs tools, `closing.rs`
 //! decides about calls without results, `compose.rs` turns the record into the next request.
 
@@ -35,12 +35,12 @@ use crate::{
     tools::Tools,
 };
 
-/// What begins a turn.
+/// The input of a turn.
 #[derive(Debug, Clone)]
 pub enum TurnInput {
-    /// Somebody says something.
+    /// A new message, usually of a person.
     Say(Message),
-    /// Nothing new: what was interrupted goes on.
+    /// No new message: the interrupted turn continues.
     GoOn,
 }
 
@@ -56,23 +56,23 @@ impl From<String> for TurnInput {
     }
 }
 
-/// What a turn came to.
+/// The outcome of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnOutcome {
-    /// The model's last words; empty if it had none.
+    /// The text of the model's last message; empty if it has none.
     pub response: String,
-    /// The messages that this turn added, in order: what was said, what the model answered, and every result.
+    /// The messages that this turn added, in order: the input, the answers of the model, and every result.
     pub messages: Vec<Arc<Message>>,
-    /// Tokens of all its requests.
+    /// The tokens of all requests and answers of the turn.
     pub usage: Usage,
-    /// How it ended.
+    /// How the turn ended.
     pub ending: Ending,
 }
 
-/// Why a turn did not come to its end. What was said and done until then is recorded.
+/// Why a turn failed. Everything until then is recorded.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TurnError {
-    /// The conversation is not sound, and repairing it is turned off.
+    /// The conversation is broken, and repair is turned off.
     #[error("the conversation is broken, and repairing it is turned off")]
     Unsound(Vec<Finding>),
     /// The provider did not answer.
@@ -80,16 +80,16 @@ pub enum TurnError {
     Provider {
         /// Why.
         error: ProviderError,
-        /// What in the conversation may explain it, where the provider refused the request.
+        /// Findings in the conversation that may explain it, if the provider refused the request.
         explanation: Vec<Finding>,
     },
-    /// There is nothing to go on with.
+    /// There is nothing to continue: the conversation has no message.
     #[error("there is nothing to go on with: nothing was said yet")]
     Nothing,
 }
 
 impl TurnError {
-    /// A name for programs.
+    /// The error's code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl TurnError {
         }
     }
 
-    /// What was found in the conversation, and is the reason or may explain it.
+    /// Findings in the conversation that are the reason, or may explain it.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
@@ -122,32 +122,32 @@ impl TurnError {
     }
 }
 
-/// How an agent works.
+/// The settings of a turn.
 #[derive(Debug, Clone, Default)]
 pub struct TurnSettings {
-    /// Instructions to the model.
+    /// The system prompt.
     pub system: Option<String>,
     /// What becomes of broken states.
     pub on_broken: OnBroken,
-    /// How much a turn may take.
+    /// The limits of a turn.
     pub limits: Limits,
 }
 
-/// Takes what is told of a turn.
+/// Receives the events of a turn.
 pub type Sink<'a> = &'a mut (dyn FnMut(Event) + Send);
 
-/// A conversation, who answers in it, and what may be called.
+/// Runs the turns of one conversation: holds the conversation, the provider and the tools.
 pub struct Worker {
     conversation: Conversation,
     provider: Arc<dyn Provider>,
     tools: Tools,
     settings: TurnSettings,
     composer: compose::Composer,
-    /// What surrounds the messages, as it was recorded last.
+    /// The context that was recorded last.
     context: Option<Arc<Context>>,
-    /// Whether somebody was told that saving does not work.
+    /// Whether an event has said that saving does not work.
     unsaved: bool,
-    /// Whether somebody was told of what is damaged.
+    /// Whether an event has reported the damage.
     has_reported_damage: bool,
 }
 
@@ -173,7 +173,7 @@ struct TurnInProgress<'t> {
     messages: Vec<Arc<Message>>,
     /// The last message of the model.
     answer: Option<Arc<Message>>,
-    /// Whether somebody was told that the history is mended.
+    /// Whether an event of this turn has reported repairs.
     has_reported_mending: bool,
     /// The draft of the answer that is being recorded.
     draft: Option<AnswerDraft>,
@@ -198,7 +198,7 @@ impl TurnInProgress<'_> {
 }
 
 impl Worker {
-    /// A conversation with somebody who answers.
+    /// A worker for a conversation and a provider.
     #[must_use]
     pub fn new(
         conversation: Conversation,
@@ -226,23 +226,23 @@ impl Worker {
         &self.conversation
     }
 
-    /// The conversation, to append something that is no turn.
+    /// The conversation, to append something outside of a turn.
     pub fn conversation_mut(&mut self) -> &mut Conversation {
         &mut self.conversation
     }
 
-    /// Gives the conversation back.
+    /// Returns the conversation.
     #[must_use]
     pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
 
-    /// Gives the conversation's lock back, so that others may write while nothing is being said.
+    /// Releases the conversation's lock, so that others may write between turns.
     pub fn release(&mut self) {
         self.conversation.release();
     }
 
-    /// Takes the lock again, and gives the entries that others added in the meantime. The next turn follows them.
+    /// Takes the lock again, and returns the entries that others added in the meantime. The next turn follows them.
     ///
     /// # Errors
     /// If another process writes to the conversation now, or if it was deleted or cannot be read.
@@ -257,25 +257,25 @@ impl Worker {
         Ok(added)
     }
 
-    /// Who answers.
+    /// The provider that answers.
     #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
     }
 
-    /// From now on, another one answers.
+    /// Changes the provider, from the next request on.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.provider = provider;
         self.context = None;
     }
 
-    /// The tools.
+    /// The tools, to change them from the next request on.
     pub fn tools_mut(&mut self) -> &mut Tools {
         self.context = None;
         &mut self.tools
     }
 
-    /// What becomes of broken states from now on.
+    /// Changes what becomes of broken states.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         if on_broken.drops() != self.settings.on_broken.drops() {
             self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
@@ -290,26 +290,26 @@ impl Worker {
         open.map(|call| CallAt { entry: call.entry, block: call.block }).collect()
     }
 
-    /// What in the store cannot be read as it was saved.
+    /// Findings about what cannot be read from the store as it was saved.
     #[must_use]
     pub fn damaged(&self) -> Vec<Finding> {
         self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
     }
 
-    /// Everything that keeps the conversation from being sent as it stands.
+    /// Every finding that keeps the conversation from being sent as it is.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.composer.read(&self.conversation);
         let pairing = self.composer.all_findings().into_iter().filter(Finding::is_problem);
         self.damaged().into_iter().chain(pairing).collect()
     }
 
-    /// One turn: what is said, and everything that comes of it. Stopping it, or an error, loses nothing that arrived.
+    /// Runs one turn. Neither stopping it nor an error loses anything that arrived.
     ///
     /// [`Event::Started`] is the first event and [`Event::Ended`] the last, or there is no event at all: a turn that cannot
     /// begin leaves nothing in the record.
     ///
     /// # Errors
-    /// If the conversation may not be repaired and is broken, if there is nothing to go on with, or the provider does not
+    /// If the conversation may not be repaired and is broken, if there is nothing to continue, or the provider does not
     /// answer.
     pub async fn turn(
         &mut self,
@@ -347,7 +347,7 @@ impl Worker {
         }
     }
 
-    /// Works until it is done, somebody stops it, or its time is up.
+    /// Works until the turn is done or stopped, or its time is up.
     async fn work_until(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -380,7 +380,7 @@ impl Worker {
         }
     }
 
-    /// Records what surrounds the turn, and tells that it begins: whoever knows of the conversation can find out where it went.
+    /// Records the context, and sends the first event, so that the caller knows the conversation and who answers.
     fn begin(&mut self, running: &mut TurnInProgress<'_>) {
         self.record_context();
         let endpoint = self.provider.endpoint().clone();
@@ -400,13 +400,13 @@ impl Worker {
         }
     }
 
-    /// Records what is said, then request after request, until the model asks for nothing more.
+    /// Records the input, then sends request after request, until the model asks for nothing more.
     async fn work(
         &mut self,
         running: &mut TurnInProgress<'_>,
         input: TurnInput,
     ) -> Result<Ending, TurnError> {
-        // What is still open may be run again before somebody says something new.
+        // Open calls may be run again before the new message.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
         }
@@ -448,7 +448,7 @@ impl Worker {
         }
     }
 
-    /// Appends a message, and counts it to the turn.
+    /// Appends a message of this turn.
     fn say(&mut self, running: &mut TurnInProgress<'_>, message: Message) -> EntryId {
         self.append_message(running, message, Conversation::append)
     }
@@ -467,13 +467,13 @@ impl Worker {
         entry
     }
 
-    /// Appends where the turn stands.
+    /// Appends a mark that says how far the turn is.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
         let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
         self.saved(running, saved);
     }
 
-    /// Tells once when saving stops to work, and once when it works again.
+    /// Sends an event when saving starts to fail, and one when it works again.
     fn saved(&mut self, running: &mut TurnInProgress<'_>, saved: Saved) {
         match saved {
             Saved::InMemory { warning } => {
@@ -489,7 +489,7 @@ impl Worker {
         }
     }
 
-    /// With repairing turned off, a conversation that is not sound goes nowhere.
+    /// With repair turned off, a conversation that is not sound is not sent.
     fn refuse_if_unsound(&mut self) -> Result<(), TurnError> {
         if self.settings.on_broken != OnBroken::Refuse {
             return Ok(());

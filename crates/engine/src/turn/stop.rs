@@ -1,10 +1,10 @@
-//! A way to stop a turn from outside.
+//! A switch that stops a turn from outside.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Stops turns. Clones stop the same ones.
+/// A switch that stops a turn. Clones are the same switch.
 #[derive(Debug, Clone)]
 pub struct Stop {
     stopped: Arc<watch::Sender<bool>>,
@@ -17,32 +17,32 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// One that nobody has asked yet.
+    /// A switch that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self { stopped: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Asks the turn to stop. What it has is recorded.
+    /// Stops the turn. What arrived until then is recorded.
     pub fn stop(&self) {
         self.stopped.send_replace(true);
     }
 
-    /// Whether it was asked to.
+    /// Whether the switch is set.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
     }
 
-    /// Makes it ready for another turn.
+    /// Clears the switch, for the next turn.
     pub fn reset(&self) {
         self.stopped.send_replace(false);
     }
 
-    /// Waits until somebody asks.
+    /// Waits until it is set.
     pub async fn asked(&self) {
         let mut receiver = self.stopped.subscribe();
-        // The sender lives as long as this does.
+        // This cannot fail: the sender lives as long as the switch.
         let _ = receiver.wait_for(|stopped| *stopped).await;
     }
 }

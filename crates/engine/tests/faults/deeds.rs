@@ -11,10 +11,10 @@ use rejoin_engine::{
 use rejoin_formats::{Input as File, Session, sessions};
 use rejoin_record::{ConversationId, EntryId, Kind, Message};
 use rejoin_store::{Access, Item, Location, Query, Search, Store, StoreError};
-use testkit::faults::{Dice, Job, Witness, open_patiently, say};
+use testkit::faults::{Dice, Job, Place, Witness, open_patiently, say};
 
 use super::{
-    OPTIONS, location, opened,
+    OPTIONS, opened,
     talk::{call, echo, run},
 };
 
@@ -31,7 +31,7 @@ pub const OTHER: &str = "other";
 
 /// Fills the store that is copied from.
 pub fn make_other(notes: &Path, kind: &str) {
-    let place = location(if kind == "sqlite" { "jsonl" } else { "sqlite" }, &notes.join(OTHER));
+    let place = Place::location_in(&notes.join(OTHER), if kind == "sqlite" { "jsonl" } else { "sqlite" });
     let store = opened(&place);
     for number in 0..3 {
         let new = New { title: Some(format!("other {number}")), ..New::default() };
@@ -200,7 +200,7 @@ impl Doer {
 pub fn work(job: &Job, notes: &Path) {
     let begun = Instant::now();
     let kind = if matches!(job.store, Location::Sqlite(_)) { "jsonl" } else { "sqlite" };
-    let other = location(kind, &notes.join(OTHER));
+    let other = Place::location_in(&notes.join(OTHER), kind);
     let Some(store) = open_patiently(&job.store, OPTIONS) else { return };
     let mut doer = Doer::new(Arc::new(Witness::new(store)), &other, job.seed);
     doer.crowded = !job.time.is_zero();

@@ -15,9 +15,9 @@ use std::{
 
 use rejoin_engine::open_store;
 use rejoin_store::Access;
-use testkit::faults::{Child, Dice, Job, Kind, Ledger, Shim, failures, number_from, quick_folder};
+use testkit::faults::{Child, Dice, Job, Kind, Ledger, Place, Shim, failures, number_from, quick_folder};
 
-use super::{KINDS, Place, deeds, shim};
+use super::{Jobs as _, KINDS, deeds, shim};
 
 /// So many kills hit one store before another one begins.
 const STRETCH: u64 = 8;

@@ -33,52 +33,21 @@ use rejoin_store::{Access, Location, Options, Store};
 use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Said, Shim, job, quick_folder, read_all, rounds, say, skip,
+    Child, Dice, Fault, Job, Kind, Model, Place, Said, Shim, job, quick_folder, read_all, rounds, say, skip,
     thorough, verified, work,
 };
 
-const KINDS: [&str; 2] = ["sqlite", "jsonl"];
+const KINDS: [&str; 2] = Place::KINDS;
 
-/// A place for one store, and a place for notes beside it.
-struct Place {
-    folder: TempDir,
-    kind: &'static str,
+/// What these tests do at a place.
+trait Jobs {
+    fn job(&self, what: &str, seed: u64, steps: u64) -> Job;
 }
 
-impl Place {
-    fn new(folder: TempDir, kind: &'static str) -> Self {
-        let place = Self { folder, kind };
-        fs::create_dir(place.under()).unwrap();
-        fs::create_dir(place.notes()).unwrap();
-        place
-    }
-
-    fn under(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
-    fn notes(&self) -> PathBuf {
-        self.folder.path().join("notes")
-    }
-
-    fn location(&self) -> Location {
-        location(self.kind, &self.under())
-    }
-
+impl Jobs for Place {
     fn job(&self, what: &str, seed: u64, steps: u64) -> Job {
         let (store, conversation) = (self.location(), id());
         Job { what: what.to_owned(), store, conversation, seed, steps, time: Duration::ZERO }
-    }
-
-    fn fault(&self, kind: Kind, at: u64) -> Fault {
-        Fault { kind, at, under: self.under(), notes: self.notes() }
-    }
-}
-
-fn location(kind: &str, folder: &Path) -> Location {
-    match kind {
-        "sqlite" => Location::Sqlite(folder.join("rejoin.db")),
-        _ => Location::Jsonl(folder.to_owned()),
     }
 }
 

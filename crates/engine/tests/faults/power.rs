@@ -15,10 +15,11 @@ use std::{
 use rejoin_engine::open_store;
 use rejoin_store::Access;
 use testkit::faults::{
-    Child, Cut, Dice, Job, Journal, Ledger, Shim, failures, materialise, number_from, quick_folder, thorough,
+    Child, Cut, Dice, Job, Journal, Ledger, Place, Shim, failures, materialise, number_from, quick_folder,
+    thorough,
 };
 
-use super::{KINDS, Place, deeds, location, shim};
+use super::{Jobs as _, KINDS, deeds, shim};
 
 /// What is done while the power goes.
 const DEEDS: [&str; 9] = ["begin", "turn", "say", "import", "fork", "erase", "delete", "copy", "rename"];
@@ -48,7 +49,7 @@ fn scene(kind: &'static str, deed: &'static str, seed: u64, shim: &Shim) -> Resu
     let mut ledger = Ledger::default();
     let inside = if deed == FIRST { "new/deeper" } else { "" };
     let child = |what: &str, seed, steps| {
-        let store = location(kind, &place.under().join(inside));
+        let store = Place::location_in(&place.under().join(inside), kind);
         let job = Job { store, ..place.job(what, seed, steps) };
         Child::of("child", &job).env("REJOIN_NOTES", place.notes())
     };
@@ -93,7 +94,7 @@ fn after(scene: &Scene, cut: Cut, seen: &Mutex<HashSet<u64>>) -> Option<Vec<Stri
     }
     let mut wrong = Vec::new();
     for access in [Access::Read, Access::Write] {
-        match open_store(&location(scene.kind, &store.join(scene.inside)), access) {
+        match open_store(&Place::location_in(&store.join(scene.inside), scene.kind), access) {
             Ok(store) => wrong.extend(ledger.check(&*store)),
             Err(_) if access == Access::Read && ledger.acknowledged() == 0 => {}
             Err(why) => wrong.push(format!("does not open: {access:?}: {why}")),

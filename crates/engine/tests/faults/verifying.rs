@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rejoin_engine::open_store;
 use rejoin_store::{Access, Query};
-use testkit::faults::{Child, Said, failures, quick_folder, thorough};
+use testkit::faults::{Child, Place, Said, failures, quick_folder, thorough};
 
-use super::{Place, deeds};
+use super::{Jobs as _, deeds};
 
 /// What they do: everything by chance, and two things all the time.
 const JOBS: [&str; 3] = ["deeds", "deed turn", "deed fork"];

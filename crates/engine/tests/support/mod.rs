@@ -17,7 +17,7 @@ use rejoin_formats::{Input, Session, sessions};
 use rejoin_record::{ConversationId, Entry, Tail, Timestamp, Tree, verify::verify};
 use rejoin_store::{
     Damage, Each, EachProblem, Erasure, Hit, Holder, Item, Location, Lock, Page, Place, Query, Search, Size,
-    Store, StoreError, Summary, Verified, memory::Memory,
+    Store, StoreError, StoreResult, Summary, Verified, memory::Memory,
 };
 
 /// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
@@ -101,15 +101,10 @@ macro_rules! ask_inner {
 }
 
 impl Store for Fragile {
-    fn append(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        entries: &[Entry],
-    ) -> Result<Tail, StoreError> {
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
         self.writable()?;
         self.handed.fetch_add(entries.len() as u64, Ordering::Relaxed);
-        self.inner.append(conversation, after, entries)
+        self.inner.append(id, after, entries)
     }
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
         if self.unreadable.load(Ordering::Relaxed) {

@@ -10,6 +10,7 @@ use std::sync::{
 use rejoin_engine::{
     provider::Doing,
     tools::{Output, Tool, Tools},
+    turn::Event,
 };
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, Role, ToolCall};
@@ -52,6 +53,18 @@ pub fn call(id: &str, arguments: &str) -> ToolCall {
 
 pub fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+}
+
+/// The steps of a turn that change what is stored, by name.
+pub fn step_name(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::Asking { .. } => "asking",
+        Event::Answered { .. } => "answered",
+        Event::CallStarted { .. } => "call started",
+        Event::CallEnded { .. } => "call ended",
+        Event::Ended(_) => "ended",
+        _ => return None,
+    })
 }
 
 /// Whether every call has exactly one result directly behind it and every result its call, written without the repair pass.

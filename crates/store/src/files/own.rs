@@ -14,7 +14,7 @@ use rejoin_record::ConversationId;
 use super::{above, identity};
 use crate::location::Location;
 
-/// How the names of what lies beside a database go on behind its own name.
+/// The endings of the names of files beside a database.
 const BESIDE: [&str; 11] = [
     "-wal",
     "-shm",

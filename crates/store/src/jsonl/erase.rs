@@ -80,7 +80,7 @@ pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> 
     Ok(found)
 }
 
-/// Writes a draft: every line as it is, but the entries without their content, and the notes behind them.
+/// Writes a draft: every line as it is, but the entries without their content, and the notes after them.
 fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
     // One may be left of a process that was killed.
     store.folder.remove(draft)?;

@@ -112,7 +112,7 @@ impl Files<'_> {
     fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, Trouble> {
         let name = id.to_string();
         let tail = get(index, id)?.and_then(|summary| summary.tail);
-        // What was read before stays, if the file goes on behind it.
+        // What was read before stays, if the file continues after it.
         let (mut entries, mut damaged) = self.read_from(id, tail.map_or(0, |tail| tail.seq))?;
         let before: Option<String> = sql::one(index, "SELECT mark FROM file WHERE id = ?1", [&name])?;
         let goes_on = tail.is_some_and(|tail| entries.first().is_some_and(|entry| entry.hash() == tail.hash))

@@ -53,7 +53,7 @@ pub(super) struct Backwards<'f> {
     at: u64,
     /// How much of the end of the buffer is known to hold no newline.
     searched: usize,
-    /// Whether a newline stands behind the buffer.
+    /// Whether a newline follows the buffer.
     ended: bool,
 }
 

@@ -101,7 +101,7 @@ impl Jsonl {
                 }
             }
         }
-        // A folder whose names can be read, but nothing behind them, would look empty.
+        // A folder whose names can be read, but not its files, would look empty.
         fs::read_dir(folder)
             .and_then(|_| fs::metadata(folder.join(".")))
             .map_err(StoreError::io(format!("opening {}", folder.display())))?;
@@ -232,13 +232,8 @@ impl Store for Jsonl {
         tail::tail(&file, false, &mut |_, _| ()).map_err(self.failed("reading", conversation))
     }
 
-    fn append(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        entries: &[Entry],
-    ) -> StoreResult<Tail> {
-        append::append(self, conversation, after, entries)
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
+        append::append(self, id, after, entries)
     }
 
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
@@ -308,14 +303,9 @@ impl Store for Jsonl {
         self.locks.acquire(conversation, holder)
     }
 
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[Erasure],
-    ) -> StoreResult<Tail> {
-        let erased = erase::erase(self, conversation, after, erasures);
-        // The words of what is gone must not stay behind anywhere.
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
+        let erased = erase::erase(self, id, after, erasures);
+        // The words of what is gone must not stay anywhere.
         #[cfg(feature = "sqlite")]
         self.index.wipe(&self.no_files())?;
         erased

@@ -80,11 +80,11 @@ pub(super) enum Remainder {
 /// What stands around something that is no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
-    /// Entries whose numbers go on without a gap.
+    /// Entries whose numbers continue without a gap.
     Gapless,
     /// Entries between which some are missing.
     Gap,
-    /// Nothing stands behind it.
+    /// Nothing follows it.
     End,
 }
 
@@ -98,7 +98,7 @@ impl Broken {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
         let remainder = match rest.shape {
             Shape::Complete => Remainder::No,
-            // An append ends with a newline, so only zeros can stand behind a whole entry, and only behind one.
+            // An append ends with a newline, so only zeros can follow a whole entry, and only one.
             Shape::Zeros if isolated && entries < 2 => Remainder::Surely,
             _ if entries > 0 => Remainder::No,
             _ if !isolated && has_hole(bytes) => Remainder::Hole,

@@ -42,7 +42,7 @@ pub(super) fn resolve(
 ) -> io::Result<()> {
     let Noted { found, mut broken } = note(Lines::from(file, start, line, span.locked)?)?;
     let first = known.expected();
-    // Whether the numbers before and behind something go on without a gap.
+    // Whether the numbers before and after something continue without a gap.
     let around = |after: usize| {
         let before = after.checked_sub(1).map_or(first, |place| found[place].seq + 1);
         match found.get(after) {
@@ -59,7 +59,7 @@ pub(super) fn resolve(
         |number: u64, read: Read| if number < span.from { ControlFlow::Continue(()) } else { sink(read) };
     let mut last: Option<&Found> = None;
     let mut said = false;
-    // Each entry takes along what stands behind it in the file; before the first there is only what stands there.
+    // Each entry takes along what follows it in the file; before the first there is only what stands there.
     for place in std::iter::once(None).chain(order.into_iter().map(Some)) {
         if let Some(one) = place.map(|place| &found[place]) {
             let mut reads = judge(file, one, known)?;

@@ -5,7 +5,9 @@
 use std::ops::Range;
 
 use rejoin_record::hash;
-use rusqlite::{Connection, OptionalExtension as _, types::ValueRef};
+use rusqlite::{Connection, types::ValueRef};
+
+use crate::sql;
 
 /// A string of this many bytes is kept apart, once. Shorter ones would cost more rows than they save.
 pub(super) const LARGE: usize = 2048;
@@ -69,20 +71,14 @@ impl Packer {
     /// The key of a blob with these bytes.
     fn blob(&mut self, bytes: &[u8], connection: &Connection) -> rusqlite::Result<i64> {
         let hash = hash::of_bytes(bytes);
-        let known = connection
-            .prepare_cached("SELECT key FROM blob WHERE hash = ?1")?
-            .query_row([hash.as_bytes()], |row| row.get(0))
-            .optional()?;
+        let known = sql::one(connection, "SELECT key FROM blob WHERE hash = ?1", [hash.as_bytes()])?;
         if let Some(key) = known {
             return Ok(key);
         }
         let frame = self.compressor.compress(bytes).ok().filter(|frame| frame.len() < bytes.len());
         let kept = frame.as_deref().unwrap_or(bytes);
-        connection.prepare_cached("INSERT INTO blob (hash, size, bytes) VALUES (?1, ?2, ?3)")?.execute((
-            hash.as_bytes(),
-            bytes.len() as i64,
-            kept,
-        ))?;
+        let insert = "INSERT INTO blob (hash, size, bytes) VALUES (?1, ?2, ?3)";
+        sql::run(connection, insert, (hash.as_bytes(), bytes.len() as i64, kept))?;
         Ok(connection.last_insert_rowid())
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 /// How many entries are taken in at once: an append waits no longer than for these.
 const AT_ONCE: usize = 2000;
 
-/// An entry behind a key, with what is wrong with it. One whose parent is lost has both.
+/// An entry after a key, with what is wrong with it. One whose parent is lost has both.
 type Fed = (Option<Entry>, Option<Damage>);
 
 impl Feed for Inner {
@@ -115,12 +115,9 @@ impl Feed for Inner {
     fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(HashSet::new()) };
-        let read = || -> rusqlite::Result<HashSet<i64>> {
-            let mut statement =
-                reader.connection.prepare_cached("SELECT key FROM entry WHERE conversation = ?1")?;
-            statement.query_map([key], |row| row.get(0))?.collect()
-        };
-        Ok(read().during("reading the conversation")?)
+        let query = "SELECT key FROM entry WHERE conversation = ?1";
+        let keys = sql::all(&reader.connection, query, [key], |row| row.get(0));
+        Ok(keys.during("reading the conversation")?)
     }
 
     fn entries(
@@ -200,7 +197,7 @@ impl Inner {
         writes.then(|| opening::seal(&self.path))
     }
 
-    /// Hands out the entries behind a key, in order.
+    /// Hands out the entries after a key, in order.
     fn after_key(
         &self,
         key: i64,

@@ -33,7 +33,7 @@ use std::{
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
+use rusqlite::{Connection, ErrorCode, Row};
 
 pub(crate) use self::probe::try_writing;
 use self::{
@@ -52,7 +52,7 @@ use crate::{
     location::Location,
     lock::{Holder, Lock, Locks, guard as lock},
     open::{Access, Options},
-    scan,
+    scan, sql,
     store::{
         Damage, Each, EachProblem, Erasure, Hit, Page, Place, ProgressHook, Query, Search, Size, Store,
         Verified,
@@ -69,7 +69,7 @@ pub struct Sqlite {
     follower: Follower,
 }
 
-/// What the store and whatever follows behind it share.
+/// What the store and the thread that updates its index share.
 struct Inner {
     path: PathBuf,
     location: Location,
@@ -288,17 +288,13 @@ impl Inner {
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
         let id = conversation.to_string();
-        // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to somebody
-        // else's conversation.
-        let found: Option<(i64, Option<String>)> = connection
-            .prepare_cached(
-                "SELECT key, (SELECT id FROM conversation AS named NOT INDEXED WHERE named.key = found.key) \
-                 FROM conversation AS found WHERE id = ?1",
-            )
-            .and_then(|mut statement| {
-                statement.query_row([&id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-            })
-            .during("looking for the conversation")?;
+        // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to another
+        // conversation.
+        let query = "SELECT key, (SELECT id FROM conversation AS named NOT INDEXED WHERE named.key = found.key) \
+                     FROM conversation AS found WHERE id = ?1";
+        let found: Option<(i64, Option<String>)> =
+            sql::first(connection, query, [&id], |row| Ok((row.get(0)?, row.get(1)?)))
+                .during("looking for the conversation")?;
         match found {
             None => Ok(None),
             Some((key, Some(named))) if named == id => Ok(Some(key)),
@@ -310,33 +306,20 @@ impl Inner {
     }
 
     fn tail_of(connection: &Connection, key: i64) -> StoreResult<Option<Tail>> {
-        let found = connection
-            .prepare_cached(
-                "SELECT seq, id, hash FROM entry WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1",
-            )
-            .and_then(|mut statement| {
-                statement
-                    .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?)))
-                    .optional()
-            });
-        let found = found.during("reading the newest entry")?;
-        Ok(found.map(|(seq, id, hash)| Tail {
-            seq: seq.unsigned_abs(),
-            id: EntryId::from_bytes(id),
-            hash: Hash::from_bytes(hash),
-        }))
+        let query = "SELECT seq, id, hash FROM entry WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
+        let tail = |row: &Row<'_>| {
+            let (id, hash) = (EntryId::from_bytes(row.get(1)?), Hash::from_bytes(row.get(2)?));
+            Ok(Tail { seq: row.get::<_, i64>(0)?.unsigned_abs(), id, hash })
+        };
+        sql::first(connection, query, [key], tail).during("reading the newest entry")
     }
 
     /// The key that the next entry gets.
     fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
-        let newest: i64 = connection
-            .prepare_cached("SELECT ifnull(max(key), 0) FROM entry")?
-            .query_row([], |row| row.get(0))?;
+        let newest: Option<i64> = sql::one(connection, "SELECT ifnull(max(key), 0) FROM entry", [])?;
         // Keys of deleted entries are not used again. If this cannot be read, a new index is made more often.
-        let floor = connection
-            .prepare_cached("SELECT value FROM meta WHERE name = 'floor'")
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        Ok(newest.max(floor.unwrap_or(0)) + 1)
+        let floor = sql::one(connection, "SELECT value FROM meta WHERE name = 'floor'", []);
+        Ok(newest.max(floor.ok().flatten()).unwrap_or(0) + 1)
     }
 
     fn append(
@@ -361,9 +344,8 @@ impl Inner {
         let conversation_key = match key {
             Some(key) => key,
             None => {
-                connection
-                    .prepare_cached("INSERT INTO conversation (id) VALUES (?1)")
-                    .and_then(|mut statement| statement.execute([conversation.to_string()]))
+                let insert = "INSERT INTO conversation (id) VALUES (?1)";
+                sql::run(connection, insert, [conversation.to_string()])
                     .during("beginning the conversation")?;
                 connection.last_insert_rowid()
             }
@@ -387,35 +369,27 @@ impl Inner {
 
     /// The place and the hash of every entry of a conversation.
     fn places(connection: &Connection, key: i64) -> StoreResult<HashMap<EntryId, (u64, Hash)>> {
-        let read = || -> rusqlite::Result<_> {
-            let query = "SELECT id, seq, hash FROM entry WHERE conversation = ?1";
-            let mut statement = connection.prepare_cached(query)?;
-            let rows = statement.query_map([key], |row| {
-                let place = (row.get::<_, i64>(1)?.unsigned_abs(), Hash::from_bytes(row.get(2)?));
-                Ok((EntryId::from_bytes(row.get(0)?), place))
-            })?;
-            rows.collect()
-        };
-        read().during("looking for the parent")
+        let query = "SELECT id, seq, hash FROM entry WHERE conversation = ?1";
+        let places = sql::all(connection, query, [key], |row| {
+            let place = (row.get::<_, i64>(1)?.unsigned_abs(), Hash::from_bytes(row.get(2)?));
+            Ok((EntryId::from_bytes(row.get(0)?), place))
+        });
+        places.during("looking for the parent")
     }
 
-    /// Ids and hashes of what is stored behind a place; none if that place is not what the caller knows.
+    /// Ids and hashes of what is stored after a place; none if that place is not what the caller knows.
     fn behind(
         connection: &Connection,
         key: i64,
         after: Option<Tail>,
     ) -> StoreResult<Option<Vec<(EntryId, Hash)>>> {
         let from = after.map_or(0, |tail| tail.seq);
-        let read = || -> rusqlite::Result<Vec<(EntryId, Hash)>> {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, hash FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 100000",
-            )?;
-            let rows = statement.query_map((key, from as i64), |row| {
-                Ok((EntryId::from_bytes(row.get(0)?), Hash::from_bytes(row.get(1)?)))
-            })?;
-            rows.collect()
-        };
-        let mut stored = read().during("reading the newest entries")?;
+        let query =
+            "SELECT id, hash FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 100000";
+        let stored = sql::all(connection, query, (key, from as i64), |row| {
+            Ok((EntryId::from_bytes(row.get(0)?), Hash::from_bytes(row.get(1)?)))
+        });
+        let mut stored: Vec<(EntryId, Hash)> = stored.during("reading the newest entries")?;
         if let Some(after) = after {
             if stored.first() != Some(&(after.id, after.hash)) {
                 return Ok(None);
@@ -447,16 +421,10 @@ impl Store for Sqlite {
         })
     }
 
-    fn append(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        entries: &[Entry],
-    ) -> StoreResult<Tail> {
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
         scan::check_batch(after, entries)?;
         let tail = self.attempt(|| {
-            self.inner
-                .write(|connection, packer| Inner::append(connection, packer, conversation, after, entries))
+            self.inner.write(|connection, packer| Inner::append(connection, packer, id, after, entries))
         })?;
         self.follower.follow();
         Ok(tail)
@@ -521,15 +489,10 @@ impl Store for Sqlite {
         self.inner.locks.acquire(conversation, holder)
     }
 
-    fn erase_all(
-        &self,
-        conversation: ConversationId,
-        after: Tail,
-        erasures: &[Erasure],
-    ) -> StoreResult<Tail> {
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
         let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
         scan::check_batch(Some(after), &notes)?;
-        self.attempt(|| erase::erase(&self.inner, conversation, after, erasures))
+        self.attempt(|| erase::erase(&self.inner, id, after, erasures))
     }
 
     fn delete(&self, conversation: ConversationId) -> StoreResult<()> {

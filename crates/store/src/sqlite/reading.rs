@@ -15,7 +15,7 @@ use crate::{
     store::{Damage, Each, Item, Place},
 };
 
-/// Reads a conversation from a place. Where a page cannot be read, the store is rescued, and reading goes on from there.
+/// Reads a conversation from a place. Where a page cannot be read, the store is rescued, and reading continues from there.
 pub(super) fn read(
     inner: &Inner,
     conversation: ConversationId,
@@ -166,7 +166,7 @@ pub(super) fn ids(
     let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
     let mut statement = connection
         .prepare_cached("SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
-    // A tilde comes behind every letter of an id.
+    // A tilde sorts after every letter of an id.
     let from = format!("{}{bare}", ConversationId::PREFIX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map((&from, format!("{from}~"), limit), |row| row.get::<_, String>(0))?;

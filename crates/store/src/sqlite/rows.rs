@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, types::ValueRef};
 
 use super::body::{Packed, Packer, Unpacker, Unreadable};
 use crate::{
-    scan,
+    scan, sql,
     store::{Damage, Place},
 };
 
@@ -117,9 +117,8 @@ pub(super) fn insert(
             before,
         ))?;
     for blob in used {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO blob_use (blob, entry) VALUES (?1, ?2)")?
-            .execute((blob, key))?;
+        let insert = "INSERT OR IGNORE INTO blob_use (blob, entry) VALUES (?1, ?2)";
+        sql::run(connection, insert, (blob, key))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Rescuing a file that turns out to be damaged.
 //!
-//! Any read may meet a page that is not what it was. Whoever only reads then goes on in a copy that holds every row that can be
-//! found without the damaged pages (`carve.rs`). Whoever may write mends the file first: it is set aside as it is, and what was
+//! Any read may meet a page that is not what it was. A reader then continues in a copy that holds every row that can be
+//! found without the damaged pages (`carve.rs`). A writer mends the file first: it is set aside as it is, and what was
 //! found takes its place, in one transaction. Nothing is ever written to a file that is known to be damaged before that.
 
 use std::{

@@ -4,7 +4,7 @@
 //! the whole file is rewritten, in place and in one transaction, and its log is emptied. What lies beside it goes too: what
 //! was set aside, the words in the index, and the content in backups.
 //!
-//! What is to be done is written down in the transaction that removes the rows. Whoever opens the store after a kill finds it
+//! What is to be done is written down in the transaction that removes the rows. The process that opens the store after a kill finds it
 //! there and finishes it.
 
 use std::{

@@ -66,7 +66,7 @@ enum Frame {
     Sound,
     /// It is of this round, and not read because it or one before it is damaged.
     Forgotten,
-    /// It stands behind the end of the log: an earlier round left it.
+    /// It lies after the end of the log: an earlier round left it.
     Old,
 }
 

@@ -108,9 +108,7 @@ fn pages_are_the_list() {
 #[test]
 fn a_summary_follows_the_conversation() {
     in_every_home(|home| {
-        let store = home.open();
-        let (mut talk, mut entries) = Talk::of(1, 0);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, mut talk, mut entries) = home.with_talk(1, 0);
         let call = || vec![ToolCall::new("c1", "search", "{}")];
         let steps: Vec<(Entry, SessionState, Option<&str>)> = vec![
             (talk.user("find it"), SessionState::WaitingForModel, Some("find it")),

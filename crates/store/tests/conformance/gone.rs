@@ -467,10 +467,7 @@ fn remove(store: &dyn Store, talk: &mut Talk, entries: &[Entry], delete: bool) {
 /// A store that was damaged and mended keeps a copy of the damaged file. What is erased later goes from that too.
 #[test]
 fn what_was_removed_is_not_in_what_was_set_aside() {
-    in_every_home(|home| {
-        if !home.is_on_disk() {
-            return;
-        }
+    in_every_home_on_disk(|home| {
         for delete in [false, true] {
             let folder = support::folder();
             let location = match &home.location {

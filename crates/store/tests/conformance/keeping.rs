@@ -10,11 +10,8 @@ use super::*;
 #[test]
 fn erased_content_is_gone() {
     in_every_home(|home| {
-        let store = home.open();
-        let (mut talk, mut entries) = Talk::of(1, 2);
-        entries.push(talk.user("the password is XYZZYPLUGH, keep it"));
-        entries.push(talk.user("something else"));
-        store.append(talk.id, None, &entries).unwrap();
+        let texts = ["the password is XYZZYPLUGH, keep it", "something else"];
+        let (store, mut talk, mut entries) = home.with_texts(&texts);
         store.settle().unwrap();
         assert_eq!(search(&*store, "XYZZYPLUGH").len(), 1);
         let note = talk.erased(entries[3].id());
@@ -81,15 +78,8 @@ fn deleted_is_gone() {
 /// B29: an entry that was changed behind the store's back is found, is not handed out, and costs no other entry.
 #[test]
 fn a_changed_entry_is_found() {
-    in_every_home(|home| {
-        if !home.is_on_disk() {
-            return;
-        }
-        let store = home.open();
-        let (mut talk, mut entries) = Talk::of(1, 2);
-        entries.push(talk.user("the answer is FORTYTWO"));
-        entries.push(talk.user("good to know"));
-        store.append(talk.id, None, &entries).unwrap();
+    in_every_home_on_disk(|home| {
+        let (store, talk, entries) = home.with_texts(&["the answer is FORTYTWO", "good to know"]);
         drop(store);
         change(home, "FORTYTWO", "FORTYONE");
         let store = home.open();
@@ -131,13 +121,8 @@ fn change(home: &Home, from: &str, to: &str) {
 /// The same for the first entry, which follows none.
 #[test]
 fn a_changed_header_is_found() {
-    in_every_home(|home| {
-        if !home.is_on_disk() {
-            return;
-        }
-        let store = home.open();
-        let (talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+    in_every_home_on_disk(|home| {
+        let (store, talk, entries) = home.with_talk(1, 2);
         drop(store);
         change(home, "\"tiny\"", "\"huge\"");
         let store = home.open();
@@ -250,9 +235,7 @@ fn any_text_comes_back() {
 fn files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     in_every_home(|home| {
-        let store = home.open();
-        let (mut talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, mut talk, entries) = home.with_talk(1, 2);
         let note = talk.erased(entries[1].id());
         store.erase(talk.id, tail(&entries).unwrap(), entries[1].id(), &note).unwrap();
         let _lock = store.lock(talk.id, &Holder::default()).unwrap();
@@ -271,9 +254,7 @@ fn files_are_private() {
 #[test]
 fn drafts_are_kept_beside_the_record() {
     in_every_home(|home| {
-        let store = home.open();
-        let (talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, talk, _) = home.with_talk(1, 2);
         let Some(drafts) = store.drafts() else {
             assert!(!home.is_on_disk(), "{}", home.name);
             return;
@@ -305,9 +286,7 @@ fn drafts_are_kept_beside_the_record() {
 #[test]
 fn the_files_that_go_are_named() {
     in_every_home(|home| {
-        let store = home.open();
-        let (talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, talk, entries) = home.with_talk(1, 2);
         let gone = |entries: Option<&[EntryId]>| store.files_that_go(talk.id, entries).unwrap();
         let Some(drafts) = store.drafts() else {
             assert_eq!(gone(None), Vec::<PathBuf>::new());

@@ -65,6 +65,23 @@ impl Home {
         files
     }
 
+    /// A store in which there is one conversation.
+    fn with_talk(&self, number: u64, messages: usize) -> (Box<dyn Store>, Talk, Vec<Entry>) {
+        let store = self.open();
+        let (talk, entries) = Talk::of(number, messages);
+        store.append(talk.id, None, &entries).unwrap();
+        (store, talk, entries)
+    }
+
+    /// A store in which there is one conversation, with these messages at its end.
+    fn with_texts(&self, texts: &[&str]) -> (Box<dyn Store>, Talk, Vec<Entry>) {
+        let (store, mut talk, mut entries) = self.with_talk(1, 2);
+        let more: Vec<Entry> = texts.iter().map(|text| talk.user(text)).collect();
+        store.append(talk.id, tail(&entries), &more).unwrap();
+        entries.extend(more);
+        (store, talk, entries)
+    }
+
     /// How many files hold some text.
     fn holding(&self, text: &str) -> usize {
         let holds = |path: &PathBuf| position(&fs::read(path).unwrap(), text).is_some();
@@ -95,6 +112,15 @@ fn in_every_home(test: impl Fn(&Home)) {
         println!("{name}");
         test(&home);
     }
+}
+
+/// Runs a test in every home that keeps its conversations on the disk.
+fn in_every_home_on_disk(test: impl Fn(&Home)) {
+    in_every_home(|home| {
+        if home.is_on_disk() {
+            test(home);
+        }
+    });
 }
 
 fn search(store: &dyn Store, words: &str) -> Vec<rejoin_store::Hit> {

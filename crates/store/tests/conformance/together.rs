@@ -6,9 +6,7 @@ use super::*;
 #[test]
 fn a_lock_names_its_holder() {
     in_every_home(|home| {
-        let store = home.open();
-        let (talk, entries) = Talk::of(1, 1);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, talk, entries) = home.with_talk(1, 1);
         let holder = Holder {
             pid: 4711,
             command: String::from("rejoin chat"),
@@ -33,10 +31,7 @@ fn a_lock_names_its_holder() {
 /// B43: whoever has the store open sees what another appended, erased and deleted.
 #[test]
 fn what_another_did_is_seen() {
-    in_every_home(|home| {
-        if !home.is_on_disk() {
-            return;
-        }
+    in_every_home_on_disk(|home| {
         let (here, there) = (home.open(), home.open());
         let (mut talk, mut entries) = Talk::of(1, 2);
         here.append(talk.id, None, &entries).unwrap();
@@ -64,10 +59,7 @@ fn what_another_did_is_seen() {
 /// A conversation that was deleted and comes back shorter, from an import or a copy, is not missed by whoever saw it before.
 #[test]
 fn what_was_deleted_and_comes_back_shorter_is_not_missed() {
-    in_every_home(|home| {
-        if !home.is_on_disk() {
-            return;
-        }
+    in_every_home_on_disk(|home| {
         let (here, there) = (home.open(), home.open());
         let (talk, entries) = Talk::of(1, 9);
         here.append(talk.id, None, &entries).unwrap();
@@ -90,9 +82,7 @@ fn what_was_deleted_and_comes_back_shorter_is_not_missed() {
 #[test]
 fn many_writers_to_one_conversation() {
     in_every_home(|home| {
-        let store = home.open();
-        let (talk, entries) = Talk::of(1, 0);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, talk, _) = home.with_talk(1, 0);
         let id = talk.id;
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {

@@ -117,9 +117,7 @@ fn a_repeated_append_adds_nothing() {
 #[test]
 fn a_moved_tail_is_said_and_a_branch_is_possible() {
     in_every_home(|home| {
-        let store = home.open();
-        let (mut talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, mut talk, entries) = home.with_talk(1, 2);
         let mut other = Talk::new(1);
         other.chain = Chain::at(tail(&entries));
         for _ in 0..10 {

@@ -3,7 +3,7 @@
 use rejoin_record::Entry;
 use rejoin_store::memory::Memory;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, read_all, verified,
+    Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, digest, read_all, verified,
 };
 
 use super::{KINDS, Place, cases, conversation, each, shim};
@@ -18,7 +18,7 @@ fn the_job(place: &Place) -> Job {
 
 /// What the script leaves in a store that never fails.
 fn expected() -> Vec<Entry> {
-    let store: Box<dyn rejoin_store::Store> = Box::new(Memory::new(super::digest));
+    let store: Box<dyn rejoin_store::Store> = Box::new(Memory::new(digest));
     let mut script = Script::new(conversation(1), &[], SEED);
     let (mut erasures, mut branches, mut batches, mut large) = (0, 0, 0, 0);
     for _ in 0..STEPS {
@@ -37,16 +37,7 @@ fn expected() -> Vec<Entry> {
         }
     }
     assert!(erasures > 0 && branches > 0 && batches > 1 && large > 0, "the script shows too little");
-    let mut entries = Vec::new();
-    store
-        .read(conversation(1), 0, &mut |item| {
-            if let rejoin_store::Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            std::ops::ControlFlow::Continue(())
-        })
-        .unwrap();
-    entries
+    store.entries(conversation(1)).unwrap()
 }
 
 /// How many calls the script makes.
@@ -64,34 +55,35 @@ fn ran(place: &Place, shim: &Shim, fault: &Fault) -> Said {
     said
 }
 
+/// Tries faults at every call that the script makes, each in a new place, for each kind of store.
+fn at_every_call(shim: &Shim, faults: &[Kind], check: impl Fn(&Place, Kind, u64) + Sync) {
+    for kind in KINDS {
+        let calls = count(shim, kind);
+        let cases = cases(calls, faults);
+        println!("{kind}: {calls} calls, {} cases", cases.len());
+        each(&cases, |fault, at| check(&Place::new(kind), fault, at));
+    }
+}
+
 /// S4-24, B29: whichever call fails, what was acknowledged stays, the same entries can be handed in again, each of them is
 /// stored once, and in the end everything is there as if nothing had happened.
 #[test]
 fn a_call_that_fails_loses_nothing() {
     let Some(shim) = shim() else { return };
     let expected = expected();
-    for kind in KINDS {
-        let calls = count(&shim, kind);
-        let cases = cases(calls, &Kind::REFUSALS);
-        println!("{kind}: {calls} calls, {} cases", cases.len());
-        each(&cases, |fault, at| {
-            let place = Place::new(kind);
-            let said = ran(&place, &shim, &place.fault(fault, at));
-            assert!(
-                said.done,
-                "{kind} {fault:?} at {at}: the child did not come to its end\n{}",
-                said.stderr
-            );
-            let mut model = Model::default();
-            model.hear(&said);
-            let store = place.open();
-            let held = model.check(&*store, conversation(1));
-            match held.and_then(|entries| verified(&*store, None).map(|()| entries)) {
-                Ok(entries) => assert_eq!(difference(&entries, &expected), None, "{kind} {fault:?} at {at}"),
-                Err(why) => panic!("{kind} {fault:?} at {at}: {why}\n{}", place.trace()),
-            }
-        });
-    }
+    at_every_call(&shim, &Kind::REFUSALS, |place, fault, at| {
+        let kind = place.kind;
+        let said = ran(place, &shim, &place.fault(fault, at));
+        assert!(said.done, "{kind} {fault:?} at {at}: the child did not come to its end\n{}", said.stderr);
+        let mut model = Model::default();
+        model.hear(&said);
+        let store = place.open();
+        let held = model.check(&*store, conversation(1));
+        match held.and_then(|entries| verified(&*store, None).map(|()| entries)) {
+            Ok(entries) => assert_eq!(difference(&entries, &expected), None, "{kind} {fault:?} at {at}"),
+            Err(why) => panic!("{kind} {fault:?} at {at}: {why}\n{}", place.trace()),
+        }
+    });
 }
 
 /// B42, B50: at whichever call the process ends, by a kill or because the power goes, what was acknowledged stays, nothing
@@ -99,74 +91,65 @@ fn a_call_that_fails_loses_nothing() {
 #[test]
 fn an_end_at_any_call_loses_nothing() {
     let Some(shim) = shim() else { return };
-    for kind in KINDS {
-        let calls = count(&shim, kind);
-        let cases = cases(calls, &Kind::ENDS);
-        println!("{kind}: {calls} calls, {} cases", cases.len());
-        each(&cases, |end, at| {
-            let place = Place::new(kind);
-            let mut model = Model::default();
-            let checked = |model: &Model, when: &str| {
-                let store = match rejoin_store::open(&place.location(), super::WRITE) {
-                    Ok(store) => store,
-                    Err(why) => {
-                        panic!("{kind} {end:?} at {at}, {when}: it does not open: {why}\n{}", place.trace())
-                    }
-                };
-                let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
-                if let Err(why) = held {
-                    panic!("{kind} {end:?} at {at}, {when}: {why}\n{}", place.trace());
+    at_every_call(&shim, &Kind::ENDS, |place, end, at| {
+        let kind = place.kind;
+        let mut model = Model::default();
+        let checked = |model: &Model, when: &str| {
+            let store = match rejoin_store::open(&place.location(), super::WRITE) {
+                Ok(store) => store,
+                Err(why) => {
+                    panic!("{kind} {end:?} at {at}, {when}: it does not open: {why}\n{}", place.trace())
                 }
             };
-            model.hear(&ran(&place, &shim, &place.fault(end, at)));
-            // What reads first must not need to write.
-            let reader = rejoin_store::open(&place.location(), super::READ);
-            if model.acknowledged() > 0 {
-                let held = reader.map_err(|why| why.to_string());
-                let held = held.and_then(|store| model.check(&*store, conversation(1)));
-                if let Err(why) = held {
-                    panic!("{kind} {end:?} at {at}, only read: {why}\n{}", place.trace());
-                }
+            let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
+            if let Err(why) = held {
+                panic!("{kind} {end:?} at {at}, {when}: {why}\n{}", place.trace());
             }
-            checked(&model, "afterwards");
-            let job = Job { seed: Dice(at).roll(), steps: 3, ..the_job(&place) };
-            let said = Child::of("child", &job).run();
-            assert!(
-                said.done && said.wrong.is_empty() && said.failed.is_empty(),
-                "{kind} {end:?} at {at}: {said:#?}"
-            );
-            model.hear(&said);
-            checked(&model, "gone on with");
-        });
-    }
+        };
+        model.hear(&ran(place, &shim, &place.fault(end, at)));
+        // What reads first must not need to write.
+        let reader = rejoin_store::open(&place.location(), super::READ);
+        if model.acknowledged() > 0 {
+            let held = reader.map_err(|why| why.to_string());
+            let held = held.and_then(|store| model.check(&*store, conversation(1)));
+            if let Err(why) = held {
+                panic!("{kind} {end:?} at {at}, only read: {why}\n{}", place.trace());
+            }
+        }
+        checked(&model, "afterwards");
+        let job = Job { seed: Dice(at).roll(), steps: 3, ..the_job(place) };
+        let said = Child::of("child", &job).run();
+        assert!(
+            said.done && said.wrong.is_empty() && said.failed.is_empty(),
+            "{kind} {end:?} at {at}: {said:#?}"
+        );
+        model.hear(&said);
+        checked(&model, "gone on with");
+    });
 }
 
 /// B29: what failed and was given up leaves nothing behind that looks like damage to whoever comes after a crash.
 #[test]
 fn what_was_given_up_is_no_damage() {
     let Some(shim) = shim() else { return };
-    for kind in KINDS {
-        let calls = count(&shim, kind);
-        let cases = cases(calls, &Kind::REFUSALS);
-        each(&cases, |fault, at| {
-            let place = Place::new(kind);
-            let job = Job { what: String::from("give up"), ..the_job(&place) };
-            let said = Child::of("child", &job).with(&shim, &place.fault(fault, at)).run();
-            let context = format!("{kind} {fault:?} at {at}");
-            assert!(said.done && said.wrong.is_empty(), "{context}: {said:#?}");
-            let store = place.open();
-            let mut model = Model::default();
-            model.hear(&said);
-            let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
-            if let Err(why) = held {
-                panic!("{context}: {why}\n{}", place.trace());
-            }
-            let last = read_all(&*store, conversation(2)).unwrap();
-            let last: Vec<String> = last
-                .iter()
-                .map(|entry| format!("{} {} {}", entry.envelope().seq, entry.id(), entry.hash()))
-                .collect();
-            assert_eq!(last, said.told, "{context}");
-        });
-    }
+    at_every_call(&shim, &Kind::REFUSALS, |place, fault, at| {
+        let kind = place.kind;
+        let job = Job { what: String::from("give up"), ..the_job(place) };
+        let said = Child::of("child", &job).with(&shim, &place.fault(fault, at)).run();
+        let context = format!("{kind} {fault:?} at {at}");
+        assert!(said.done && said.wrong.is_empty(), "{context}: {said:#?}");
+        let store = place.open();
+        let mut model = Model::default();
+        model.hear(&said);
+        let held = model.check(&*store, conversation(1)).and_then(|_| verified(&*store, None));
+        if let Err(why) = held {
+            panic!("{context}: {why}\n{}", place.trace());
+        }
+        let last = read_all(&*store, conversation(2)).unwrap();
+        let last: Vec<String> = last
+            .iter()
+            .map(|entry| format!("{} {} {}", entry.envelope().seq, entry.id(), entry.hash()))
+            .collect();
+        assert_eq!(last, said.told, "{context}");
+    });
 }

@@ -16,64 +16,32 @@ mod schema;
 mod writers;
 
 use std::{
-    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use rejoin_record::{Content, ConversationId, Entry};
-use rejoin_store::{Access, Digest, Location, Options, Store, Summarize, Title, Words, open};
-use tempfile::TempDir;
-use testkit::faults::{Fault, Job, Kind, Shim, give_up, job, quick_folder, thorough, work};
+use rejoin_record::ConversationId;
+use rejoin_store::{Access, Options, Store, open};
+use testkit::faults::{Job, Kind, Shim, digest, give_up, job, quick_folder, thorough, work};
 
-/// What the index of these tests knows about entries.
-fn digest(_: Option<&str>) -> Box<dyn Summarize> {
-    Box::new(digest_of)
-}
-
-fn digest_of(entry: &Entry) -> Digest {
-    let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
-    if let Content::Message(message) = Content::of(entry) {
-        let text = message.content().unwrap_or_default();
-        digest.title = Some(Title::Said(text.chars().take(60).collect()));
-        digest.words = Some(Words { role: message.role.to_string(), text: text.into() });
-        digest.is_message = true;
-    }
-    digest
-}
+const KINDS: [&str; 2] = testkit::faults::Place::KINDS;
 
 const WRITE: Options = Options { access: Access::Write, digester: digest };
 const READ: Options = Options { access: Access::Read, digester: digest };
 
-/// A place for one store, and a place for notes beside it.
-struct Place {
-    folder: TempDir,
-    kind: &'static str,
-}
+/// A place for one store, and what these tests do there.
+struct Place(testkit::faults::Place);
 
-const KINDS: [&str; 2] = ["sqlite", "jsonl"];
+impl std::ops::Deref for Place {
+    type Target = testkit::faults::Place;
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 impl Place {
     fn new(kind: &'static str) -> Self {
-        let place = Self { folder: quick_folder(), kind };
-        std::fs::create_dir(place.under()).unwrap();
-        std::fs::create_dir(place.notes()).unwrap();
-        place
-    }
-
-    fn under(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
-    fn notes(&self) -> PathBuf {
-        self.folder.path().join("notes")
-    }
-
-    fn location(&self) -> Location {
-        match self.kind {
-            "sqlite" => Location::Sqlite(self.under().join("rejoin.db")),
-            _ => Location::Jsonl(self.under()),
-        }
+        Self(testkit::faults::Place::new(quick_folder(), kind))
     }
 
     /// Goes on with a conversation for some steps.
@@ -90,10 +58,6 @@ impl Place {
 
     fn open(&self) -> Box<dyn Store> {
         open(&self.location(), WRITE).unwrap()
-    }
-
-    fn fault(&self, kind: Kind, at: u64) -> Fault {
-        Fault { kind, at, under: self.under(), notes: self.notes() }
     }
 
     /// What a child did to the files, for whoever looks into a failure.

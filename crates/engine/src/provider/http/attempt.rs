@@ -95,7 +95,7 @@ impl Attempt<'_> {
             let next = tokio::select! {
                 biased;
                 next = response.chunk() => next,
-                // Nobody waits for more: what is here is what arrived.
+                // The turn was stopped: what is here is all that arrived.
                 () = stop.asked() => break,
                 () = &mut silence => {
                     silent = true;

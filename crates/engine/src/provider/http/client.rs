@@ -10,7 +10,7 @@ use std::{
 use super::{HttpOptions, refusal::FailedAttempt};
 use crate::{auth::redact::harmless, provider::ProviderError};
 
-/// Installs the cryptography that TLS uses, once for the process. Whoever installed one before keeps it.
+/// Installs the cryptography that TLS uses, once for the process. One that is installed already stays.
 pub fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -136,7 +136,7 @@ pub fn is_local(url: &str) -> bool {
 #[must_use]
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
-    // The client reads a backslash as a slash: what stands before it is the host, whatever stands behind it.
+    // The client reads a backslash as a slash: the host ends there.
     let url = url.replace('\\', "/");
     let url = url.as_str();
     // One without a scheme is no address, but its password is one.

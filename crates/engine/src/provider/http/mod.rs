@@ -1,4 +1,4 @@
-//! Providers behind HTTP: one client, one way to send, one way to listen. What differs between services is in the registry.
+//! Providers over HTTP: one client, one way to send, one way to listen. What differs between services is in the registry.
 //!
 //! A request is repeated only while nothing of an answer has arrived. From the first byte on, whatever happens is told as an
 //! answer that ended early, with everything that came before.
@@ -41,7 +41,7 @@ pub struct HttpOptions {
     pub longest_line: usize,
     /// The longest answer. What came of a longer one is kept, and the turn fails.
     pub longest_answer: usize,
-    /// How long a server on this machine has to answer, when nobody said whom to ask. Who has none must not wait for it.
+    /// How long a server on this machine has to answer when no provider is named. Short, because most machines have none.
     pub local_answer: Duration,
     /// Whether the system's proxy is used. Never for this machine itself.
     pub proxy: bool,

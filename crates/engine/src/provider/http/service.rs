@@ -1,4 +1,4 @@
-//! A provider behind HTTP: sends, tries again while nothing has arrived, and listens.
+//! A provider over HTTP: sends, tries again while nothing has arrived, and listens.
 
 use std::{
     fmt,
@@ -48,13 +48,13 @@ pub(crate) struct Wiring {
     pub fields: Vec<(&'static str, String)>,
     /// What must be in no error.
     pub secret: Option<SecretString>,
-    /// Whoever exchanges the key, where it is exchanged.
+    /// Exchanges the key for a token, for providers that ask for that.
     pub copilot: Option<copilot::Session>,
     /// Whether reasoning may be sent back.
     pub replays_reasoning: bool,
 }
 
-/// A provider behind HTTP.
+/// A provider over HTTP.
 pub struct HttpProvider {
     wiring: Wiring,
     client: Client,
@@ -140,7 +140,7 @@ impl HttpProvider {
 
     async fn once(&self, request: &Request, listener: Listener<'_>) -> Result<Received, FailedAttempt> {
         let none =
-            || ProviderError::Other(String::from("BUG: a request to a provider behind HTTP has no body"));
+            || ProviderError::Other(String::from("BUG: a request to a provider over HTTP has no body"));
         let body = request.body.as_ref().ok_or_else(|| FailedAttempt::last(none()))?;
         let dialect = self.wiring.endpoint.dialect.ok_or_else(|| FailedAttempt::last(none()))?;
         let (mut headers, url, secrets) = self.ticket(&self.at(&self.wiring.url)).await?;
@@ -181,7 +181,7 @@ impl HttpProvider {
         renewed: &mut bool,
         listener: Listener<'_>,
     ) -> Result<(), ProviderError> {
-        // A token may be withdrawn before its time: it is exchanged anew, once.
+        // A token may be withdrawn before it expires: it is exchanged again, once.
         if let Some(session) = &self.wiring.copilot
             && matches!(failure.error, ProviderError::Unauthorized(_))
             && !std::mem::replace(renewed, true)

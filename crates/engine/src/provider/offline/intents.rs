@@ -90,7 +90,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The files that are to be read: names behind a word that asks for it.
+/// The files to read: names after a word that asks for it.
 fn files(text: &str, lower: &str) -> Vec<String> {
     let asks = ["read", "open", "cat", "show", "in"];
     let asked = ["read", "open", "cat", "show me", "what is in", "what's in"];
@@ -198,7 +198,7 @@ fn asked(lower: &str) -> Option<String> {
     })
 }
 
-/// The fact that a sentence asks for behind a `my`.
+/// The fact that a sentence asks for after a `my`.
 fn asked_at(sentence: &str, before: &str, rest: &str) -> Option<String> {
     let asks = [
         "what's",

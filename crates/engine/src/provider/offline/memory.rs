@@ -62,7 +62,7 @@ impl Recall {
             }
             if message.role == Role::User && message.tool_results().next().is_none() {
                 let text = message.content().unwrap_or_default();
-                // A result whose call is gone is shown as a labelled text; nobody said it.
+                // A result whose call is gone is shown as a labelled text, which is not a message of the user.
                 if text.starts_with("[tool result") {
                     continue;
                 }

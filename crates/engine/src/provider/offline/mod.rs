@@ -6,8 +6,6 @@
 mod intents;
 mod memory;
 
-use std::time::Duration;
-
 use intents::Intent;
 use memory::Recall;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
@@ -31,8 +29,6 @@ before, and summarise. For a real model: `rejoin auth login`, or `--provider`.";
 #[derive(Debug, Clone)]
 pub struct Offline {
     endpoint: Endpoint,
-    /// How long it takes for a word: none, except to be watched.
-    pace: Duration,
 }
 
 impl Default for Offline {
@@ -46,14 +42,7 @@ impl Offline {
     #[must_use]
     pub fn new(model: &str) -> Self {
         let endpoint = Endpoint { provider: NAME.to_owned(), model: model.to_owned(), ..Endpoint::default() };
-        Self { endpoint, pace: Duration::ZERO }
-    }
-
-    /// The same, with time between its words.
-    #[must_use]
-    pub fn paced(mut self, pace: Duration) -> Self {
-        self.pace = pace;
-        self
+        Self { endpoint }
     }
 
     /// What it offers.
@@ -90,9 +79,6 @@ impl Provider for Offline {
             for block in &message.blocks {
                 if let Some(text) = block.as_text() {
                     for word in text.split_inclusive(' ') {
-                        if !self.pace.is_zero() {
-                            tokio::time::sleep(self.pace).await;
-                        }
                         listener(SendProgress::Delta(Delta::Text(word.to_owned())));
                         output += 1;
                     }

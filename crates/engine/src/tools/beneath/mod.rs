@@ -5,7 +5,7 @@
 //! such handles get a check before and after (`by_path.rs`), which someone who changes the folder at the right moment can get
 //! around.
 //!
-//! Every tool that touches files goes through [`Beneath`]; [`Hidden`] says which files in the folder are nobody's business.
+//! Every tool that touches files goes through [`Beneath`]; [`Hidden`] says which files in the folder tools may not see.
 
 #[cfg(not(unix))]
 mod by_path;
@@ -66,7 +66,7 @@ impl Beneath {
     pub(super) fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let beneath = Self { folder, root: Arc::default() };
-        // If it is not there yet, whoever needs it finds out.
+        // If it is not there yet, the tool that needs it fails.
         let _ = beneath.root();
         beneath
     }

@@ -38,7 +38,7 @@ pub(super) struct End {
     identity: files::Identity,
     /// How long it was.
     len: u64,
-    /// How much of that was synced. What is behind it was never acknowledged.
+    /// How much of that was synced. The bytes after it were never acknowledged.
     synced: u64,
     /// The newest entry.
     pub(super) tail: Option<Tail>,
@@ -54,7 +54,7 @@ impl End {
         self.identity == files::identity(metadata) && self.len == metadata.len()
     }
 
-    /// Whether there are bytes behind it that must not be believed.
+    /// Whether there are bytes after it that must not be believed.
     pub(super) fn is_doubtful(&self) -> bool {
         self.synced < self.len
     }
@@ -175,7 +175,7 @@ fn append_to(
 /// How much of a new conversation is written at once, so that a long one is not in memory twice.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Writes entries behind the end: how many bytes. To a file that others see, in one go.
+/// Writes entries at the end, in one go if others see the file. Returns the number of bytes.
 fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
     let mut written = 0;
     let mut before = locked.end.before_next.as_str();
@@ -328,7 +328,7 @@ fn before_next(file: &File, len: u64) -> io::Result<String> {
     Ok(if whole { String::from("\n") } else { format!("{MARK}\n") })
 }
 
-/// How many of the entries are stored already, behind the tail that the caller knows.
+/// How many of the entries are stored already, after the tail that the caller knows.
 pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[Entry]) -> StoreResult<usize> {
     let found = locked.end.tail;
     if found == after {
