@@ -148,7 +148,7 @@ pub struct Candidates {
 
 /// Which files of a folder are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chosen {
+pub enum FolderFiles {
     /// Those with the ending of a session.
     ByName,
     /// All of them: their content decides.
@@ -156,9 +156,9 @@ pub enum Chosen {
 }
 
 /// The sessions of agents, and the files of the given paths.
-pub fn candidates(agents: &'static [AgentPlace], paths: &[String], chosen: Chosen) -> Candidates {
+pub fn candidates(agents: &'static [AgentPlace], paths: &[String], chosen: FolderFiles) -> Candidates {
     let likely = |path: &Path| {
-        chosen == Chosen::All || path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json")
+        chosen == FolderFiles::All || path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json")
     };
     let mut seen = HashSet::new();
     let mut found = Candidates::default();
