@@ -23,57 +23,25 @@ pub const BUG: u8 = 255;
 pub enum Failure {
     /// An input cannot be read.
     #[error("cannot read {name}: {why}")]
-    Unreadable {
-        /// The input.
-        name: String,
-        /// Why.
-        why: String,
-        /// What to do.
-        hint: Option<String>,
-    },
+    Unreadable { name: String, why: String, hint: Option<String> },
     /// Something that was given does not fit.
     #[error("{what}")]
-    Usage {
-        /// What is wrong with it.
-        what: String,
-        /// What to do.
-        hint: Option<String>,
-    },
+    Usage { what: String, hint: Option<String> },
     /// Something could not be done.
     #[error("{what}")]
-    Failed {
-        /// What, and why.
-        what: String,
-        /// What to do.
-        hint: Option<String>,
-    },
+    Failed { what: String, hint: Option<String> },
     /// A store cannot be used.
     #[error("the store {location} cannot be used: {why}")]
-    Store {
-        /// Where it is.
-        location: Location,
-        /// Why.
-        why: Box<StoreError>,
-    },
+    Store { location: Location, why: Box<StoreError> },
     /// A conversation cannot be read from its store.
     #[error("Failed to load conversation: {why} ({location})")]
-    Load {
-        /// Where the store is.
-        location: Location,
-        /// Why.
-        why: Box<StoreError>,
-    },
+    Load { location: Location, why: Box<StoreError> },
     /// Something could not be done with a conversation.
     #[error(transparent)]
     Engine(Box<EngineError>),
     /// A conversation cannot be resumed.
     #[error("{what}")]
-    NotResumed {
-        /// What is wrong.
-        what: String,
-        /// What else there is to say.
-        then: String,
-    },
+    NotResumed { what: String, then: String },
     /// A provider cannot be used.
     #[error("{0}")]
     Provider(Box<ProviderError>),
@@ -82,20 +50,10 @@ pub enum Failure {
     Turn(Box<TurnError>),
     /// A file is damaged and was to be read strictly.
     #[error("{name} is damaged at line {line}: {why}")]
-    Damaged {
-        /// The file.
-        name: String,
-        /// Where.
-        line: usize,
-        /// What is wrong.
-        why: String,
-    },
+    Damaged { name: String, line: usize, why: String },
     /// A person would have to be asked, and there is no terminal.
     #[error("{what} needs confirmation")]
-    Unasked {
-        /// What was to be done.
-        what: String,
-    },
+    Unasked { what: String },
     /// A person was asked and said no.
     #[error("nothing was changed")]
     Declined,

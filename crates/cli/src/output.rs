@@ -190,25 +190,10 @@ pub fn steers(c: char) -> bool {
 /// Whether a character takes no room, so that two different names can look the same. The selectors that choose between
 /// two shapes of an emoji are left out: they are common and hide nothing.
 fn hides(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{115f}'
-            | '\u{1160}'
-            | '\u{17b4}'
-            | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200d}'
-            | '\u{2060}'..='\u{2065}'
-            | '\u{206a}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
+    "\u{ad}\u{34f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{3164}\u{feff}\u{ffa0}".contains(c)
+        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}')
+        || matches!(c, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
 /// A name (a title, a tool, a model, a path) or a line of someone else's words, made harmless: what steers a terminal and

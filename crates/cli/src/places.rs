@@ -6,10 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::{
-    Session,
-    sessions::{self, Format},
-};
+use rejoin::Session;
 
 use crate::{
     failure::Failure,
@@ -92,7 +89,7 @@ impl AgentPlace {
     /// Whether it has a session of that id.
     pub fn has(&self, id: &str) -> bool {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
-        self.folders().iter().flat_map(|folder| files(folder)).any(|path| named(&path))
+        self.folders().iter().flat_map(|folder| walk(folder).0).any(|path| named(&path))
     }
 
     /// Whether a file of that name is one of its sessions.
@@ -102,11 +99,6 @@ impl AgentPlace {
         path.is_dir()
             || (name.starts_with(self.names.0) && name.trim_end_matches(".zst").ends_with(self.names.1))
     }
-
-    /// Its format.
-    pub fn reads(&self) -> Option<&'static Format> {
-        sessions::named(self.format)
-    }
 }
 
 /// A file to look at, and whose it is.
@@ -115,7 +107,7 @@ pub struct Candidate {
     pub path: PathBuf,
     /// The agent in whose folder it lies.
     pub agent: Option<&'static AgentPlace>,
-    /// Somebody named this very file, and wants to know.
+    /// Whether the user named this very file, and wants to know.
     pub named: bool,
 }
 
@@ -137,8 +129,7 @@ impl Candidate {
         let effort = if in_passing { ReadEffort::InPassing } else { ReadEffort::Full };
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
         let read = source::try_read(&self.path, from, effort).or_else(|unread| {
-            let format = self.agent.and_then(AgentPlace::reads);
-            format.map_or(Err(unread), |format| source::try_read(&self.path, Some(format.name), effort))
+            self.agent.map_or(Err(unread), |agent| source::try_read(&self.path, Some(agent.format), effort))
         });
         read.map(|(_, sessions)| sessions)
     }
@@ -155,24 +146,24 @@ pub struct Candidates {
     pub passed_over: Vec<(PathBuf, &'static str)>,
 }
 
-/// The sessions of agents, and those files of the given paths that are called like sessions; also the paths that are not
-/// there.
-pub fn candidates(agents: &'static [AgentPlace], paths: &[String]) -> (Vec<Candidate>, Vec<PathBuf>) {
-    let likely = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json");
-    let found = gather(agents, paths, likely);
-    (found.files, found.missing)
+/// Which files of a folder are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderFiles {
+    /// Those with the ending of a session.
+    ByName,
+    /// All of them: their content decides.
+    All,
 }
 
-/// The sessions of agents, and every file of the given paths, whatever its name: its content decides.
-pub fn all_candidates(agents: &'static [AgentPlace], paths: &[String]) -> Candidates {
-    gather(agents, paths, |_| true)
-}
-
-fn gather(agents: &'static [AgentPlace], paths: &[String], likely: impl Fn(&Path) -> bool) -> Candidates {
+/// The sessions of agents, and the files of the given paths.
+pub fn candidates(agents: &'static [AgentPlace], paths: &[String], chosen: FolderFiles) -> Candidates {
+    let likely = |path: &Path| {
+        chosen == FolderFiles::All || path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json")
+    };
     let mut seen = HashSet::new();
     let mut found = Candidates::default();
     for agent in agents {
-        for file in agent.folders().iter().flat_map(|folder| files(folder)) {
+        for file in agent.folders().iter().flat_map(|folder| walk(folder).0) {
             if agent.owns(&file) && seen.insert(file.clone()) {
                 found.files.push(Candidate { path: file, agent: Some(agent), named: false });
             }
@@ -196,13 +187,8 @@ fn gather(agents: &'static [AgentPlace], paths: &[String], likely: impl Fn(&Path
     found
 }
 
-/// The files under a path, in order; a file is itself. Links to folders are not followed. A folder that cannot be read is
-/// given as it is, so that somebody says so.
-pub fn files(path: &Path) -> Vec<PathBuf> {
-    walk(path).0
-}
-
-/// The same, and what was passed over with the reason. Links to folders are not followed, so a loop of links has an end.
+/// The files under a path, in order, and what was passed over with the reason. A file is itself. Links to folders are not followed,
+/// so a loop of links has an end. A folder that cannot be read is among the files, so that someone says so.
 fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
     let (mut found, mut passed_over) = (Vec::new(), Vec::new());
     let mut folders = vec![path.to_owned()];

@@ -7,14 +7,12 @@ use std::{
 };
 
 use rejoin::{
-    Input, InputError, ReadError, Session, Stream,
-    record::limits,
-    sessions::{self, FORMATS},
+    Input, InputError, ReadError, Session, Stream, installation::readable, record::limits, sessions,
 };
 
 use crate::{beside::Beside, failure::Failure, stream};
 
-/// What is said of an input that no conversation can be read from.
+/// The error for an input that no conversation can be read from.
 pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
     Unread::Format(error).failure(Path::new(path), from)
 }
@@ -178,15 +176,10 @@ fn begins_like_json(bytes: &[u8]) -> bool {
 }
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
-    let read = FORMATS.iter().filter(|format| format.read.is_some());
-    let formats: Vec<&str> = read.map(|format| format.name).collect();
-    let formats = formats.join(", ");
+    let formats = readable().collect::<Vec<_>>().join(", ");
     Some(match error {
         ReadError::UnknownFormat => format!("say what it is with `--from FORMAT`; known formats: {formats}"),
-        ReadError::NoConversation(_) if from.is_some() => {
-            format!("leave `--from` out, or try another of {formats}")
-        }
-        ReadError::MostlyUnread { .. } if from.is_some() => {
+        ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")
         }
         ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
@@ -198,7 +191,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::Input(InputError::Binary { .. }) => {
             format!("is it compressed, or a database? rejoin reads {formats}")
         }
-        ReadError::Input(InputError::TooLarge { .. }) => String::from("split it: one conversation a file"),
+        ReadError::Input(InputError::TooLarge { .. }) => String::from("split it: one conversation per file"),
     })
 }
 

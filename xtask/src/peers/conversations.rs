@@ -1,7 +1,10 @@
 //! What is handed to the peers: the fixtures, some conversations that are broken in ways of their own, and mutations of all
 //! of them. And what people and models said in them.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -19,7 +22,7 @@ pub struct Conversation {
 impl Conversation {
     /// What a list should call it: how the first word of a person begins, if there is one.
     pub fn title(&self) -> Option<String> {
-        if SESSIONS.iter().any(|(name, ..)| *name == self.name) {
+        if AGENTS.contains(&&*self.format) {
             return Some(SESSION_TITLE.to_owned());
         }
         let first = said(&self.text).into_iter().find(|said| said.speaker == Speaker::User)?;
@@ -72,166 +75,36 @@ pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
 /// Dialects whose bodies rejoin writes and does not read.
 const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 
-/// The fixtures of every dialect that is read, the example, and those below.
+/// Sessions of agents, with what these put before and between the words of people.
+const AGENTS: &[&str] = &["codex", "claude-code"];
+
+/// The fixtures of every dialect that is read, the example, and states that no fixture has, or not together (`xtask/peers`).
 pub fn all() -> Result<Vec<Conversation>> {
-    let mut all = Vec::new();
-    for path in files(Path::new("crates/checkers/fixtures"), ".json")? {
-        // The folder bears the dialect's name.
-        let folder = path.parent().and_then(Path::file_name).context("a fixture lies in a folder")?;
-        let format = folder.to_string_lossy().into_owned();
-        if ONLY_WRITTEN.contains(&&*format) {
-            continue;
-        }
-        let name = format!("{format} {}", path.file_stem().unwrap_or_default().to_string_lossy());
-        all.push(Conversation { name, format, text: fs::read_to_string(&path)? });
-    }
     let example = fs::read_to_string("examples/interrupted.json")?;
-    all.push(Conversation { name: "example".into(), format: "openai-chat".into(), text: example });
-    all.extend(OWN.iter().chain(SESSIONS).map(|(name, format, text)| Conversation {
-        name: (*name).to_owned(),
-        format: (*format).to_owned(),
-        text: (*text).to_owned(),
-    }));
+    let mut all = vec![Conversation { name: "example".into(), format: "openai-chat".into(), text: example }];
+    for (root, ending) in [(FIXTURES, ".json"), (OWN, ".json"), (OWN, ".jsonl")] {
+        all.extend(below(Path::new(root), ending)?);
+    }
+    all.retain(|conversation| !ONLY_WRITTEN.contains(&&*conversation.format));
     Ok(all)
 }
 
-/// States that no fixture has, or not together.
-const OWN: &[(&str, &str, &str)] = &[
-    (
-        "killed in a batch",
-        "anthropic",
-        r#"{"system": "Be brief.", "messages": [
-            {"role": "user", "content": "Build it."},
-            {"role": "assistant", "content": [
-                {"type": "text", "text": "I build all three."},
-                {"type": "tool_use", "id": "toolu_a", "name": "build", "input": {"part": 1}},
-                {"type": "tool_use", "id": "toolu_b", "name": "build", "input": {"part": 2}},
-                {"type": "tool_use", "id": "toolu_c", "name": "build", "input": {"part": 3}}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_c", "content": "third is built"},
-                {"type": "tool_result", "tool_use_id": "toolu_a", "is_error": true, "content": "first is not"}]},
-            {"role": "user", "content": "And the second?"}]}"#,
-    ),
-    (
-        "result far away",
-        "openai-chat",
-        r#"{"messages": [
-            {"role": "user", "content": "Read the log."},
-            {"role": "assistant", "content": null, "tool_calls": [
-                {"id": "call_log", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"log\"}"}}]},
-            {"role": "user", "content": "Take your time."},
-            {"role": "assistant", "content": "I am waiting for it."},
-            {"role": "tool", "tool_call_id": "call_log", "content": "it is empty"},
-            {"role": "user", "content": "So?"}]}"#,
-    ),
-    (
-        "result before its call",
-        "openai-chat",
-        r#"{"messages": [
-            {"role": "user", "content": "What time is it?"},
-            {"role": "tool", "tool_call_id": "call_time", "content": "noon"},
-            {"role": "assistant", "content": "Let me see.", "tool_calls": [
-                {"id": "call_time", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]},
-            {"role": "user", "content": "Well?"}]}"#,
-    ),
-    (
-        "one id for everything",
-        "openai-chat",
-        r#"{"messages": [
-            {"role": "user", "content": "Twice, please."},
-            {"role": "assistant", "content": "Once.", "tool_calls": [
-                {"id": "call_0", "type": "function", "function": {"name": "ring", "arguments": "{\"n\": 1}"}}]},
-            {"role": "tool", "tool_call_id": "call_0", "content": "rang"},
-            {"role": "assistant", "content": "And again.", "tool_calls": [
-                {"id": "call_0", "type": "function", "function": {"name": "ring", "arguments": "{\"n\": 2}"}}]},
-            {"role": "tool", "tool_call_id": "call_0", "content": "rang again"},
-            {"role": "tool", "tool_call_id": "call_0", "content": "and an echo"}]}"#,
-    ),
-    (
-        "cut arguments, long id, odd name",
-        "openai-chat",
-        r#"{"messages": [
-            {"role": "user", "content": "Write the file."},
-            {"role": "assistant", "content": "Writing.", "tool_calls": [
-                {"id": "call_0123456789012345678901234567890123456789012345678901234567890123456789", "type": "function",
-                 "function": {"name": "fs.write file", "arguments": "{\"path\": \"a\", \"text\": \"half of i"}}]},
-            {"role": "tool", "tool_call_id": "call_0123456789012345678901234567890123456789012345678901234567890123456789",
-             "content": "refused"},
-            {"role": "user", "content": "Once more."}]}"#,
-    ),
-    (
-        "pictures and a refusal",
-        "openai-chat",
-        r#"{"messages": [
-            {"role": "developer", "content": "Look closely."},
-            {"role": "user", "content": [
-                {"type": "text", "text": "What is this?"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},
-            {"role": "assistant", "content": [{"type": "refusal", "refusal": "I would rather not say."}]},
-            {"role": "user", "content": "Please."},
-            {"role": "assistant", "content": "A dot."}]}"#,
-    ),
-    (
-        "a picture as a result",
-        "anthropic",
-        r#"{"messages": [
-            {"role": "user", "content": "Take a picture."},
-            {"role": "assistant", "content": [
-                {"type": "tool_use", "id": "toolu_p", "name": "camera", "input": {}}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_p", "content": [
-                    {"type": "text", "text": "taken"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},
-                {"type": "text", "text": "Is it sharp?"}]}]}"#,
-    ),
-    (
-        "only an orphan",
-        "openai-chat",
-        r#"{"messages": [{"role": "tool", "tool_call_id": "call_gone", "content": "all that is left"}]}"#,
-    ),
-    (
-        "a model speaks first and last",
-        "anthropic",
-        r#"{"messages": [
-            {"role": "assistant", "content": "Good morning."},
-            {"role": "assistant", "content": [
-                {"type": "thinking", "thinking": "nobody answers", "signature": "c2lnbmF0dXJl"},
-                {"type": "text", "text": "Is anybody there?"}]}]}"#,
-    ),
-    ("nothing yet", "openai-chat", r#"{"messages": []}"#),
-];
+const FIXTURES: &str = "crates/checkers/fixtures";
+const OWN: &str = "xtask/peers";
 
-/// How the first word of a person begins in each of [`SESSIONS`].
+/// The conversations in the files of a folder. Each lies in a folder with the name of its format.
+fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
+    let read = |path: PathBuf| {
+        let folder = path.parent().and_then(Path::file_name).context("a conversation lies in a folder")?;
+        let format = folder.to_string_lossy().into_owned();
+        let name = format!("{format} {}", path.file_stem().unwrap_or_default().to_string_lossy());
+        Ok(Conversation { name, format, text: fs::read_to_string(&path)? })
+    };
+    files(root, ending)?.into_iter().map(read).collect()
+}
+
+/// How the first word of a person begins in each of their sessions.
 const SESSION_TITLE: &str = "Which files are there?";
-
-/// Sessions of agents, with what these put before and between the words of people.
-const SESSIONS: &[(&str, &str, &str)] = &[
-    (
-        "a rollout with context",
-        "codex",
-        r##"{"timestamp":"2026-03-04T05:00:00.000Z","type":"session_meta","payload":{"id":"0194f3a2-0000-7000-8000-00000000abcd","timestamp":"2026-03-04T05:00:00.000Z","cwd":"/p","originator":"codex_cli","cli_version":"0.166.0","model_provider":"openai","base_instructions":{"text":"You are Codex."}}}
-{"timestamp":"2026-03-04T05:00:01.000Z","type":"response_item","payload":{"type":"message","role":"developer","content":[{"type":"input_text","text":"<permissions instructions>none</permissions instructions>"}]}}
-{"timestamp":"2026-03-04T05:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>Be kind.</INSTRUCTIONS>"}]}}
-{"timestamp":"2026-03-04T05:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\n<cwd>/p</cwd>\n</environment_context>"}]}}
-{"timestamp":"2026-03-04T05:00:02.000Z","type":"turn_context","payload":{"cwd":"/p","approval_policy":"never","sandbox_policy":{"type":"read-only"},"model":"gpt-5.5","summary":"auto"}}
-{"timestamp":"2026-03-04T05:00:02.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Which files are there?"}]}}
-{"timestamp":"2026-03-04T05:00:02.000Z","type":"event_msg","payload":{"type":"user_message","message":"Which files are there?"}}
-{"timestamp":"2026-03-04T05:00:03.000Z","type":"response_item","payload":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAAABpqnlRtbeu"}}
-{"timestamp":"2026-03-04T05:00:04.000Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"call_ls"}}
-{"timestamp":"2026-03-04T05:00:05.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":900,"cached_input_tokens":0,"output_tokens":9,"reasoning_output_tokens":0,"total_tokens":909},"last_token_usage":{"input_tokens":900,"cached_input_tokens":0,"output_tokens":9,"reasoning_output_tokens":0,"total_tokens":909},"model_context_window":258400},"rate_limits":null}}
-"##,
-    ),
-    (
-        "a transcript with commands",
-        "claude-code",
-        r#"{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/p","sessionId":"0194f3a2-0000-4000-8000-00000000abcd","version":"2.1.325","gitBranch":"","type":"user","message":{"role":"user","content":"<local-command-caveat>Caveat: The messages below were generated by the user while running local commands.</local-command-caveat>"},"isMeta":true,"uuid":"0194f3a2-0000-4000-8000-000000000001","timestamp":"2026-03-04T05:00:00.000Z"}
-{"parentUuid":"0194f3a2-0000-4000-8000-000000000001","isSidechain":false,"userType":"external","cwd":"/p","sessionId":"0194f3a2-0000-4000-8000-00000000abcd","version":"2.1.325","gitBranch":"","type":"system","subtype":"local_command","content":"<command-name>/cost</command-name>","level":"info","isMeta":false,"uuid":"0194f3a2-0000-4000-8000-000000000002","timestamp":"2026-03-04T05:00:01.000Z"}
-{"parentUuid":"0194f3a2-0000-4000-8000-000000000002","isSidechain":false,"userType":"external","cwd":"/p","sessionId":"0194f3a2-0000-4000-8000-00000000abcd","version":"2.1.325","gitBranch":"","type":"user","message":{"role":"user","content":"Which files are there?"},"uuid":"0194f3a2-0000-4000-8000-000000000003","timestamp":"2026-03-04T05:00:02.000Z"}
-{"parentUuid":"0194f3a2-0000-4000-8000-000000000003","isSidechain":false,"userType":"external","cwd":"/p","sessionId":"0194f3a2-0000-4000-8000-00000000abcd","version":"2.1.325","gitBranch":"","type":"assistant","message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"I look."}],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":900,"output_tokens":9}},"uuid":"0194f3a2-0000-4000-8000-000000000004","timestamp":"2026-03-04T05:00:03.000Z"}
-{"parentUuid":"0194f3a2-0000-4000-8000-000000000004","isSidechain":false,"userType":"external","cwd":"/p","sessionId":"0194f3a2-0000-4000-8000-00000000abcd","version":"2.1.325","gitBranch":"","type":"assistant","message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"toolu_ls","name":"Bash","input":{"command":"ls"}}],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":900,"output_tokens":9}},"uuid":"0194f3a2-0000-4000-8000-000000000005","timestamp":"2026-03-04T05:00:04.000Z"}
-"#,
-    ),
-];
 
 /// Conversations made by changing the given ones. The same every time.
 pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
@@ -421,24 +294,9 @@ mod tests {
     }
 
     #[test]
-    fn own_conversations_can_be_read() {
-        for (name, format, text) in OWN {
-            let body = read(text).unwrap_or_else(|| panic!("{name} is not JSON"));
-            assert!(list(&body).is_some(), "{name} has no messages");
-            assert!(["openai-chat", "anthropic"].contains(format), "{name}");
-        }
-    }
-
-    #[test]
     fn mutations_are_the_same_every_time_and_differ_from_each_other() {
-        let own: Vec<Conversation> = OWN
-            .iter()
-            .map(|(name, format, text)| Conversation {
-                name: (*name).into(),
-                format: (*format).into(),
-                text: (*text).into(),
-            })
-            .collect();
+        let own = below(&crate::run::root().join(OWN), ".json").unwrap();
+        assert!(own.len() >= 10 && own.iter().all(|own| list(&read(&own.text).unwrap()).is_some()));
         let made = mutated(&own, 200);
         assert_eq!(made, mutated(&own, 200));
         let distinct: std::collections::BTreeSet<&str> =

@@ -8,7 +8,8 @@ use clap::{
 };
 use rejoin::{
     Dialect, OnBroken, Rule,
-    sessions::{FORMATS, Format},
+    installation::{readable, writable},
+    sessions::{self, FORMATS, Format},
     store::{OWN_AGENT, SessionState},
 };
 
@@ -41,7 +42,7 @@ impl Destination {
     pub fn named(name: &str) -> Option<Self> {
         let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
         let dialect = name.parse().ok().map(Self::Dialect);
-        dialect.or_else(|| written().find(|format| format.name == name).map(Self::Format))
+        dialect.or_else(|| sessions::named(name).filter(|format| format.write.is_some()).map(Self::Format))
     }
 
     /// Whether it is JSON, or lines of JSON. Markdown is the one format for people.
@@ -53,14 +54,9 @@ impl Destination {
 /// Formats by the short names that people type.
 const SHORT: &[(&str, &str)] = &[("md", "markdown")];
 
-/// The formats that can be written.
-fn written() -> impl Iterator<Item = &'static Format> {
-    FORMATS.iter().filter(|format| format.write.is_some())
-}
-
 /// The dialects, and the formats that can be written.
 pub fn destinations() -> impl TypedValueParser<Value = Destination> {
-    let names = Dialect::all().map(Dialect::name).chain(written().map(|format| format.name));
+    let names = Dialect::all().map(Dialect::name).chain(writable());
     let value = |name: &'static str| {
         let short = SHORT.iter().filter(move |(_, long)| *long == name).map(|(short, _)| *short);
         PossibleValue::new(name).aliases(short)
@@ -71,24 +67,20 @@ pub fn destinations() -> impl TypedValueParser<Value = Destination> {
 
 /// The formats that can be read.
 pub fn formats() -> impl TypedValueParser<Value = String> {
-    let read = FORMATS.iter().filter(|format| format.read.is_some());
-    PossibleValuesParser::new(read.map(|format| format.name).collect::<Vec<_>>())
+    PossibleValuesParser::new(readable().collect::<Vec<_>>())
 }
 
 /// The formats that can be read, and the dialects whose bodies can be checked.
 pub fn formats_and_dialects() -> impl TypedValueParser<Value = String> {
-    let read = FORMATS.iter().filter(|format| format.read.is_some()).map(|format| format.name);
     let more =
         Dialect::all().map(Dialect::name).filter(|name| FORMATS.iter().all(|format| format.name != *name));
-    PossibleValuesParser::new(read.chain(more).collect::<Vec<_>>())
+    PossibleValuesParser::new(readable().chain(more).collect::<Vec<_>>())
 }
 
 /// The agents whose conversations may be in a store: rejoin itself, and those whose sessions can be read.
 pub fn agents() -> impl TypedValueParser<Value = String> {
-    let read = FORMATS.iter().filter(|format| format.read.is_some() && format.name != "jsonl");
-    PossibleValuesParser::new(
-        [OWN_AGENT].into_iter().chain(read.map(|format| format.name)).collect::<Vec<_>>(),
-    )
+    let others = readable().filter(|name| *name != "jsonl");
+    PossibleValuesParser::new([OWN_AGENT].into_iter().chain(others).collect::<Vec<_>>())
 }
 
 /// The words that lists use for states.

@@ -97,7 +97,13 @@ pub enum HistoryCommand {
     Calls(CallsArguments),
     /// Rename a conversation
     #[command(after_long_help = RENAME_EXAMPLES)]
-    Rename(RenameArguments),
+    Rename {
+        /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
+        #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+        conversation: String,
+        /// New title
+        title: String,
+    },
     /// Fork a conversation, at its end or at a message
     ///
     /// The fork becomes the active conversation of this folder and its id is printed. The original stays as it is.
@@ -128,31 +134,14 @@ pub struct Which {
 }
 
 impl Which {
-    /// What was given.
-    pub fn given(&self) -> &str {
-        self.conversation.as_deref().or(self.id.as_deref()).unwrap_or_default()
-    }
-}
-
-/// The same for a command that only reads: without one it is about the active conversation.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub struct WhichOrActive {
-    /// Conversation: id or its beginning, title, `@` (active; default) or `@1`
-    /// (newest)
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
-    conversation: Option<String>,
-    /// The same, as an option
-    #[arg(long = "id", short = 'i', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
-    id: Option<String>,
-}
-
-impl WhichOrActive {
-    /// What was given, or the active conversation.
+    /// What was given. A command that can do without it is about the active conversation.
     pub fn given(&self) -> &str {
         self.conversation.as_deref().or(self.id.as_deref()).unwrap_or("@")
     }
 }
+
+const WHICH_OR_ACTIVE: &str =
+    "Conversation: id or its beginning, title, `@` (active; default) or `@1` (newest)";
 
 const SHOW_EXAMPLES: &str = "Examples:
   rejoin history show @1 --limit 10
@@ -164,10 +153,10 @@ const SHOW_EXAMPLES: &str = "Examples:
 
 /// `rejoin history show`
 #[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct ShowArguments {
-    /// Which one
     #[command(flatten)]
-    pub which: WhichOrActive,
+    pub which: Which,
     /// Print indented JSON, messages in the form of OpenAI Chat
     #[arg(long, short = 'r', conflicts_with_all = ["view", "json"])]
     pub raw: bool,
@@ -224,14 +213,12 @@ const EXPORT_EXAMPLES: &str = "Examples:
 /// `rejoin history export`
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// Which one
     #[command(flatten)]
     pub which: Which,
     /// Session format, or dialect for a request body (default: by the ending
     /// of FILE; jsonl if it has none)
     #[arg(long, value_name = "FORMAT|DIALECT", value_parser = destinations())]
     pub to: Option<Destination>,
-    /// File to write and how.
     #[command(flatten)]
     pub output: OutputArguments,
 }
@@ -256,7 +243,6 @@ const CALLS_EXAMPLES: &str = "Examples:
 /// `rejoin history calls`
 #[derive(Debug, Args)]
 pub struct CallsArguments {
-    /// Which one
     #[command(flatten)]
     pub which: Which,
     /// Show arguments and results, too
@@ -273,17 +259,6 @@ const RENAME_EXAMPLES: &str = "Examples:
   rejoin history rename 'Fix the parser' 'Fix the lexer'
       Rename by the old title";
 
-/// `rejoin history rename`
-#[derive(Debug, Args)]
-pub struct RenameArguments {
-    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
-    pub conversation: String,
-    /// New title
-    #[arg(value_name = "TITLE")]
-    pub title: String,
-}
-
 const FORK_EXAMPLES: &str = "Examples:
   rejoin history fork @
       Fork the active conversation at its end
@@ -293,7 +268,6 @@ const FORK_EXAMPLES: &str = "Examples:
 /// `rejoin history fork`
 #[derive(Debug, Args)]
 pub struct ForkArguments {
-    /// Which one
     #[command(flatten)]
     pub which: Which,
     /// Last message to keep, as `history show` numbers it (default: all)
@@ -315,7 +289,6 @@ const ERASE_EXAMPLES: &str = "Examples:
 /// `rejoin history erase`
 #[derive(Debug, Args)]
 pub struct EraseArguments {
-    /// Which one
     #[command(flatten)]
     pub which: Which,
     /// Messages to erase, as `history show` numbers them
@@ -324,7 +297,6 @@ pub struct EraseArguments {
     /// Reason, kept beside the hash
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// How it is done.
     #[command(flatten)]
     pub removal: RemovalArguments,
 }
@@ -354,10 +326,8 @@ const DELETE_EXAMPLES: &str = "Examples:
 /// `rejoin history delete`
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
-    /// Which one
     #[command(flatten)]
     pub which: Which,
-    /// How it is done.
     #[command(flatten)]
     pub removal: RemovalArguments,
 }

@@ -2,7 +2,6 @@
 
 mod choices;
 mod conversations;
-mod install;
 mod providers;
 mod talk;
 mod upkeep;
@@ -15,15 +14,12 @@ pub use choices::Destination;
 use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
     CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
-    ListArguments, NewArguments, OutputArguments, RemovalArguments, RenameArguments, SearchArguments,
-    ShowArguments,
+    ListArguments, NewArguments, OutputArguments, RemovalArguments, SearchArguments, ShowArguments,
 };
-pub use install::InstallArguments;
 pub use providers::{
-    AskedProvider, Auth, LoginArguments, LogoutArguments, Models, ModelsInfoArguments, ModelsListArguments,
-    SetAuthArguments, SetProviderArguments, StatusArguments,
+    AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
-pub use talk::{ChatArguments, DemoArguments, ResumeArguments, Talk};
+pub use talk::{ChatArguments, ResumeArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
 
 use crate::completing;
@@ -161,12 +157,20 @@ pub enum Command {
     SetProvider(SetProviderArguments),
     /// Choose how to authenticate (short for `config set auth`)
     #[command(after_long_help = providers::SET_AUTH_EXAMPLES)]
-    SetAuth(SetAuthArguments),
+    SetAuth {
+        /// Method: `key` (API key), `chatgpt` (login of Codex) or `claude` (login of
+        /// Claude Code)
+        method: String,
+    },
     /// Watch a turn of three tools being killed and resumed
     ///
     /// Takes a few seconds, needs no network, and touches none of your files.
     #[command(after_long_help = talk::DEMO_EXAMPLES)]
-    Demo(DemoArguments),
+    Demo {
+        /// The turn that is killed.
+        #[arg(long, hide = true)]
+        turn: bool,
+    },
     /// Explain a finding, or list all of them
     #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArguments),
@@ -248,7 +252,6 @@ pub struct ConvertArguments {
     /// FILE)
     #[arg(long, value_name = "DIALECT|FORMAT", value_parser = destinations())]
     pub to: Option<Destination>,
-    /// File to write and how.
     #[command(flatten)]
     pub output: OutputArguments,
     /// Format of the file (default: recognised by content)
@@ -269,9 +272,27 @@ pub struct ConvertArguments {
     /// File to write the findings to, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<std::path::PathBuf>,
-    /// Where a session file goes, and how much is said.
     #[command(flatten)]
     pub place: InstallArguments,
+}
+
+/// Where a session file goes, and how much is said.
+#[derive(Debug, clap::Args)]
+pub struct InstallArguments {
+    /// Put the session where its agent finds it, and print the command that
+    /// resumes it
+    ///
+    /// For `--to codex`, a new file in $CODEX_HOME/sessions (default: ~/.codex). For `--to claude-code`, in the project of
+    /// the folder that the conversation is about, in $CLAUDE_CONFIG_DIR/projects (default: ~/.claude). No file is
+    /// overwritten.
+    #[arg(long, conflicts_with = "output")]
+    pub install: bool,
+    /// With --install: print one JSON object instead of the command
+    #[arg(long, requires = "install")]
+    pub json: bool,
+    /// Show every finding (default: a summary if there are many)
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
 }
 
 const DOCTOR_EXAMPLES: &str = "Examples:

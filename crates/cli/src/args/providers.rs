@@ -38,15 +38,6 @@ pub const SET_AUTH_EXAMPLES: &str = "Examples:
   rejoin set-auth claude
       Use the login of Claude Code";
 
-/// `rejoin set-auth`
-#[derive(Debug, Args)]
-pub struct SetAuthArguments {
-    /// Method: `key` (API key), `chatgpt` (login of Codex) or `claude` (login of
-    /// Claude Code)
-    #[arg(value_name = "METHOD")]
-    pub method: String,
-}
-
 pub const MODELS_EXAMPLES: &str = "Examples:
   rejoin models list
       List the models of the provider that would answer
@@ -84,7 +75,6 @@ const MODELS_LIST_EXAMPLES: &str = "Examples:
 /// `rejoin models list`
 #[derive(Debug, Args)]
 pub struct ModelsListArguments {
-    /// Who is asked.
     #[command(flatten)]
     pub asked: AskedProvider,
     /// Print one JSON object per line, one per model
@@ -104,7 +94,6 @@ pub struct ModelsInfoArguments {
     /// Model
     #[arg(value_name = "MODEL")]
     pub model: String,
-    /// Who is asked.
     #[command(flatten)]
     pub asked: AskedProvider,
     /// Print one JSON object
@@ -126,13 +115,25 @@ pub enum Auth {
     /// The key is read from standard input, or asked for on a terminal. It is never an argument, so that no list of
     /// processes shows it. It is kept in a file that only you can read.
     #[command(after_long_help = LOGIN_EXAMPLES)]
-    Login(LoginArguments),
+    Login {
+        /// Provider (default: the configured one)
+        #[arg(add = ArgValueCompleter::new(completing::providers))]
+        provider: Option<String>,
+    },
     /// Show which providers have a key, and where it comes from
     #[command(after_long_help = STATUS_EXAMPLES)]
-    Status(StatusArguments),
+    Status {
+        /// Print one JSON object per line, one per provider
+        #[arg(long)]
+        json: bool,
+    },
     /// Forget the key of a provider
     #[command(after_long_help = LOGOUT_EXAMPLES)]
-    Logout(LogoutArguments),
+    Logout {
+        /// Provider
+        #[arg(add = ArgValueCompleter::new(completing::providers))]
+        provider: String,
+    },
 }
 
 const LOGIN_EXAMPLES: &str = "Examples:
@@ -141,38 +142,14 @@ const LOGIN_EXAMPLES: &str = "Examples:
   rejoin auth login copilot
       Log in with a browser";
 
-/// `rejoin auth login`
-#[derive(Debug, Args)]
-pub struct LoginArguments {
-    /// Provider (default: the configured one)
-    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
-    pub provider: Option<String>,
-}
-
 const STATUS_EXAMPLES: &str = "Examples:
   rejoin auth status
       Show which providers have a key
   rejoin auth status --json
       Print one JSON object per provider";
 
-/// `rejoin auth status`
-#[derive(Debug, Args)]
-pub struct StatusArguments {
-    /// Print one JSON object per line, one per provider
-    #[arg(long)]
-    pub json: bool,
-}
-
 const LOGOUT_EXAMPLES: &str = "Examples:
   rejoin auth logout anthropic
       Forget the key for Anthropic
   rejoin auth logout copilot
       Log out of Copilot";
-
-/// `rejoin auth logout`
-#[derive(Debug, Args)]
-pub struct LogoutArguments {
-    /// Provider
-    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
-    pub provider: String,
-}

@@ -92,7 +92,6 @@ pub struct ChatArguments {
     /// there is none
     #[arg(long = "continue", short = 'c')]
     pub go_on: bool,
-    /// Who answers.
     #[command(flatten)]
     pub talk: Talk,
 }
@@ -122,7 +121,6 @@ pub struct ResumeArguments {
     /// Treatment of calls without a result (default: the setting, else keep)
     #[arg(long, value_parser = policies(RESUMING), value_name = "POLICY")]
     pub on_broken: Option<OnBroken>,
-    /// Who answers.
     #[command(flatten)]
     pub talk: Talk,
 }
@@ -142,11 +140,3 @@ pub const DEMO_EXAMPLES: &str = "Examples:
       Watch a turn being killed and resumed
   rejoin demo > demo.txt
       Keep what it prints";
-
-/// `rejoin demo`
-#[derive(Debug, Args)]
-pub struct DemoArguments {
-    /// The turn that is killed.
-    #[arg(long, hide = true)]
-    pub turn: bool,
-}

@@ -22,7 +22,6 @@ use rejoin::{
 
 use super::talking::{self, Saving};
 use crate::{
-    args::DemoArguments,
     desk::{Desk, Flags},
     failure::Failure,
     output::{self, paint},
@@ -31,9 +30,9 @@ use crate::{
 /// What is asked in the demonstration.
 const QUESTION: &str = "What is 6*7? Also list the files here and read notes.txt";
 
-/// Shows it.
-pub fn run(arguments: &DemoArguments, flags: &Flags) -> Result<u8, Failure> {
-    if arguments.turn { slow_turn(flags) } else { show() }
+/// Shows it, or is the turn that is killed in it.
+pub fn run(turn: bool, flags: &Flags) -> Result<u8, Failure> {
+    if turn { slow_turn(flags) } else { show() }
 }
 
 fn show() -> Result<u8, Failure> {

@@ -13,7 +13,7 @@ use crate::{
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, harmless, paint},
-    places::{self, AGENTS, AgentPlace, Candidate},
+    places::{self, AGENTS, AgentPlace, Candidate, Candidates, FolderFiles},
 };
 
 /// How many broken sessions are listed, unless all are asked for.
@@ -24,7 +24,8 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.this_installation {
         return installation::tell(arguments.json, flags);
     }
-    let (candidates, missing) = places::candidates(AGENTS, &arguments.paths);
+    let Candidates { files: candidates, missing, .. } =
+        places::candidates(AGENTS, &arguments.paths, FolderFiles::ByName);
     for path in &missing {
         output::talk(&format!("{} is not there", output::shown(path)));
     }

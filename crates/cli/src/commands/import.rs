@@ -18,7 +18,7 @@ use crate::{
     desk::{self, Desk, Flags},
     failure::{Failure, UNREADABLE},
     output::{self, harmless, paint, plural},
-    places::{self, AGENTS, Candidate, Candidates},
+    places::{self, AGENTS, Candidate, Candidates, FolderFiles},
 };
 
 /// The format of rejoin's own entries.
@@ -28,7 +28,7 @@ const OWN: &str = "jsonl";
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let agents = if arguments.all { AGENTS } else { &[] };
     let Candidates { files: candidates, missing, passed_over } =
-        places::all_candidates(agents, &arguments.paths);
+        places::candidates(agents, &arguments.paths, FolderFiles::All);
     for path in &missing {
         let failure = Failure::Unreadable {
             name: path.display().to_string(),

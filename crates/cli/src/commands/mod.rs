@@ -51,8 +51,8 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::Models(command) => providers::models(command, &flags),
         Command::Auth(command) => providers::auth(command, &flags),
         Command::SetProvider(arguments) => providers::set_provider(&arguments),
-        Command::SetAuth(arguments) => providers::set_auth(&arguments),
-        Command::Demo(arguments) => demo::run(&arguments, &flags),
+        Command::SetAuth { method } => providers::set_auth(&method),
+        Command::Demo { turn } => demo::run(turn, &flags),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions { shell } => {
             crate::output::raw_data(crate::completing::script(shell).trim_end())?;

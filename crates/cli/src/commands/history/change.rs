@@ -14,7 +14,7 @@ use rejoin::{
 
 use crate::{
     active,
-    args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments, RenameArguments},
+    args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments},
     commands::asking::sure,
     desk::{self, Desk, Flags},
     failure::Failure,
@@ -22,20 +22,20 @@ use crate::{
 };
 
 /// Gives a conversation a title.
-pub fn rename(arguments: &RenameArguments, flags: &Flags) -> Result<u8, Failure> {
-    let title = arguments.title.split_whitespace().collect::<Vec<_>>().join(" ");
+pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() {
         return Err(Failure::usage("the title is empty", "`rejoin history rename ID 'A title'`"));
     }
     let desk = Desk::new(flags)?;
-    let (store, id) = desk.find_to_write(&arguments.conversation)?;
+    let (store, id) = desk.find_to_write(given)?;
     desk::writer(&*store, "rejoin history rename").rename(id, &title)?;
     desk::settle(&*store);
     output::talk(&format!("{id} is now called: {}", harmless(&title)));
     Ok(0)
 }
 
-/// Makes a conversation of its own out of another.
+/// Forks a conversation.
 pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;

@@ -20,7 +20,7 @@ pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
         HistoryCommand::Search(arguments) => search::run(&arguments, flags),
         HistoryCommand::Export(arguments) => export::run(&arguments, flags),
         HistoryCommand::Calls(arguments) => calls::run(&arguments, flags),
-        HistoryCommand::Rename(arguments) => change::rename(&arguments, flags),
+        HistoryCommand::Rename { conversation, title } => change::rename(&conversation, &title, flags),
         HistoryCommand::Fork(arguments) => change::fork(&arguments, flags),
         HistoryCommand::Erase(arguments) => change::erase(&arguments, flags),
         HistoryCommand::Delete(arguments) => change::delete(&arguments, flags),

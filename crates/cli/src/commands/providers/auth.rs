@@ -14,7 +14,7 @@ use rejoin::{
 use super::unknown;
 use crate::{
     answering,
-    args::{Auth, LoginArguments, LogoutArguments, StatusArguments},
+    args::Auth,
     commands::block_on,
     desk::{Desk, Flags},
     failure::{Failure, INTERRUPTED},
@@ -25,15 +25,15 @@ use crate::{
 pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     match command {
-        Auth::Login(arguments) => login(&desk, &arguments),
-        Auth::Status(arguments) => status(&desk, &arguments),
-        Auth::Logout(arguments) => logout(&desk, &arguments),
+        Auth::Login { provider } => login(&desk, provider),
+        Auth::Status { json } => status(&desk, json),
+        Auth::Logout { provider } => logout(&desk, &provider),
     }
 }
 
-fn login(desk: &Desk, arguments: &LoginArguments) -> Result<u8, Failure> {
+fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
     let set = desk.settings.value("provider").map(str::to_owned);
-    let Some(given) = arguments.provider.clone().or(set) else {
+    let Some(given) = provider.or(set) else {
         return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
     };
     let service = registry::find(&given);
@@ -180,10 +180,10 @@ fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     })?
 }
 
-fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
+fn status(desk: &Desk, json: bool) -> Result<u8, Failure> {
     let keys = answering::keys(&desk.home, &desk.settings);
     for status in auth::status(&keys, SystemClock.now()) {
-        if arguments.json {
+        if json {
             output::json_data(&shape::key(&status))?;
             continue;
         }
@@ -205,9 +205,8 @@ fn status(desk: &Desk, arguments: &StatusArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn logout(desk: &Desk, arguments: &LogoutArguments) -> Result<u8, Failure> {
-    let name =
-        registry::find(&arguments.provider).map_or(arguments.provider.as_str(), |service| service.name);
+fn logout(desk: &Desk, provider: &str) -> Result<u8, Failure> {
+    let name = registry::find(provider).map_or(provider, |service| service.name);
     let file = answering::key_file(&desk.home);
     let gone = file.remove(name).map_err(Failure::auth)?;
     #[cfg(feature = "keyring")]

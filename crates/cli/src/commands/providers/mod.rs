@@ -11,7 +11,7 @@ use rejoin::{
 };
 
 use crate::{
-    args::{SetAuthArguments, SetProviderArguments},
+    args::SetProviderArguments,
     failure::Failure,
     home::Home,
     near, output,
@@ -67,10 +67,10 @@ pub fn unknown(given: &str, from: Option<&str>) -> Failure {
 }
 
 /// Sets how to authenticate.
-pub fn set_auth(arguments: &SetAuthArguments) -> Result<u8, Failure> {
+pub fn set_auth(method: &str) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     // The names that the settings file has, and those that people know from elsewhere.
-    let method = match arguments.method.trim().to_lowercase().as_str() {
+    let method = match method.trim().to_lowercase().as_str() {
         "openai-api-key" | "anthropic-api-key" | "api-key" | "apikey" => String::from("key"),
         "oauth-chatgpt" | "chatgpt-oauth" => String::from("chatgpt"),
         "oauth-claude" | "oauth-anthropic" | "claude-oauth" => String::from("claude"),
