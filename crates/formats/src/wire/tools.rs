@@ -81,6 +81,23 @@ pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
     there.then_some(choice)
 }
 
+/// A tool choice that is a word, or names a tool: how is written from the name's literal. The word for any tool differs.
+#[must_use]
+pub fn written_choice(choice: &ToolChoice, any: &str, named: impl FnOnce(&str) -> String) -> String {
+    match choice {
+        ToolChoice::Auto => render::literal("auto"),
+        ToolChoice::Never => render::literal("none"),
+        ToolChoice::Any => render::literal(any),
+        ToolChoice::Named(name) => named(&render::literal(name)),
+    }
+}
+
+/// The choice of a function as Chat Completions writes it, from its name's literal.
+#[must_use]
+pub fn function_choice(name: &str) -> String {
+    format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
+}
+
 /// Puts the tool choice among the fields: as it is written, but for a name that is refused, or translated.
 pub fn put_choice(
     sheet: &mut Sheet,

@@ -23,7 +23,7 @@ use super::super::{
     tools::{self, Declared},
 };
 use super::WIRE;
-use crate::{context::ToolChoice, convert::Settings};
+use crate::convert::Settings;
 
 /// Stands between results and a user message.
 const BRIDGE: &str = "Understood.";
@@ -132,7 +132,7 @@ impl Pass for Encoder {
         }
         let choice = tools::choice(&mut self.sheet, &names);
         if let Some(choice) = &choice {
-            around.put("tool_choice", tool_choice(choice));
+            around.put("tool_choice", tools::written_choice(choice, "any", tools::function_choice));
         }
         around.translated(context, choice.is_some());
         around
@@ -205,17 +205,6 @@ impl Encoder {
     /// A message; `content` is its content and may be followed by more fields.
     fn push(&mut self, role: &str, content: &str) {
         self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
-    }
-}
-
-fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"any\""),
-        ToolChoice::Named(name) => {
-            format!("{{\"type\":\"function\",\"function\":{{\"name\":{}}}}}", render::literal(name))
-        }
     }
 }
 

@@ -63,15 +63,7 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
 }
 
 fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"required\""),
-        ToolChoice::Named(name) => {
-            let name = render::literal(name);
-            format!("{{\"type\":\"function\",\"function\":{{\"name\":{name}}}}}")
-        }
-    }
+    tools::written_choice(choice, "required", tools::function_choice)
 }
 
 fn is_empty_list(tools: Option<&Raw>) -> bool {

@@ -93,13 +93,5 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
 }
 
 fn tool_choice(choice: &ToolChoice) -> String {
-    match choice {
-        ToolChoice::Auto => String::from("\"auto\""),
-        ToolChoice::Never => String::from("\"none\""),
-        ToolChoice::Any => String::from("\"required\""),
-        ToolChoice::Named(name) => {
-            let name = render::literal(name);
-            format!("{{\"type\":\"function\",\"name\":{name}}}")
-        }
-    }
+    tools::written_choice(choice, "required", |name| format!("{{\"type\":\"function\",\"name\":{name}}}"))
 }

@@ -93,12 +93,7 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     };
     let mut out = String::from("{\"type\":\"input_file\"");
     match usable {
-        Usable::Bytes { media_type, data } => {
-            write::key(&mut out, "filename");
-            write::string(&mut out, media.name.as_deref().unwrap_or("document.pdf"));
-            write::key(&mut out, "file_data");
-            write::string(&mut out, &format!("data:{media_type};base64,{data}"));
-        }
+        Usable::Bytes { media_type, data } => render::file_fields(&mut out, media, &media_type, &data),
         Usable::Address(url) => {
             write::key(&mut out, "file_url");
             write::string(&mut out, url);
