@@ -22,10 +22,6 @@ fn main() {
     if std::env::args().any(|argument| argument == "rollout") {
         return rollout();
     }
-    if let Some(count) = std::env::args().skip_while(|argument| argument != "profile").nth(1) {
-        let body = chat_body(10_000, true);
-        return (0..count.parse().unwrap_or(1)).for_each(|_| whole(&body, Dialect::Anthropic));
-    }
     println!("\nratios to parsing the same bytes into serde_json::Value");
     println!(
         "{:>9} {:>7} {:>11} {:>7} {:>9} {:>13} {:>13} {:>12} {:>12} {:>12} {:>9}",
