@@ -11,6 +11,7 @@ pub mod fuzz;
 #[cfg(feature = "loopback")]
 pub mod loopback;
 pub mod scan;
+pub mod timing;
 pub mod varied;
 
 /// Why the provider of a dialect would refuse a body whose model may still be missing; empty if it would accept it.

@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::run::{cargo, run};
 
 /// Runs all of them, or one: `conversation`, `rollout`, `store`, `turn`. The last two have parts: `append`, `import`,
-/// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`.
+/// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`. `peers` is run only if it is named.
 pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
-    const NAMES: [&str; 4] = ["conversation", "rollout", "store", "turn"];
+    const NAMES: [&str; 5] = ["conversation", "rollout", "store", "turn", "peers"];
     if let Some(name) = name.filter(|name| !NAMES.contains(name)) {
         bail!("no benchmark `{name}`: there are {}", NAMES.join(", "));
     }
@@ -32,7 +32,18 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
     if wanted("store") {
         run_one("rejoin-store", "store")?;
     }
-    if wanted("turn") { turn(part) } else { Ok(()) }
+    if wanted("turn") {
+        turn(part)?;
+    }
+    if name == Some("peers") { peers() } else { Ok(()) }
+}
+
+/// rejoin's whole conversion beside rig-core's. Needs the network once, for rig-core.
+fn peers() -> Result<()> {
+    // A folder of its own: other features and other versions would make everything else be built again.
+    let folder = target()?.join("bench-peers");
+    let manifest = ["--manifest-path", "xtask/rig/Cargo.toml"];
+    run(cargo(&["run", "--release"]).args(manifest).arg("--target-dir").arg(folder))
 }
 
 /// What a turn costs in a long conversation, how soon the binary is there, and how large it is.

@@ -27,7 +27,7 @@ const HELP: &str = "cargo xtask COMMAND
   tidy                the house rules: edges between rooms, file headers, registries, documents
   coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
   bench [NAME]        benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `store [PART]` (minutes, and some
-                      disk), `turn [PART]`
+                      disk), `turn [PART]`; only if named `peers`, which converts beside rig-core (needs the network once)
   docs                writes docs/reference from the registries and the command line
   loopback [OPTIONS]  a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
   peers [NAME]        hands what rejoin writes to the Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)

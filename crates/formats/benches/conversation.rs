@@ -1,20 +1,19 @@
 //! What reading, repairing and encoding a conversation cost, next to parsing the same bytes into `serde_json::Value`.
 //!
 //! Times on one machine say little, so the table shows ratios (docs/benchmarks.md). In every round the work is done once,
-//! directly after parsing into a `Value`; the sums over all rounds are compared. Times are those of the processor, so that
-//! what else the machine does counts as little as possible.
+//! directly after parsing into a `Value`; the best rounds of both are compared, so that what else the machine does counts as
+//! little as possible.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::{
-    fs,
     hint::black_box,
     time::{Duration, Instant},
 };
 
 use rejoin_formats::{Dialect, Input, Session, Target, convert, input::Stream, sessions};
 use rejoin_view::{OnBroken, repair};
-use testkit::varied::chat_body;
+use testkit::{timing::best, varied::chat_body};
 
 /// Numbers of messages, and of rounds.
 const SIZES: &[(usize, usize)] = &[(100, 1_000), (1_000, 200), (10_000, 21), (100_000, 5)];
@@ -110,16 +109,11 @@ impl Row {
         let (history, sound_history) = (session.history(), read(&sound).history());
         let view = repair(&history, OnBroken::Keep).view;
         let target = Target::of(&session.context);
-        let mut value = Duration::ZERO;
-        let mut counted = 0;
+        let mut value = Duration::MAX;
+        let parse_into_value = || drop(black_box(serde_json::from_str::<serde_json::Value>(&broken)));
         let mut ratio = |work: &dyn Fn()| {
-            let (mut plain, mut ours) = (Duration::ZERO, Duration::ZERO);
-            for _ in 0..rounds {
-                plain += timed(&|| drop(black_box(serde_json::from_str::<serde_json::Value>(&broken))));
-                ours += timed(work);
-            }
-            value += plain;
-            counted += rounds as u32;
+            let [plain, ours] = best(rounds, [&parse_into_value, work]);
+            value = value.min(plain);
             ours.as_secs_f64() / plain.as_secs_f64()
         };
         Self {
@@ -132,7 +126,7 @@ impl Row {
             encode_other: ratio(&|| drop(black_box(Dialect::Anthropic.wire().encode(&view, &target)))),
             whole_other: ratio(&|| whole(&broken, Dialect::Anthropic)),
             whole_same: ratio(&|| whole(&broken, Dialect::OpenAiChat)),
-            value: value / counted,
+            value,
         }
     }
 }
@@ -153,20 +147,6 @@ fn read_as(text: &str, format: Option<&str>) -> Session {
     sessions::read(&input, format.and_then(sessions::registry::named))
         .expect("BUG: the body is a conversation")
         .remove(0)
-}
-
-/// How long the processor works at it. Other programs do not count; where the system does not say, the clock does.
-fn timed(work: &dyn Fn()) -> Duration {
-    let processor = || {
-        let said = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        said.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-    };
-    let (clock, before) = (Instant::now(), processor());
-    work();
-    match (before, processor()) {
-        (Some(before), Some(after)) => after - before,
-        _ => clock.elapsed(),
-    }
 }
 
 fn median(ratios: &mut [f64]) -> f64 {

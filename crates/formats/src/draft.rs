@@ -212,7 +212,7 @@ impl Draft {
         let (body, rest) = encoder.finish(view)?.into_body();
         let said = std::mem::replace(&mut self.around, rest.findings);
         findings.extend(self.around.iter().filter(|finding| !said.contains(finding)).cloned());
-        Ok(Drafted { body, findings, respelled: rest.respelled, prefix: Some(rest.prefix) })
+        Ok(Drafted { body, findings, respelled: rest.respelled, prefix: rest.prefix })
     }
 }
 

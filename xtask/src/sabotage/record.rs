@@ -143,8 +143,8 @@ pub const BREAKS: &[Break] = &[
         what: "the last control character is taken for plain text",
         file: "crates/record/src/json/literal.rs",
         within: "skip_plain",
-        from: "below(word, 0x20)",
-        to: "below(word, 0x1f)",
+        from: "wrapping_sub(ONES * 0x20)",
+        to: "wrapping_sub(ONES * 0x1f)",
         tests: lib("rejoin-record", ""),
     },
     Break {

@@ -79,7 +79,9 @@ impl<'t> Sample<'t> {
     }
 
     fn is_one_line(&self) -> bool {
-        *self.one_line.get_or_init(|| !self.text.trim().contains('\n'))
+        // A stretch at a time, without a branch inside: the whole text is looked at.
+        let breaks = |stretch: &[u8]| stretch.iter().fold(false, |found, byte| found | (*byte == b'\n'));
+        *self.one_line.get_or_init(|| !self.text.trim().as_bytes().chunks(256).any(breaks))
     }
 
     /// Whether it is a single value over several lines. Some of these may look like those of a file of lines.

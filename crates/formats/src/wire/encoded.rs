@@ -14,8 +14,9 @@ pub struct Encoded {
     pub ids: Vec<(String, String)>,
     /// Tool names that got another spelling: ours, theirs.
     pub names: Vec<(String, String)>,
-    /// A hash of everything that an answer to the body stands on: reasoning in it is bound to that.
-    pub prefix: Text,
+    /// A hash of everything that an answer to the body stands on: reasoning in it is bound to that. Known if it is known who
+    /// answers.
+    pub prefix: Option<Text>,
 }
 
 /// The provider takes nothing this large. No law covers size: somebody must choose what to leave out.

@@ -55,20 +55,19 @@ impl Outline {
     /// The body as one text.
     #[must_use]
     pub fn into_encoded(mut self) -> Encoded {
-        let mut body = String::with_capacity(self.length() + 4 * MARK.len());
-        if self.marked {
-            let (whole, rest) = self.into_body();
-            whole.pieces().for_each(|piece| body.push_str(piece));
-            return rest.with(body);
+        let length = self.length();
+        if let Some(list) = self.list.take_if(|list| !self.marked && list.is_fresh()) {
+            // Moved by as much as stands before it, and not copied.
+            let mut body = list.into_parts().1;
+            body.reserve_exact(length - body.len());
+            body.insert_str(0, &self.head);
+            body.push_str(&self.tail);
+            return self.rest.with(body);
         }
-        body.push_str(&self.head);
-        if let Some(list) = self.list.take() {
-            let (settled, fresh) = list.into_parts();
-            settled.iter().for_each(|piece| body.push_str(piece));
-            body.push_str(&fresh);
-        }
-        body.push_str(&self.tail);
-        self.rest.with(body)
+        let mut body = String::with_capacity(length + 4 * MARK.len());
+        let (whole, rest) = self.into_body();
+        whole.pieces().for_each(|piece| body.push_str(piece));
+        rest.with(body)
     }
 
     /// The body as shared pieces, and what else there is.
@@ -114,8 +113,8 @@ pub struct Rest {
     pub findings: Vec<Finding>,
     /// What got another spelling.
     pub respelled: Respelled,
-    /// A hash of everything that an answer to the body stands on.
-    pub prefix: Text,
+    /// A hash of everything that an answer to the body stands on, if it is known who answers.
+    pub prefix: Option<Text>,
 }
 
 impl Rest {

@@ -278,7 +278,10 @@ pub trait Pass: Clone + Send + Sync + 'static {
     /// A hash of everything that what comes next stands on.
     fn prefix(&mut self) -> Text {
         let before = self.sheet_mut().before.take().unwrap_or_else(|| {
+            // The messages are no part of it, and may be many.
+            let list = std::mem::take(&mut self.sheet_mut().list);
             let mut copy = self.clone();
+            self.sheet_mut().list = list;
             let sheet = copy.sheet_mut();
             sheet.ledger = Ledger::new(true, sheet.wire.media);
             // Tools that are declared because they were called are declared for what comes later, too.
@@ -355,7 +358,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
         if let Some(error) = error.or_else(|| too_large(limits.messages, "the number of messages", count)) {
             return Err(error);
         }
-        let prefix = self.prefix();
+        // Nobody's answer stands on a body that goes to nobody in particular.
+        let prefix = self.sheet().target.issuer.is_some().then(|| self.prefix());
         let around = self.framed(view);
         let settings = self.settings();
         let sheet = self.sheet_mut();

@@ -355,22 +355,19 @@ pub fn image_url(image: &Usable<'_>) -> Option<String> {
     }
 }
 
-const TEXT_BLOCK: &str = "{\"type\":\"text\",\"text\":";
-
 /// `{"type":"text","text":…}`
 #[must_use]
 pub fn text_block(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8 + 32);
-    out.push_str(TEXT_BLOCK);
-    write::string(&mut out, text);
-    out.push('}');
+    write_text_block(&mut out, text);
     out
 }
 
-/// The literal in a block that [`text_block`] made, so that a text is escaped once, wherever it goes.
-#[must_use]
-pub fn literal_in(block: &str) -> Option<&str> {
-    block.strip_prefix(TEXT_BLOCK)?.strip_suffix('}')
+/// Appends `{"type":"text","text":…}`.
+pub fn write_text_block(out: &mut String, text: &str) {
+    out.push_str("{\"type\":\"text\",\"text\":");
+    write::string(out, text);
+    out.push('}');
 }
 
 /// A string literal.

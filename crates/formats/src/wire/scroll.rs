@@ -75,20 +75,21 @@ impl Scroll {
 
     /// Adds a message.
     pub fn push(&mut self, json: &str) {
-        self.push_pieces([json]);
+        self.push_with(|out| out.push_str(json));
     }
 
-    /// Adds a message that comes in pieces, and gives its bytes in what is fresh.
-    pub fn push_pieces<'p>(&mut self, pieces: impl IntoIterator<Item = &'p str>) -> Range<usize> {
+    /// Adds a message that is written here, and gives its bytes in what is fresh.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut String)) -> Range<usize> {
         self.next();
         let start = self.fresh.len();
-        pieces.into_iter().for_each(|piece| self.write(piece));
+        write(&mut self.fresh);
+        self.length += self.fresh.len() - start;
         start..self.fresh.len()
     }
 
-    /// Adds a message of a user's that comes in pieces.
-    pub fn push_by_user<'p>(&mut self, pieces: impl IntoIterator<Item = &'p str>) {
-        let bytes = self.push_pieces(pieces);
+    /// Adds a message of a user's that is written here.
+    pub fn push_by_user(&mut self, write: impl FnOnce(&mut String)) {
+        let bytes = self.push_with(write);
         self.by_user.swap(0, 1);
         self.by_user[1] = Some(Stretch { piece: self.settled.len(), bytes });
     }
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(whole.prefix("x", Some("4")), settled.prefix("x", Some("4")));
         for scroll in [&mut whole, &mut settled] {
             scroll.part("3");
-            scroll.push_by_user(["4"]);
+            scroll.push_by_user(|out| out.push('4'));
         }
         assert_eq!((text(&whole).as_str(), text(&settled)), ("1,[2,3],4", text(&whole)));
         assert_eq!(settled.clone().into_parts().0.len(), 2);

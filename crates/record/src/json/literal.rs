@@ -59,16 +59,17 @@ const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 
 /// Finds the first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character.
 ///
-/// Looks at eight bytes at a time. Subtracting borrows from the bytes above a match, so only the lowest match is exact, and
-/// that is the one wanted.
+/// Looks at eight bytes at a time. A byte below a limit borrows when the limit is subtracted, which sets its highest bit;
+/// bytes that have that bit anyway are no ASCII, and none of those sought. Borrowing goes on into the bytes above, so only
+/// the lowest match is exact, and that is the one wanted.
 #[inline]
 pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
-    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = below(word, 0x20) | quote | backslash;
+        let control = word.wrapping_sub(ONES * 0x20);
+        let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
+        let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+        let found = (control | quote | backslash) & !word & HIGHS;
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
         }
@@ -127,19 +128,22 @@ pub(super) fn decode_into(text: &mut String, literal: &str) -> bool {
     let mut at = next_escape(bytes, 0);
     while at < bytes.len() {
         text.push_str(&body[copied..at]);
-        let (plain, length) = match bytes.get(at + 1).and_then(|behind| simple(*behind)) {
-            Some(plain) => (plain, 2),
-            None => match unit(&bytes[at..]) {
-                Some(Unit::Simple(plain)) => (plain, 2),
-                Some(Unit::Code(plain)) => (plain, 6),
-                Some(Unit::Pair(plain)) => (plain, 12),
-                Some(Unit::Lone) => {
-                    lossy = true;
-                    (char::REPLACEMENT_CHARACTER, 6)
-                }
-                // There is no such escape: the backslash is text.
-                None => ('\\', 1),
-            },
+        if let Some(b'"' | b'\\' | b'/') = bytes.get(at + 1) {
+            // It stands for itself, so it is copied with what follows.
+            copied = at + 1;
+            at = next_escape(bytes, at + 2);
+            continue;
+        }
+        let (plain, length) = match unit(&bytes[at..]) {
+            Some(Unit::Simple(plain)) => (plain, 2),
+            Some(Unit::Code(plain)) => (plain, 6),
+            Some(Unit::Pair(plain)) => (plain, 12),
+            Some(Unit::Lone) => {
+                lossy = true;
+                (char::REPLACEMENT_CHARACTER, 6)
+            }
+            // There is no such escape: the backslash is text.
+            None => ('\\', 1),
         };
         text.push(plain);
         copied = at + length;

@@ -6,6 +6,7 @@ use super::{Doc, literal};
 
 /// Appends `text` as a string literal.
 pub fn string(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
     out.push('"');
     escaped(out, text);
     out.push('"');
@@ -14,14 +15,18 @@ pub fn string(out: &mut String, text: &str) {
 /// Appends `text` as it stands inside a string literal, without the quotes.
 pub fn escaped(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
-    let mut copied = 0;
+    let (mut copied, mut from) = (0, 0);
     loop {
-        let at = literal::skip_plain(bytes, copied);
+        let at = literal::skip_plain(bytes, from);
         out.push_str(&text[copied..at]);
         let Some(&byte) = bytes.get(at) else { return };
+        (copied, from) = (at + 1, at + 1);
         match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
+            b'"' | b'\\' => {
+                // The character itself is copied with what follows.
+                out.push('\\');
+                copied = at;
+            }
             b'\n' => out.push_str("\\n"),
             b'\r' => out.push_str("\\r"),
             b'\t' => out.push_str("\\t"),
@@ -30,7 +35,6 @@ pub fn escaped(out: &mut String, text: &str) {
             // Writing to a string cannot fail.
             _ => write!(out, "\\u{byte:04x}").unwrap_or_default(),
         }
-        copied = at + 1;
     }
 }
 

@@ -2,11 +2,8 @@
 
 use rejoin_record::ConversationId;
 
-use super::{Jsonl, append, erase, name};
-use crate::{
-    error::{StoreError, StoreResult},
-    store::Store as _,
-};
+use super::{Jsonl, append, erase, name, tail};
+use crate::error::{StoreError, StoreResult};
 
 /// Removes a conversation. A process that waits to append to it finds that it is gone.
 pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult<()> {
@@ -19,7 +16,9 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult
     append::sweep(store).map_err(failed())?;
     #[cfg(feature = "sqlite")]
     if store.index.exists(&store.no_files()) {
-        let newest = store.tail(conversation).ok().flatten().map_or(u64::MAX, |tail| tail.seq);
+        // The file is locked here, so nothing that would lock it once more may read it.
+        let newest = tail::tail(&locked.0, true, &mut |_, _| {}).ok().flatten();
+        let newest = newest.map_or(u64::MAX, |tail| tail.seq);
         if let Err(why) = store.no_files().let_go(conversation, newest) {
             tracing::debug!("the index does not follow: {why}");
         }

@@ -95,7 +95,7 @@ impl Encoder {
         for piece in pieces.iter().filter(|piece| !blank(piece)) {
             let block = piece.block.as_ref().map(Raw::as_str);
             blocks.push(match block {
-                Some(raw) => self.marked(raw, Position::default()).json.into_owned(),
+                Some(raw) => self.marked(raw, Position::default()).json.into_block(),
                 None => render::text_block(&piece.text),
             });
         }
@@ -126,7 +126,7 @@ impl Encoder {
         let Declared { mut names, mut tools, .. } = tools::declared(&mut self.sheet, declaration);
         if marks {
             for tool in &mut tools {
-                *tool = self.marked(tool, Position::default()).json.into_owned();
+                *tool = self.marked(tool, Position::default()).json.into_block();
             }
         }
         if tools.is_empty() {

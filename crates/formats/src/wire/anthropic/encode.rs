@@ -23,9 +23,14 @@ use super::super::{
     names::Spelled,
     outline::Encode,
     pass::{Last, Pass, Sheet, on_sheet},
-    render::{self, Piece},
+    render,
 };
-use super::{WIRE, marks::count_marks, results::Pending};
+use super::{
+    WIRE,
+    marks::count_marks,
+    pieces::{Json, Piece, write_list},
+    results::Pending,
+};
 use crate::convert::{Marks, Settings};
 
 const CACHE_MARKS: usize = 4;
@@ -89,7 +94,7 @@ impl Pass for Encoder {
 
     fn late_system(&mut self, texts: Vec<String>, _: usize) {
         self.flush();
-        self.push_new("user", texts.iter().map(|text| render::text_block(text)).collect());
+        self.push_new("user", texts.into_iter().map(Json::text));
         self.user_spoke = true;
     }
 
@@ -107,7 +112,7 @@ impl Pass for Encoder {
             }
             let all = item.parts().count() == pieces.len();
             if let Some(pending) = &mut self.pending {
-                pending.add_rest(&pieces, all);
+                pending.add_rest(pieces, all);
             }
             self.flush();
             return;
@@ -161,18 +166,18 @@ impl Pass for Encoder {
                             match own.filter(|_| self.replays(reasoning, intact, as_it_was)) {
                                 Some(raw) => {
                                     begins_with_thinking |= pieces.is_empty();
-                                    pieces.push(Piece { json: raw.into(), exact: true });
+                                    pieces.push(Piece { json: Json::Block(raw.into()), exact: true });
                                 }
                                 None => self.sheet.ledger.foreign_reasoning(at),
                             }
                         }
                         BlockKind::Image(_) | BlockKind::Document(_) => {
                             let text = self.sheet.ledger.as_text(&content.kind, at);
-                            pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                            pieces.push(Piece { json: Json::text(text), exact: false });
                         }
                         BlockKind::Opaque(_) if !paired.contains(&block) => {
                             let text = self.sheet.ledger.as_text(&content.kind, at);
-                            pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                            pieces.push(Piece { json: Json::text(text), exact: false });
                         }
                         _ => pieces.extend(self.content_piece(message, content, at)),
                     }
@@ -218,15 +223,8 @@ impl Encoder {
     /// A new message of these pieces: a string if the source had nothing but one.
     fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
         match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
-            Some(text) => {
-                let string = role != "user" || self.sheet.target.marks == Marks::AsWritten;
-                let made = string && message.blocks[0].span.is_none();
-                match render::literal_in(&pieces[0].json).filter(|_| made) {
-                    Some(literal) => self.push_content(role, [literal]),
-                    None => self.push_text(role, text),
-                }
-            }
-            None => self.push_new(role, pieces.into_iter().map(|piece| piece.json.into_owned()).collect()),
+            Some(text) => self.push_text(role, text),
+            None => self.push_new(role, pieces.into_iter().map(|piece| piece.json)),
         }
     }
 
@@ -266,7 +264,7 @@ impl Encoder {
                 }
                 PartRef::Orphan(block, result) => {
                     let text = render::orphan_text(result);
-                    pieces.push(Piece { json: render::text_block(&text).into(), exact: false });
+                    pieces.push(Piece { json: Json::text(text), exact: false });
                     for content in &result.content {
                         if let BlockKind::Image(_) | BlockKind::Document(_) = content.kind {
                             let at = Position::block(item.index(), block);
@@ -338,18 +336,19 @@ impl Encoder {
         write::key(&mut out, "input");
         calls::write_object(&mut out, exchange, call, at, &mut self.sheet.ledger);
         out.push('}');
-        (Piece { json: out.into(), exact: false }, id)
+        (Piece { json: Json::Block(out.into()), exact: false }, id)
     }
 
     pub(super) fn push_raw(&mut self, role: &str, message: &Message) {
-        self.push_json(role, message.native.as_ref().map(|native| native.raw.as_str()));
+        let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
+        self.push_json(role, |out| out.push_str(raw));
     }
 
-    fn push_json<'p>(&mut self, role: &str, pieces: impl IntoIterator<Item = &'p str>) {
+    fn push_json(&mut self, role: &str, write: impl FnOnce(&mut String)) {
         match role {
-            "user" => self.sheet.list.push_by_user(pieces),
+            "user" => self.sheet.list.push_by_user(write),
             _ => {
-                self.sheet.list.push_pieces(pieces);
+                self.sheet.list.push_with(write);
             }
         }
         self.ends_with_assistant = None;
@@ -358,23 +357,22 @@ impl Encoder {
     /// A new message of one text.
     fn push_text(&mut self, role: &str, text: &str) {
         if role == "user" && self.sheet.target.marks != Marks::AsWritten {
-            return self.push_new(role, vec![render::text_block(text)]);
+            return self.push_new(role, [Json::text(text)]);
         }
-        self.push_content(role, [render::literal(text).as_str()]);
+        self.push_content(role, |out| write::string(out, text));
     }
 
     /// A new message of these blocks.
-    pub(super) fn push_new(&mut self, role: &str, blocks: Vec<String>) {
-        let listed = blocks.iter().enumerate().flat_map(|(place, block)| {
-            let before = if place == 0 { "[" } else { "," };
-            [before, block.as_str()]
-        });
-        self.push_content(role, listed.chain([if blocks.is_empty() { "[]" } else { "]" }]));
+    pub(super) fn push_new<'j>(&mut self, role: &str, blocks: impl IntoIterator<Item = Json<'j>>) {
+        self.push_content(role, |out| write_list(out, blocks));
     }
 
-    fn push_content<'p>(&mut self, role: &'p str, content: impl IntoIterator<Item = &'p str>) {
-        let head = ["{\"role\":\"", role, "\",\"content\":"];
-        self.push_json(role, head.into_iter().chain(content).chain(["}"]));
+    fn push_content(&mut self, role: &str, content: impl FnOnce(&mut String)) {
+        self.push_json(role, |out| {
+            ["{\"role\":\"", role, "\",\"content\":"].iter().for_each(|piece| out.push_str(piece));
+            content(out);
+            out.push('}');
+        });
     }
 }
 

@@ -8,13 +8,58 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::super::render::{self, Piece};
+use super::super::render;
 use super::{
     WIRE,
     encode::{Encoder, is_transcript},
     marks::{MARK, marks_on, without_marks},
 };
 use crate::{convert::Marks, media::Usable};
+
+/// A content block on its way out.
+pub(super) struct Piece<'i> {
+    pub(super) json: Json<'i>,
+    /// Whether these are the source's own bytes, or would be if the source wrote a block.
+    pub(super) exact: bool,
+}
+
+/// What a block is written from. A text is escaped when its place is known, and straight into that.
+pub(super) enum Json<'i> {
+    Block(Cow<'i, str>),
+    Text(Cow<'i, str>),
+}
+
+impl<'i> Json<'i> {
+    pub(super) fn text(text: impl Into<Cow<'i, str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        match self {
+            Self::Block(json) => out.push_str(json),
+            Self::Text(text) => render::write_text_block(out, text),
+        }
+    }
+
+    pub(super) fn into_block(self) -> String {
+        match self {
+            Self::Block(json) => json.into_owned(),
+            Self::Text(text) => render::text_block(&text),
+        }
+    }
+}
+
+/// Appends a list of blocks.
+pub(super) fn write_list<'j>(out: &mut String, blocks: impl IntoIterator<Item = Json<'j>>) {
+    out.push('[');
+    for (place, block) in blocks.into_iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        block.write(out);
+    }
+    out.push(']');
+}
 
 impl Encoder {
     /// A block of a user message or of a result. `None` if nothing of it goes out.
@@ -25,7 +70,7 @@ impl Encoder {
         at: Position,
     ) -> Option<Piece<'i>> {
         let own = WIRE.own_bytes(message, block);
-        let made = match (&block.kind, own) {
+        let json = match (&block.kind, own) {
             // Another dialect's way to say that there is no text.
             (BlockKind::Text(text), _) if text.is_empty() && !WIRE.is_own(message) => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
@@ -45,19 +90,20 @@ impl Encoder {
             (_, Some(raw)) => return Some(self.marked(raw, at)),
             (BlockKind::Text(text), None) => {
                 self.sheet.ledger.lossy(text, at);
-                // A content that is one string goes out as a string: see `push_new`.
-                let exact = !text.is_lossy();
-                return Some(Piece { json: render::text_block(text).into(), exact });
+                // A content that is one string goes out as a string: see `push_pieces`.
+                return Some(Piece { json: Json::text(text.as_str()), exact: !text.is_lossy() });
             }
-            (kind, None) => media_block(kind, WIRE.is_own(message))
-                .unwrap_or_else(|| render::text_block(&self.sheet.ledger.as_text(kind, at))),
+            (kind, None) => match media_block(kind, WIRE.is_own(message)) {
+                Some(block) => Json::Block(block.into()),
+                None => Json::text(self.sheet.ledger.as_text(kind, at)),
+            },
         };
-        Some(Piece { json: made.into(), exact: false })
+        Some(Piece { json, exact: false })
     }
 
     /// A block's own bytes, less cache marks beyond what the API takes.
     pub(super) fn marked<'i>(&mut self, raw: &'i str, at: Position) -> Piece<'i> {
-        let as_it_is = Piece { json: Cow::Borrowed(raw), exact: true };
+        let as_it_is = Piece { json: Json::Block(raw.into()), exact: true };
         if self.surplus_marks == 0 || !raw.contains(MARK) {
             return as_it_is;
         }
@@ -76,7 +122,7 @@ impl Encoder {
             Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
         };
         self.sheet.ledger.note(finding.about("cache_control").because(why));
-        Piece { json: without_marks(block, gone).into(), exact: false }
+        Piece { json: Json::Block(without_marks(block, gone).into()), exact: false }
     }
 }
 

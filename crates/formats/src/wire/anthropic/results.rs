@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
 use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
 
-use super::super::render::{self, Piece};
 use super::{
     WIRE,
     encode::{Encoder, is_transcript},
+    pieces::{Json, Piece, write_list},
 };
 
 /// A message of results that is being put together.
@@ -28,10 +28,10 @@ impl Pending {
     }
 
     /// Adds what stood behind the results.
-    pub(super) fn add_rest(&mut self, pieces: &[Piece<'_>], all: bool) {
+    pub(super) fn add_rest(&mut self, pieces: Vec<Piece<'_>>, all: bool) {
         let exact = all && pieces.iter().all(|piece| piece.exact);
         self.exact = self.exact.filter(|_| exact).map(|count| count + pieces.len());
-        self.pieces.extend(pieces.iter().map(|piece| piece.json.clone().into_owned()));
+        self.pieces.extend(pieces.into_iter().map(|piece| piece.json.into_block()));
     }
 }
 
@@ -110,7 +110,7 @@ impl Encoder {
             exchange.in_place().and_then(|result| Some((result.at(), self.own_result(result, call, id)?)));
         if let Some(((message, block), raw)) = own {
             let piece = self.marked(raw, Position::block(message, block));
-            return (piece.json.into_owned(), piece.exact);
+            return (piece.json.into_block(), piece.exact);
         }
         let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
         write::string(&mut out, id);
@@ -132,9 +132,9 @@ impl Encoder {
                 if is_media && is_error {
                     // A failed result may hold text only (ANT-24).
                     self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
-                    media.push(piece.json.into_owned());
+                    media.push(piece.json.into_block());
                 } else {
-                    pieces.push(piece.json.into_owned());
+                    pieces.push(piece.json);
                 }
             }
         }
@@ -143,18 +143,15 @@ impl Encoder {
             [block] if results.len() == 1 && form == Form::Text && pieces.len() == 1 => Some(block),
             _ => None,
         };
-        match only.and_then(|block| Some((block, block.as_text()?))) {
-            Some((block, text)) => {
+        match only.and_then(|block| block.as_text()) {
+            Some(text) => {
                 write::key(&mut out, "content");
-                match render::literal_in(&pieces[0]).filter(|_| block.span.is_none()) {
-                    Some(literal) => out.push_str(literal),
-                    None => write::string(&mut out, text),
-                }
+                write::string(&mut out, text);
             }
             None if pieces.is_empty() => {}
             None => {
                 write::key(&mut out, "content");
-                render::array(&mut out, pieces.iter().map(String::as_str));
+                write_list(&mut out, pieces);
             }
         }
         if is_error {
@@ -186,7 +183,7 @@ impl Encoder {
         {
             self.push_raw("user", message);
         } else {
-            self.push_new("user", pending.pieces);
+            self.push_new("user", pending.pieces.into_iter().map(|json| Json::Block(json.into())));
         }
     }
 }
