@@ -176,9 +176,9 @@ impl Failure {
             output::talk(&format!("  {}", output::harmless_message(then)));
         } else if !matches!(self, Self::ClosedPipe) {
             // Names and words of others are in it, such as a model's.
-            output::error(&output::harmless_message(&self.to_string()));
+            output::error(output::harmless_message(&self.to_string()));
             if let Some(hint) = self.hint() {
-                output::hint(&output::harmless_message(&hint));
+                output::hint(output::harmless_message(&hint));
             }
         }
     }

@@ -176,6 +176,39 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
     assert!(acknowledged >= 100);
 }
 
+/// A conversation whose last line a kill left torn can be deleted: deleting does not wait for a lock that it holds itself.
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_torn_conversation_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let id = {
+        let store = jsonl(folder.path());
+        let (talk, entries) = Talk::of(7, 5);
+        store.append(talk.id, None, &entries).unwrap();
+        // With an index, deleting notes how far the conversation went.
+        store.list(&rejoin_store::Query::default()).unwrap();
+        talk.id
+    };
+    let path = folder.path().join(format!("{id}.jsonl"));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+    let store = jsonl(folder.path());
+    let deleted = std::thread::scope(|scope| {
+        let deleting = scope.spawn(|| store.delete(id));
+        for _ in 0..1000 {
+            if deleting.is_finished() {
+                return deleting.join().unwrap();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        // A thread that waits for itself never ends, and a scope waits for its threads.
+        eprintln!("deleting a torn conversation hangs");
+        std::process::abort();
+    });
+    deleted.unwrap();
+    assert!(!path.exists());
+}
+
 /// Waits until somebody waits for the lock of a file. Whoever should wait must not be done.
 #[cfg(target_os = "linux")]
 fn until_somebody_waits<T>(file: &fs::File, thread: &std::thread::ScopedJoinHandle<'_, T>) {

@@ -26,7 +26,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let mut talking = match (chosen, &store) {
         (Some(id), Some(store)) => {
             let prompts = matches!(said, GivenMessage::Prompt);
-            let opening = if prompts { Opening::ToPrompt } else { Opening::ToSay };
+            let opening = if prompts { Opening::Prompt } else { Opening::Say };
             Talking::open(&desk, store, id, &arguments.talk, ("rejoin chat", opening))?
         }
         _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,

@@ -48,9 +48,9 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let opening = match said.is_some() || rerun {
-        true => Opening::ToSay,
-        false if prompts => Opening::ToPrompt,
-        false => Opening::ToLook,
+        true => Opening::Say,
+        false if prompts => Opening::Prompt,
+        false => Opening::Look,
     };
     let mut talking = Talking::open(&desk, &store, id, &arguments.talk, ("rejoin resume", opening))
         .map_err(|failure| in_words(given, failure))?;

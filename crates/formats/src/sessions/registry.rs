@@ -45,12 +45,15 @@ pub struct Agent {
     pub resend: fn(&Session) -> Resent,
 }
 
+/// Reads every conversation in a text.
+type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
+
 /// How conversations are read from a format.
 pub struct Reading {
     /// Whether a text, or the beginning of one, looks like it.
     pub sniff: fn(&Sample<'_>) -> bool,
     /// Reads every conversation in a text; none for files of lines, which are always read as they come.
-    text: Option<fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>>,
+    text: Option<ReadText>,
     /// Reads every conversation in a file of lines, as it comes.
     stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is our own record, which keeps what other formats could not place.

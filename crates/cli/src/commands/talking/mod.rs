@@ -76,11 +76,11 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
     /// To say something at once: no other process writes to it from now on.
-    ToSay,
+    Say,
     /// To prompt for what to say. Other processes may write to it until something is said.
-    ToPrompt,
+    Prompt,
     /// To see its state. Nothing is sent, so no key is needed.
-    ToLook,
+    Look,
 }
 
 /// A conversation, and who answers in it.
@@ -136,14 +136,14 @@ impl Talking {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
         let opened = match opening {
             _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
-            Opening::ToSay | Opening::ToLook => Conversation::open_with_clock(kept, clock, id, command),
-            Opening::ToPrompt => Conversation::open_released(kept, clock, id, command),
+            Opening::Say | Opening::Look => Conversation::open_with_clock(kept, clock, id, command),
+            Opening::Prompt => Conversation::open_released(kept, clock, id, command),
         };
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let recorded = Wanted::of(&conversation);
         let answering = match opening {
-            Opening::ToLook => Answering::nobody(&recorded),
-            Opening::ToSay | Opening::ToPrompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
+            Opening::Look => Answering::nobody(&recorded),
+            Opening::Say | Opening::Prompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
         };
         Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
     }
