@@ -277,9 +277,11 @@ fn canonical(media_type: &str) -> String {
     }
 }
 
-/// Whether a type says nothing.
+/// Whether a type says nothing, or cannot be one.
 fn is_generic(media_type: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     matches!(media_type, "" | "application/octet-stream" | "binary/octet-stream")
+        || !media_type.bytes().all(legal)
 }
 
 /// Whether bytes of a type can be told by how they begin.

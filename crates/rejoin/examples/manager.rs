@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             "{}: {} messages, {provider}, {}",
             summary.title.unwrap_or_default(),
             summary.messages,
-            summary.state
+            summary.state.word()
         );
     }
     if let Err(error) = second.resume_conversation("nobody", Mode::Recover) {

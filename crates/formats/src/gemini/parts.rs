@@ -254,9 +254,14 @@ fn id_fits(fields: &Fields<'_>) -> bool {
 
 /// Parts that only the API itself understands: it writes them, and gets them back.
 fn fits_opaque(name: &str, value: Value<'_>, role: &Role) -> bool {
-    let needed = if name == "executableCode" { "language" } else { "outcome" };
-    let filled = Fields::of(value).given(needed).and_then(Value::as_str).is_some_and(|word| !word.is_empty());
+    let (needed, text) = match name {
+        "executableCode" => ("language", "code"),
+        _ => ("outcome", "output"),
+    };
+    let fields = Fields::of(value);
+    let filled = fields.given(needed).and_then(Value::as_str).is_some_and(|word| !word.is_empty());
     filled
+        && fields.given(text).is_none_or(|text| text.kind() == Kind::String)
         && matches!(role, Role::User | Role::Assistant)
         && value.kind() == Kind::Object
         && !value.is_deeper_than(limits::NESTING)
