@@ -281,7 +281,7 @@ impl Varied {
         }
     }
 
-    /// One message that somebody says, and the results of its calls, last one first.
+    /// One message that someone says, and the results of its calls, last one first.
     fn turn(&mut self, turn: usize) -> (Value, Vec<Value>) {
         match self.below(4) {
             0 => (json!({"role": "user", "content": self.prose()}), Vec::new()),

@@ -146,7 +146,7 @@ fn folders_of_others() -> (Option<PathBuf>, Option<PathBuf>) {
     (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"))
 }
 
-/// The files that keys come from. No model is shown them: somebody may work in their home folder.
+/// The files that keys come from. No model is shown them: someone may work in their home folder.
 pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
     let (codex, claude) = folders_of_others();
     let others =

@@ -268,7 +268,7 @@ fn last_said(home: &Home) -> String {
     said["content"].as_str().unwrap().to_owned()
 }
 
-/// A pipe that holds a text, and is closed behind it.
+/// A pipe that holds a text, and is closed after it.
 fn pipe_with(text: &str) -> Stdio {
     let (read, mut write) = std::io::pipe().unwrap();
     write.write_all(text.as_bytes()).unwrap();

@@ -439,7 +439,7 @@ const ROLLOUT: &str = concat!(
 );
 const CALL: &str = r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call","name":"ls","arguments":"{}","call_id":"c1"}}"#;
 
-/// The home of somebody who uses Codex and Claude Code: one sound session, one broken one, one empty, one cut to nothing.
+/// The home of someone who uses Codex and Claude Code: one sound session, one broken one, one empty, one cut to nothing.
 fn home_with_sessions() -> Home {
     let home = Home::new();
     let day = home.path(".codex/sessions/2026/11/15");
@@ -519,7 +519,7 @@ fn doctor_in_an_empty_home() {
     assert_eq!(code(&told), 0);
     assert!(out(&told).contains("No sessions found"));
     assert_eq!(code(&doctor(&home, &["/nowhere/at/all"])), 2);
-    // A file that somebody names is never passed over.
+    // A file that someone names is never passed over.
     let empty = home.file("empty.jsonl", "");
     let named = doctor(&home, &[&empty]);
     assert_eq!(code(&named), 1);

@@ -41,7 +41,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Where the loopback provider plays somebody, as the guide's reader would reach the real one.
+/// Where the loopback provider plays someone, as the guide's reader would reach the real one.
 fn base(server: &Loopback, provider: &str) -> Option<String> {
     let (service, version) = match provider {
         "anthropic" => (Service::Anthropic, "/v1"),

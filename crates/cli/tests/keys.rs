@@ -332,7 +332,7 @@ fn a_wrong_value_is_told_with_where_it_stands() {
     let file = home.run(&["chat", "hello"]);
     assert_eq!(file.code, 2);
     has(&file.err, &["settings", "`opnai`", "did you mean `openai`?"]);
-    // With an address, any name will do; then it is a matter of whether somebody answers there.
+    // With an address, any name will do; then it is a matter of whether someone answers there.
     let ran = run(
         &["chat", "hello", "--base-url", "http://127.0.0.1:1", "--model", "m"],
         ("REJOIN_PROVIDER", "mine"),
@@ -419,7 +419,7 @@ fn settings_show_no_password() {
     assert!(fs::read_to_string(home.path("home/config.toml")).unwrap().contains("hunter2"));
 }
 
-/// Whoever chose a login is not served by a key in the environment or in rejoin's file: it may belong to somebody else's account.
+/// Whoever chose a login is not served by a key in the environment or in rejoin's file: it may belong to someone else's account.
 #[test]
 fn a_chosen_login_never_falls_back_to_a_key() {
     let server = Loopback::start(Config::default());

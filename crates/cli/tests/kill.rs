@@ -360,7 +360,7 @@ fn times(text: &str, part: &str) -> usize {
 }
 
 /// Words that were on the screen when the process was killed are shown as interrupted by every reader, change no file until
-/// somebody writes, are recorded once by the next writer, and are part of the next request.
+/// someone writes, are recorded once by the next writer, and are part of the next request.
 #[test]
 fn words_that_were_shown_survive_a_kill() {
     let server = Loopback::start(Config::default());

@@ -216,7 +216,7 @@ fn names_of_others_steer_no_terminal() {
     }
 }
 
-/// Somebody works in the folder where keys are kept: no model is shown them, and the record has none.
+/// Someone works in the folder where keys are kept: no model is shown them, and the record has none.
 #[test]
 fn no_tool_reads_keys() {
     let home = Home::new("jsonl");

@@ -146,7 +146,7 @@ fn waiting_for_a_pipe_is_said() {
     assert_eq!(ended(child).code, 0);
 }
 
-/// What is written goes to a pipe once somebody reads it; until then a person is told. Nothing is written over a disk.
+/// What is written goes to a pipe once someone reads it; until then a person is told. Nothing is written over a disk.
 #[test]
 fn a_pipe_to_write_to_is_waited_for() {
     let home = Home::new("sqlite");

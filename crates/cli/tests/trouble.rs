@@ -1,4 +1,4 @@
-//! What goes wrong on the way to a model and back, as somebody at the command line sees it: what, why, what to do, the exit code,
+//! What goes wrong on the way to a model and back, as someone at the command line sees it: what, why, what to do, the exit code,
 //! and nothing lost.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -353,7 +353,7 @@ fn damage_is_told() {
     });
 }
 
-/// A conversation that came from elsewhere does not say where a key goes, not even on this machine. Once somebody here named the
+/// A conversation that came from elsewhere does not say where a key goes, not even on this machine. Once someone here named the
 /// address, it is kept in mind.
 #[test]
 fn a_key_goes_where_somebody_here_sent_it() {

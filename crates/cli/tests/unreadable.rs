@@ -1,5 +1,5 @@
 //! A store that may not be read, or not be written, in every command: it is said with exit code 1, nothing is taken for empty,
-//! and no other conversation takes the place of the active one. Root may read everything, so the commands run as somebody else.
+//! and no other conversation takes the place of the active one. Root may read everything, so the commands run as someone else.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -21,7 +21,7 @@ use support::{Home, Ran, STORES, has};
 /// Nobody in particular.
 const SOMEBODY: u32 = 65534;
 
-/// A store with two conversations of somebody who is not root, of which the first is active.
+/// A store with two conversations of someone who is not root, of which the first is active.
 struct Place {
     home: Home,
     /// The folder around the folder of the store.
@@ -115,7 +115,7 @@ impl Drop for Place {
     }
 }
 
-/// Gives a folder and everything in it to somebody else, if this process is root.
+/// Gives a folder and everything in it to someone else, if this process is root.
 fn hand_over(path: &Path) {
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
@@ -293,7 +293,7 @@ fn a_store_that_can_only_be_read_is_read() {
             );
             let changed = place.stored();
             for (path, bytes) in &before {
-                // The index is made anew from the rest.
+                // The index is made again from the rest.
                 if !path.to_string_lossy().contains("index") {
                     assert_eq!(changed.get(path), Some(bytes), "{kind}, {state}: {}", path.display());
                 }

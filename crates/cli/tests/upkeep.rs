@@ -164,7 +164,7 @@ fn copies_are_the_same() {
     });
 }
 
-/// S1-26, S1-27, S1-33: the audit of calls has a keyed hash instead of arguments unless somebody asks for them, says how
+/// S1-26, S1-27, S1-33: the audit of calls has a keyed hash instead of arguments unless someone asks for them, says how
 /// each call went, and is the same however often a conversation is imported.
 #[test]
 fn calls_are_audited_without_their_arguments() {

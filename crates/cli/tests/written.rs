@@ -9,7 +9,7 @@ use std::fs;
 use support::{Home, Ran, SOUND};
 use testkit::faults::{Fault, Kind};
 
-/// Every file that is named on the command line is synced before it gets its name, and its folder behind that.
+/// Every file that is named on the command line is synced before it gets its name, and its folder after that.
 #[test]
 fn what_is_written_is_on_the_disk_when_the_command_is_done() {
     let Some(shim) = testkit::faults::shim(env!("CARGO_TARGET_TMPDIR")) else { return };

@@ -122,7 +122,7 @@ fn a_repeated_append_stores_once() {
     assert_eq!(conversation.save(), Saved::Durable);
     assert_eq!(stored(&*store, id).iter().filter(|entry| entry.id() == lost.id()).count(), 1);
     assert_eq!(stored(&*store, id), conversation.entries());
-    // The same behind somebody else's word.
+    // The same after someone else's word.
     store.full.store(true, Ordering::Relaxed);
     let lost = conversation.say(Message::assistant("two")).entry;
     let tail = store.inner.append(id, conversation.tail(), std::slice::from_ref(&lost)).unwrap();
@@ -135,7 +135,7 @@ fn a_repeated_append_stores_once() {
     assert_verifies(&store.inner, id);
 }
 
-/// Somebody who takes no lock appends behind the tail.
+/// Someone who takes no lock appends after the tail.
 fn foreign(store: &dyn Store, id: ConversationId, text: &str) {
     let tail = store.tail(id).unwrap();
     let content = Content::Message(Message::user(text));
@@ -143,7 +143,7 @@ fn foreign(store: &dyn Store, id: ConversationId, text: &str) {
     store.append(id, tail, &[entry]).unwrap();
 }
 
-/// B50: entries have one order without gaps, whoever appends; somebody else's word becomes a branch, and none is lost.
+/// B50: entries have one order without gaps, whoever appends; someone else's word becomes a branch, and none is lost.
 #[test]
 fn two_writers_make_a_branch() {
     let store = Fragile::new();

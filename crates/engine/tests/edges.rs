@@ -204,7 +204,7 @@ impl Provider for Odd {
     }
 }
 
-/// Whatever a provider does, what it said is recorded: before an error, and whole if it is whole when somebody stops it.
+/// Whatever a provider does, what it said is recorded: before an error, and whole if it is whole when someone stops it.
 #[test]
 fn what_was_said_is_kept() {
     let calls = Message::assistant_with_tools(vec![call("a", "{}")]);

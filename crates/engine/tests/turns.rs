@@ -166,7 +166,7 @@ fn a_late_result() {
     assert!(text.contains("late") && text.contains("later still"), "{text}");
 }
 
-/// S1-08: a result for a message of another branch goes to that branch, behind its other results; whoever talks here stays.
+/// S1-08: a result for a message of another branch goes to that branch, after its other results; whoever talks here stays.
 #[test]
 fn a_result_of_another_branch() {
     let store = store();
@@ -320,7 +320,7 @@ fn what_is_told_is_stored_already() {
         run(worker.turn(
             "go".into(),
             &mut |event| {
-                // Somebody else, who knows nothing but the files.
+                // Someone else, who knows nothing but the files.
                 let entries = stored(&*open(rejoin_store::Access::Read), id);
                 let last = entries.last().map(Content::of);
                 let last_mark = entries.last().and_then(mark);

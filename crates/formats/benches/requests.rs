@@ -64,7 +64,7 @@ impl Running {
         (Message::assistant_with_tools(vec![call]), Message::tool(id, text))
     }
 
-    /// What is measured: two messages, and the request behind them.
+    /// What is measured: two messages, and the request after them.
     fn request(&mut self, calls: Message, result: Message) -> usize {
         self.push(calls);
         self.push(result);

@@ -37,7 +37,7 @@ pub enum Marks {
     AsWritten,
     /// There are none.
     LeftOut,
-    /// They are placed anew: at the end of what stands before the messages, and of the last two user messages.
+    /// They are placed again: at the end of what stands before the messages, and of the last two user messages.
     Placed,
 }
 
@@ -73,7 +73,7 @@ pub struct Settings {
 /// What reasoning is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bond {
-    /// To somebody else, or to something that is not known: it does not go out.
+    /// To someone else, or to something that is not known: it does not go out.
     Elsewhere,
     /// To everything before it, which has this hash.
     Prefix(Text),

@@ -12,7 +12,7 @@ use crate::{
     wire::{TooLarge, names::Respelled, outline::Encode, registry::Dialect},
 };
 
-/// A request body as pieces of JSON that make up the whole when they are put one behind the other.
+/// A request body as pieces of JSON that make up the whole when they are put one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
     stretches: Vec<Stretch>,
@@ -84,7 +84,7 @@ impl Body {
 /// Notes in an answer who issued it, and on what prefix: reasoning in it is bound to that.
 ///
 /// A provider may sign calls and texts, too. Where no reasoning stands in the message that could name the issuer, a block
-/// without words is put behind the rest that does.
+/// without words is put after the rest that does.
 pub fn issued(message: &mut Message, issuer: &Origin) {
     let mut named = false;
     for block in &mut message.blocks {

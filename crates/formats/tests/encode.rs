@@ -306,7 +306,7 @@ fn reasoning_stays_while_nothing_before_it_was_changed() {
     let (out, rules) = mended(&thinking_body(true), Dialect::Anthropic);
     assert_eq!(out, thinking_body(true));
     assert!(rules.is_empty());
-    // The missing result is put in: the first thinking stands before that, the second behind it.
+    // The missing result is put in: the first thinking stands before that, the second after it.
     let (out, rules) = mended(&thinking_body(false), Dialect::Anthropic);
     assert_eq!(out["messages"][1]["content"][0]["type"], "thinking");
     assert!(!out["messages"][4].to_string().contains("\"thinking\""), "{out}");

@@ -18,7 +18,7 @@ use testkit::{
     scan,
 };
 
-/// The shapes that somebody can read.
+/// The shapes that someone can read.
 fn shapes() -> Vec<Shape> {
     Shape::ALL.into_iter().filter(|shape| readable(shape.name()).is_some()).collect()
 }
@@ -27,7 +27,7 @@ fn readable(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name && format.read.is_some())
 }
 
-/// An arbitrary body that somebody can read.
+/// An arbitrary body that someone can read.
 fn any_body() -> BoxedStrategy<Body> {
     bodies::body_of(&shapes())
 }
@@ -394,7 +394,7 @@ proptest! {
     #![proptest_config(testkit::law_cases(1))]
 
     /// Accounted for: whatever becomes of the keys and the nesting of a body, each string of four words or more is in the
-    /// session or named by a finding, or the body is refused; and nobody's words become somebody else's in silence.
+    /// session or named by a finding, or the body is refused; and nobody's words become someone else's in silence.
     #[test]
     fn every_word_of_a_reshaped_body_is_accounted_for(body in any_body(), seed in any::<u64>()) {
         let marks: Vec<(&str, Role)> = body.truth.said.iter().filter_map(|token| {

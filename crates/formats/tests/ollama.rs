@@ -13,7 +13,7 @@ use translation::{A, B, assistant, calls, from_anthropic, from_chat, result, sho
 
 const TO: Dialect = Dialect::Ollama;
 
-/// `user: go / assistant: + read{} / tool read: one`; images behind the text.
+/// `user: go / assistant: + read{} / tool read: one`; images after the text.
 fn sketch(body: &Value) -> String {
     let line = |message: &Value| {
         let said = short(message["content"].as_str().unwrap());

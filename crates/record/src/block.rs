@@ -121,7 +121,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call as somebody wrote it, who may have left out its id or its name.
+    /// A call as someone wrote it, who may have left out its id or its name.
     #[must_use]
     pub fn read(id: Option<CallId>, name: Option<Text>, arguments: Arguments) -> Self {
         Self {

@@ -42,7 +42,7 @@ pub(crate) fn write(out: &mut String, message: &Message) {
     out.push('}');
 }
 
-/// Span and number of blocks of each item, as `[start,len,blocks]`; one that is not regular has a `0` behind that.
+/// Span and number of blocks of each item, as `[start,len,blocks]`; one that is not regular has a `0` after that.
 fn write_items(out: &mut String, items: &[NativeItem]) {
     write::key(out, "items");
     for (index, item) in items.iter().enumerate() {

@@ -37,7 +37,7 @@ fn header() -> Content {
     })
 }
 
-/// A header and `count` entries behind it.
+/// A header and `count` entries after it.
 fn conversation(count: u64) -> Vec<Entry> {
     let mut chain = Chain::empty();
     let mut entries = vec![chain.append(Kind::Header, &header(), stamp(0))];

@@ -36,7 +36,7 @@ enum Step {
     Calls(Vec<u8>),
     /// Results in one message; one without an id where there is none.
     Results(Vec<Option<u8>>),
-    /// A result, and behind it a call with the same id in one message.
+    /// A result, and after it a call with the same id in one message.
     Both(u8),
     /// A decision about a call, answered or not.
     Closed(usize, Decision),

@@ -438,7 +438,7 @@ fn a_message_goes_only_when_empty() {
     assert_eq!(sanitized(&[Message::user("hi"), thoughtful]), "u a");
 }
 
-/// S2-16, S2-05: every call has its result right behind it, also for a result that came late.
+/// S2-16, S2-05: every call has its result right after it, also for a result that came late.
 #[test]
 fn results_stand_right_behind_their_calls() {
     let list = [

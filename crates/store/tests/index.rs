@@ -229,7 +229,7 @@ fn the_index_follows_by_itself() {
     }
 }
 
-/// A trigger in an index would act whenever something is noted there. Such an index is made anew.
+/// A trigger in an index would act whenever something is noted there. Such an index is made again.
 #[test]
 fn an_index_that_acts_is_thrown_away() {
     let folder = tempfile::tempdir().unwrap();

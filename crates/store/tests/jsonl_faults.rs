@@ -209,7 +209,7 @@ fn a_torn_conversation_is_deleted() {
     assert!(!path.exists());
 }
 
-/// Waits until somebody waits for the lock of a file. Whoever should wait must not be done.
+/// Waits until someone waits for the lock of a file. Whoever should wait must not be done.
 #[cfg(target_os = "linux")]
 fn until_somebody_waits<T>(file: &fs::File, thread: &std::thread::ScopedJoinHandle<'_, T>) {
     use std::os::unix::fs::MetadataExt as _;
@@ -240,7 +240,7 @@ fn an_append_waits_and_then_looks_again() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| store.append(talk.id, after, std::slice::from_ref(&next)));
         until_somebody_waits(&file, &waiting);
-        // Another process writes the file anew, as erasing does.
+        // Another process writes the file again, as erasing does.
         let draft = folder.path().join("draft");
         fs::copy(&path, &draft).unwrap();
         fs::rename(&draft, &path).unwrap();
@@ -284,7 +284,7 @@ fn a_line_that_is_being_written_is_waited_for() {
     }
 }
 
-/// A folder on a read-only file system, or in somebody else's hands, can be read and says why it cannot be written.
+/// A folder on a read-only file system, or in someone else's hands, can be read and says why it cannot be written.
 #[test]
 fn a_folder_that_cannot_be_written_can_be_read() {
     if let Some(folder) = part() {

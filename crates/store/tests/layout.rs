@@ -12,7 +12,7 @@ use rejoin_store::{Location, Store};
 use rusqlite::{Connection, types::Value};
 use support::{Talk, WRITE, folder, jsonl, tail};
 
-/// BLAKE3 over fields, each behind its length: eight bytes, little end first.
+/// BLAKE3 over fields, each after its length: eight bytes, little end first.
 fn hash_of(fields: &[&[u8]]) -> String {
     let mut bytes = Vec::new();
     for field in fields {
@@ -103,7 +103,7 @@ fn lines_hash_as_the_page_says() {
     assert!(text.contains(r#""type":"message","source_time":"1763200000.5 \"soon\"","inner":"#));
 }
 
-/// An LZ4 block behind four bytes of length.
+/// An LZ4 block after four bytes of length.
 fn unlz4(block: &[u8]) -> Vec<u8> {
     let size = u32::from_le_bytes(block[..4].try_into().unwrap()) as usize;
     let mut input = block[4..].iter().copied();
@@ -256,7 +256,7 @@ fn rows_are_what_the_page_says() {
     // The output that was said twice and erased once is still there for the other.
     assert_eq!((one("SELECT count(*) FROM blob"), one("SELECT count(*) FROM blob_use")), (2, 2));
     drop(database);
-    // The index can be deleted, and is made anew.
+    // The index can be deleted, and is made again.
     let index = folder.path().join("rejoin.db-index");
     assert!(index.is_file());
     fs::remove_file(&index).unwrap();

@@ -305,7 +305,7 @@ fn no_link_in_a_store_is_followed() {
     }
 }
 
-/// Names under which something is always made anew, or whose file is never needed: what has them may go without a word, and
+/// Names under which something is always made again, or whose file is never needed: what has them may go without a word, and
 /// what a link points to stays.
 fn is_replaced(name: &str) -> bool {
     [".erasing", ".writable-", ".rejoin-", ".backup", ".part", ".making", ".mending", ".draft", "index"]

@@ -1,4 +1,4 @@
-//! A SQLite file that somebody damaged: whatever bit is flipped, it opens, what can be read is read, and if that is not what was
+//! A SQLite file that someone damaged: whatever bit is flipped, it opens, what can be read is read, and if that is not what was
 //! stored, `verify` says so.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -310,7 +310,7 @@ fn appended_one_by_one(path: &Path, count: u64) -> Box<dyn Store> {
 }
 
 /// A file or a log that was cut off between two pages or frames looks whole. The index has seen what is missing, and it is still
-/// missed after somebody listed what is left, or went on with the conversation.
+/// missed after someone listed what is left, or went on with the conversation.
 #[test]
 fn what_was_cut_off_is_missed() {
     let folder = tempfile::tempdir().unwrap();
@@ -456,7 +456,7 @@ fn a_bomb_is_not_expanded() {
     assert!(why.iter().filter(|why| why.contains("not expanded")).count() > 5, "{why:?}");
 }
 
-/// A log that a killed process left and somebody damaged: what the database would forget is said and set aside.
+/// A log that a killed process left and someone damaged: what the database would forget is said and set aside.
 #[test]
 fn a_damaged_log_is_noticed_and_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -98,7 +98,7 @@ impl Writer {
         }
     }
 
-    /// Something that is hardly a message; what stands in it was said by somebody.
+    /// Something that is hardly a message; what stands in it was said by someone.
     pub fn junk(&mut self, pattern: &str) -> String {
         if !pattern.contains('%') {
             return pattern.into();

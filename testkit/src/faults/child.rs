@@ -256,7 +256,7 @@ pub fn work(job: &Job, options: Options) {
     let lock = patiently("locking", || store.lock(job.conversation, &holder("writing")));
     let Some(_lock) = lock else { return };
     let Some(entries) = patiently("reading", || read_all(&*store, job.conversation)) else { return };
-    // An erasure writes a great deal anew. A process that writes as much as it can would do little else.
+    // An erasure writes a great deal again. A process that writes as much as it can would do little else.
     let rarely = if job.time.is_zero() { 1 } else { 10 };
     let mut script = Script::new(job.conversation, &entries, job.seed).rarely_erasing(rarely);
     for _ in 0..job.steps {

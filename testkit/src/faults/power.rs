@@ -104,7 +104,7 @@ impl Journal {
         Ok(before)
     }
 
-    /// Every moment that matters: before and behind each sync, and behind everything that was said.
+    /// Every moment that matters: before and after each sync, and after everything that was said.
     #[must_use]
     pub fn moments(&self) -> Vec<usize> {
         let mut moments = BTreeSet::from([self.acts.len()]);

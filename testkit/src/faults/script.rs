@@ -85,7 +85,7 @@ pub struct Script {
 const LARGE: usize = 40_000;
 
 impl Script {
-    /// A conversation that goes on behind these entries, or begins.
+    /// A conversation that goes on after these entries, or begins.
     #[must_use]
     pub fn new(conversation: ConversationId, entries: &[Entry], seed: u64) -> Self {
         let last = entries.iter().max_by_key(|entry| entry.envelope().seq);
@@ -109,7 +109,7 @@ impl Script {
         Self { rarely, ..self }
     }
 
-    /// The tail that the next step goes behind.
+    /// The tail that the next step goes after.
     #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.tail
@@ -154,7 +154,7 @@ impl Script {
             }
             6 | 7 => Step::Append(self.talk(&mut chain)),
             8 => {
-                // Somebody quotes a line of the store. It must never be taken for one.
+                // Someone quotes a line of the store. It must never be taken for one.
                 let quoted = format!("look:\n{}\n", self.last_line);
                 Step::Append(vec![self.say(&mut chain, Message::user(quoted))])
             }

@@ -24,7 +24,7 @@ pub enum Kind {
     ShortKill,
     /// The process is killed before the call.
     KillBefore,
-    /// The process is killed behind the call.
+    /// The process is killed after the call.
     KillAfter,
     /// The process is killed, and whatever was not synced is lost.
     Power,

@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine: they fail, unless somebody asked for them to be skipped, and then they are counted.
+//! Tests that cannot run on this machine: they fail, unless someone asked for them to be skipped, and then they are counted.
 //!
 //! A test that prints a line and passes looks like one that ran. So a skipped test leaves a line in the file that
 //! `REJOIN_SKIPPED` names; `cargo xtask ci` sets it and prints the count at its end.

@@ -114,7 +114,7 @@ impl Target {
     }
 }
 
-/// The conversation behind the first eight bytes, in the shape that they choose.
+/// The conversation after the first eight bytes, in the shape that they choose.
 fn reshaped(input: &[u8]) -> String {
     let (seed, text) = input.split_at(input.len().min(8));
     let seed = seed.iter().fold(0, |seed: u64, byte| seed << 8 | u64::from(*byte));

@@ -13,7 +13,7 @@ use super::{
 /// How Copilot's gate behaves.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// What is answered to those who ask whether somebody has typed the code, in order. After the last comes the token.
+    /// What is answered to those who ask whether someone has typed the code, in order. After the last comes the token.
     pub polls: Vec<Poll>,
     /// Seconds between two such questions.
     pub interval: u64,
@@ -30,7 +30,7 @@ impl Default for Gate {
     }
 }
 
-/// What is said before somebody has typed the code.
+/// What is said before someone has typed the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poll {
     /// Nobody has typed it yet.
@@ -39,7 +39,7 @@ pub enum Poll {
     SlowDown,
     /// It is too late.
     Expired,
-    /// Somebody said no.
+    /// Someone said no.
     Denied,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn device_code(shared: &Shared, request: &Request) -> Reply {
     )
 }
 
-/// Whether somebody has typed the code.
+/// Whether someone has typed the code.
 pub(super) fn access_token(shared: &Shared, request: &Request) -> Reply {
     let gate = &shared.config.copilot;
     let mut guests = shared.guests();

@@ -2,7 +2,7 @@
 //!
 //! Each one is bound to who asked (service, model, account) and to the prefix: everything that the request held before it, in
 //! a spelling that does not depend on how messages were cut or where cache marks stand. What comes back is compared with
-//! that: a secret that nobody issued, that was altered, moved, or sent by somebody else is wrong.
+//! that: a secret that nobody issued, that was altered, moved, or sent by someone else is wrong.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

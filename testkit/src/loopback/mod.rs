@@ -413,7 +413,7 @@ impl Loopback {
     /// Listens again, at the same address.
     ///
     /// # Errors
-    /// If somebody else does by now.
+    /// If someone else does by now.
     pub fn restart(&mut self) -> io::Result<()> {
         self.stop();
         self.running = Some(run(&self.shared, TcpListener::bind(self.address)?)?);

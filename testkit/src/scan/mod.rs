@@ -29,7 +29,7 @@ pub fn tokens(body: &str, dialect: &str) -> Vec<Found> {
     let body = parse(body);
     let mut found = Vec::new();
     for piece in system(&body, dialect).into_iter().chain(pieces(&body, dialect)) {
-        // What stands beside the content is no place for what somebody said.
+        // What stands beside the content is no place for what someone said.
         if !piece.beside {
             collect(&piece, &mut found);
         }

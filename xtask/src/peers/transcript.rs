@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::conversations::{Said, Speaker, lost};
 
-/// What Claude Code puts behind an answer that is missing at the end.
+/// What Claude Code puts after an answer that is missing at the end.
 const STAND_IN: &str = "No response requested.";
 
 /// What of a message reaches a model.

@@ -55,7 +55,7 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 /// S2-38: from every moment of a turn, the conversation goes on; what completed is never run again, and what did not only if
-/// somebody says so.
+/// someone says so.
 #[test]
 fn every_moment_is_as_the_guide_says() {
     let guide = read("docs/guides/kill-and-resume.md");

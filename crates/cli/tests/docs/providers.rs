@@ -88,7 +88,7 @@ fn providers_are_treated_alike() {
     }
 }
 
-/// The text between quotes behind a field of a row.
+/// The text between quotes after a field of a row.
 fn field<'r>(row: &'r str, name: &str) -> Option<&'r str> {
     let (_, rest) = row.split_once(&format!("\n        {name}: "))?;
     let rest = rest.split(",\n").next()?;

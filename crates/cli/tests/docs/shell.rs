@@ -144,7 +144,7 @@ pub struct Names {
 impl Names {
     /// A text without ids, times and durations of its own.
     pub fn plain(&mut self, text: &str) -> String {
-        // What some shells say of somebody who was killed.
+        // What some shells say of someone who was killed.
         let lines = text.split_inclusive('\n').filter(|line| !line.contains(" Killed "));
         let mut out = String::new();
         for line in lines {
@@ -194,7 +194,7 @@ impl Names {
     }
 }
 
-/// Whether a text begins like a shape: `0` is a digit, `x` a hexadecimal one, `a` a letter of an id behind `conv_`.
+/// Whether a text begins like a shape: `0` is a digit, `x` a hexadecimal one, `a` a letter of an id after `conv_`.
 fn fits(text: &str, shape: &str) -> bool {
     let mut letters = text.chars();
     let mut behind = false;

@@ -250,7 +250,7 @@ fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     )))
 }
 
-/// Where a path of a service is. What somebody wrote behind a question mark stays behind it.
+/// Where a path of a service is. What someone wrote behind a question mark stays behind it.
 fn at(base: &str, path: &str) -> String {
     let (base, query) = without_query(base);
     match query {
@@ -259,7 +259,7 @@ fn at(base: &str, path: &str) -> String {
     }
 }
 
-/// An address, and what stands behind its question mark.
+/// An address, and what follows its question mark.
 fn without_query(url: &str) -> (&str, &str) {
     let url = url.split('#').next().unwrap_or("");
     let (url, query) = url.split_once('?').unwrap_or((url, ""));

@@ -158,7 +158,7 @@ pub fn decide(
     let environment = &sources.environment.tidied();
     let settings = &sources.settings.tidied();
 
-    // The built-in responder has no address: one that is named on the command line is meant for somebody else.
+    // The built-in responder has no address: one that is named on the command line is meant for someone else.
     let elsewhere = flags.base_url.is_some() && recorded.provider.as_deref() == Some(offline::NAME);
     let provider = first([
         (&flags.provider, ChoiceSource::Flag),

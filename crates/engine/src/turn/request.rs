@@ -86,7 +86,7 @@ impl Worker {
                 }
             };
             tokio::select! {
-                // An answer that is whole when somebody stops it is kept whole.
+                // An answer that is whole when someone stops it is kept whole.
                 biased;
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
                 () = given_up(&stop) => None,
@@ -234,10 +234,10 @@ impl Worker {
     }
 }
 
-/// How long a provider has to give back what arrived, once somebody stopped it.
+/// How long a provider has to give back what arrived, once someone stopped it.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Waits until somebody stops the turn and the provider had its moment.
+/// Waits until someone stops the turn and the provider had its moment.
 async fn given_up(stop: &Stop) {
     stop.asked().await;
     tokio::time::sleep(GRACE).await;

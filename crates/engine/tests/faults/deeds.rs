@@ -72,7 +72,7 @@ fn session(number: u64, messages: u64) -> Session {
     sessions::read(&input, None).unwrap().remove(0)
 }
 
-/// Somebody who does things to a store.
+/// Someone who does things to a store.
 pub struct Doer {
     /// Whether others do the same at the same time: what they hold or delete is left alone.
     crowded: bool,
@@ -87,7 +87,7 @@ impl Doer {
         Self { crowded: false, store, other, dice: Dice(seed) }
     }
 
-    /// What must work, unless somebody else is in the way.
+    /// What must work, unless someone else is in the way.
     fn must<T>(&self, done: Result<T, impl Into<EngineError>>) -> Option<T> {
         match done.map_err(Into::into) {
             Ok(done) => Some(done),

@@ -1,4 +1,4 @@
-//! Kills in everything that a store is asked to do: half of them before, behind or in the middle of a chosen call that changes
+//! Kills in everything that a store is asked to do: half of them before, after or in the middle of a chosen call that changes
 //! a file, half at random moments.
 //!
 //! `REJOIN_LONG_KILLS` says how many, over both stores, and `REJOIN_SEED` where they begin; `cargo xtask faults --long` asks for

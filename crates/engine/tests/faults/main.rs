@@ -516,7 +516,7 @@ fn a_read_only_folder_ends_nothing() {
     const NOBODY: u32 = 65_534;
     for kind in KINDS {
         let place = Place::new(quick_folder(), kind);
-        // Rights mean nothing to root, so root becomes somebody else for this.
+        // Rights mean nothing to root, so root becomes someone else for this.
         let root = std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").unwrap()) == 0;
         let child = if root {
             let exe = std::env::current_exe().unwrap();

@@ -67,7 +67,7 @@ pub fn step_name(event: &Event) -> Option<&'static str> {
     })
 }
 
-/// Whether every call has exactly one result directly behind it and every result its call, written without the repair pass.
+/// Whether every call has exactly one result directly after it and every result its call, written without the repair pass.
 pub fn assert_paired(messages: &[Message]) {
     let mut waiting: Vec<String> = Vec::new();
     for message in messages {

@@ -1,6 +1,6 @@
 //! What the blocks of a message hold: where it stands in the native item, and in which words.
 //!
-//! What has no name here is held as it is, unless somebody speaks in it: a message inside another one is not read.
+//! What has no name here is held as it is, unless someone speaks in it: a message inside another one is not read.
 
 use std::borrow::Cow;
 

@@ -35,7 +35,7 @@ const NAMED: usize = 6;
 pub(crate) enum Refuse {
     /// Any file: its format was told by its looks.
     AnyFile,
-    /// Any file but a request body: somebody said what it is.
+    /// Any file but a request body: someone said what it is.
     AllButBodies,
     /// Nothing: it is our own record.
     Nothing,

@@ -112,7 +112,7 @@ fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
         });
         scores.reduce(|all, one| all + one)
     });
-    // A value of several lines, and something behind it.
+    // A value of several lines, and something after it.
     let score = score.or_else(|| doc.root().and_then(sniff_value))?;
     Some(if score < 0 { Style::Anthropic } else { Style::OpenAi })
 }

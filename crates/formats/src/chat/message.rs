@@ -76,7 +76,7 @@ impl MessageReader {
         let mut findings = Vec::new();
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         if let Some(text) = blocks.text(item) {
-            // A bare string among messages: somebody said it, we do not know who.
+            // A bare string among messages: someone said it, we do not know who.
             findings.push(
                 Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced)
                     .because("it is a bare text"),

@@ -115,7 +115,7 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
     }
 }
 
-/// Whether somebody speaks in a value: an object in it names a speaker that is known, or has a role and words.
+/// Whether someone speaks in a value: an object in it names a speaker that is known, or has a role and words.
 pub(crate) fn holds_speech(value: Value<'_>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

@@ -56,7 +56,7 @@ impl ContentReader {
         let mut findings = Vec::new();
         let fields = Fields::of(item);
         let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());
-        // Somebody else's name for it is understood too.
+        // Someone else's name for it is understood too.
         let parts = fields.given("parts").or_else(|| fields.given("content"));
         let single = item.kind() != Kind::Object || (parts.is_none() && is_part(&fields));
         if !single && parts.is_none() && named.is_none() && !fields.has("parts") && unnamed.is_none() {

@@ -41,7 +41,7 @@ impl PartReader<'_> {
         self.0.text(value)
     }
 
-    /// Reads what stands in one part: one block, unless somebody put several things in it.
+    /// Reads what stands in one part: one block, unless someone put several things in it.
     pub(super) fn part(&self, item: Value<'_>, role: &Role, blocks: &mut Vec<Block>) {
         if let Some(text) = self.text(item) {
             blocks.push(Block::text(text));
@@ -179,7 +179,7 @@ impl PartReader<'_> {
         let mut media_fit = true;
         let parts = fields.given("parts");
         for part in parts.into_iter().flat_map(Value::items) {
-            // What stands in a result goes out with it, or is written anew: it needs no span.
+            // What stands in a result goes out with it, or is written from scratch: it needs no span.
             let (block, fits) = self.response_media(part);
             media_fit &= fits;
             content.push(block);

@@ -21,7 +21,7 @@ pub struct Source<'s> {
     pub buffer: &'s Arc<str>,
     /// The first byte that is kept.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub end: usize,
     /// Its place in the input.
     pub place: Place,
@@ -71,7 +71,7 @@ enum Kept {
 }
 
 impl Kept {
-    /// Whether an item stands directly behind what is kept, in the same text.
+    /// Whether an item directly follows what is kept, in the same text.
     fn is_followed_by(&self, source: &Source<'_>) -> bool {
         let Self::Stretch(buffer, _, end) = self else { return false };
         Arc::ptr_eq(buffer, source.buffer)
@@ -140,7 +140,7 @@ impl Assembler {
     /// Adds an item. False if it is none.
     pub fn add(&mut self, item: Value<'_>, source: &Source<'_>) -> bool {
         let place = source.place;
-        // An answer goes on, anything else begins anew: spans count from where the message begins.
+        // An answer goes on, anything else starts over: spans count from where the message begins.
         let open = self.open.as_ref().filter(|_| is_answer(item));
         let goes_on = open.is_some();
         let offset = open.map_or(0, |group| group.raw.next(source));
@@ -226,7 +226,7 @@ impl Assembler {
 
     /// Keeps something that no model would see.
     pub fn aside(&mut self, place: Place, what: Aside) {
-        // What an answer is still being put together around comes behind it.
+        // What an answer is still being put together around comes after it.
         let after = self.messages.len() + usize::from(self.open.is_some());
         self.set_aside.push(SetAside { place, after, what });
     }

@@ -105,7 +105,7 @@ impl Call {
 pub(super) enum Item {
     /// A piece of a model's answer.
     Answer(Vec<Block>),
-    /// A message of somebody else.
+    /// A message of someone else.
     Message(Role, Vec<Block>, Form),
     /// The state of an agent.
     Snapshot,
@@ -510,7 +510,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an item of a type that is not known holds what somebody said, and does not say who. What tools do is a model's.
+/// Whether an item of a type that is not known holds what someone said, and does not say who. What tools do is a model's.
 fn is_somebodys_word(item: Value<'_>, kind: &str) -> bool {
     let of_tools = ["_call", "_output", "_request", "_response"].iter().any(|end| kind.ends_with(end));
     let own = matches!(kind, "compaction_summary" | "context_compaction");

@@ -107,7 +107,7 @@ struct Record {
     places: HashMap<EntryId, Place>,
     damaged: Vec<(Place, Text)>,
     findings: Vec<Finding>,
-    /// Whether damage explains why the chain behind it does not add up.
+    /// Whether damage explains why the chain after it does not add up.
     excused: bool,
     /// Whether a store has verified the entries when it read them.
     verified: bool,
@@ -158,7 +158,7 @@ impl Record {
                 let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside);
                 self.findings.push(finding.because(discrepancy.to_string()));
             } else if !self.excused {
-                // What was damaged breaks the chain behind it; that is said once, at the damage.
+                // What was damaged breaks the chain after it; that is said once, at the damage.
                 let finding = Finding::new(Rule::BrokenChain, at(place), Action::Kept);
                 self.findings.push(finding.because(discrepancy.to_string()));
             }

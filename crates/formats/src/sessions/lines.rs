@@ -241,7 +241,7 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
     }
 }
 
-/// Where a whole value begins that was written behind one that was cut off: the program went on in the middle of a line.
+/// Where a whole value begins that was written after one that was cut off: the program went on in the middle of a line.
 fn whole_value_inside(text: &str) -> Option<usize> {
     /// What lines of the tools that write such files begin with.
     const BEGINNINGS: [&str; 5] =
@@ -255,7 +255,7 @@ fn whole_value_inside(text: &str) -> Option<usize> {
         places.take(LOOK_AT).find(|at| {
             let (doc, error) = Doc::parse_prefix(&text[*at..]);
             doc.root().is_some_and(|root| {
-                // What stands inside another value has its closing brackets behind it.
+                // What stands inside another value has its closing brackets after it.
                 let alone = error.is_none() || text[*at + root.end()..].trim_start().starts_with('{');
                 alone && !root.is_cut() && OWN_FIELDS.iter().any(|name| root.get(name).is_some())
             })

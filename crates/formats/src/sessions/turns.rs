@@ -100,7 +100,7 @@ impl LineReader for Turns {
             let source = Source::of(item, &line.text, line.place, time.clone());
             self.assembler.add_or_report(item, &source, at(line.place));
         }
-        // The next turn begins with somebody else's word, or is another answer.
+        // The next turn begins with someone else's word, or is another answer.
         self.assembler.flush();
     }
 

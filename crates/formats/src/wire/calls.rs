@@ -1,4 +1,4 @@
-//! How the arguments of a call go out: as JSON, or as a string that holds JSON. An object is never spelled anew.
+//! How the arguments of a call go out: as JSON, or as a string that holds JSON. An object is never respelled.
 
 use rejoin_record::{ToolCall, json::write};
 use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Finding, Position, Rule, sound::wrapped_arguments};

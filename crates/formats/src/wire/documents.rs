@@ -1,4 +1,4 @@
-//! JSON objects one behind the other: lines of them, a list of them, or just one, which is a response that did not stream.
+//! JSON objects one after the other: lines of them, a list of them, or just one, which is a response that did not stream.
 //! Only brackets and quotes are looked at; whoever gets an object reads it.
 
 use super::sse::EVENT_BYTES;

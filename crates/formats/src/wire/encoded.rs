@@ -19,7 +19,7 @@ pub struct Encoded {
     pub prefix: Option<Text>,
 }
 
-/// The provider takes nothing this large. No law covers size: somebody must choose what to leave out.
+/// The provider takes nothing this large. No law covers size: someone must choose what to leave out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {size}, the provider takes at most {limit} ({rule})")]
 pub struct TooLarge {

@@ -187,7 +187,7 @@ impl Growing {
         out.push('}');
     }
 
-    /// Its fields, behind whatever stands there.
+    /// Its fields, after whatever stands there.
     pub(crate) fn write_fields(&self, out: &mut String) {
         for (name, held) in &self.fields {
             write::key(out, name);

@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(ids.map("abc"), "abc");
         let mapped = ids.map("functions.x:0").into_owned();
         assert_eq!(mapped.len(), 24);
-        // Somebody's own id that looks exactly like the one we made.
+        // Someone's own id that looks exactly like the one we made.
         assert_ne!(ids.map(&mapped), mapped);
         assert_eq!(ids.renamed().len(), 2);
     }

@@ -34,7 +34,7 @@ pub struct Outline {
     pub head: String,
     /// The messages; none if something else stands in their place, at the end of the head.
     pub list: Option<Scroll>,
-    /// Everything behind them, the closing bracket included.
+    /// Everything after them, the closing bracket included.
     pub tail: String,
     /// What comes with it.
     pub rest: Rest,

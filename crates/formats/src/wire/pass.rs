@@ -297,7 +297,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
         self.sheet_mut().list.prefix(&before, next)
     }
 
-    /// Whether reasoning goes out: with everything before it `intact`, or, if it is bound to what it was issued on, behind so
+    /// Whether reasoning goes out: with everything before it `intact`, or, if it is bound to what it was issued on, after so
     /// much of its message as it was.
     fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
         let sheet = self.sheet();

@@ -26,7 +26,7 @@ pub struct Wire {
     /// Who speaks it, for messages to people.
     pub provider: &'static str,
     /// The formats of messages whose own items a request repeats byte for byte: its own, and those of agents that store
-    /// what it says. None where every message is written anew.
+    /// what it says. None where every message is written from scratch.
     pub repeats: &'static [&'static str],
     /// The names of fields in its request bodies.
     pub fields: Fields,

@@ -1,4 +1,4 @@
-//! What a message of a view says, for a dialect that is written anew: texts and media, in order. Reasoning is left out unless
+//! What a message of a view says, for a dialect that is written from scratch: texts and media, in order. Reasoning is left out unless
 //! its own dialect asks for it; a block that no dialect shares becomes a labelled text.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! The list of messages of a body, as it grows: what is settled is shared by every body that has it.
 //!
-//! It is text: messages one behind the other, with a comma between any two. A message may stay open, for dialects that put
+//! It is text: messages one after the other, with a comma between any two. A message may stay open, for dialects that put
 //! neighbours of one role together: then its end is written when the next one begins.
 
 use std::{ops::Range, sync::Arc};
@@ -31,7 +31,7 @@ pub struct Scroll {
 /// Where a message stands: in which piece, and where in that.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// The piece; one behind the last is what is fresh.
+    /// The piece; one after the last is what is fresh.
     pub piece: usize,
     /// Its bytes.
     pub bytes: Range<usize>,

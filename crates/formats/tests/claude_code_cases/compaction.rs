@@ -21,7 +21,7 @@ fn compacted(metadata: &str) -> Vec<String> {
     vec![boundary("b5", "a4", &more), summary("s6", "b5", "sum"), says("a7", "s6", "m7", "7")]
 }
 
-/// The conversation goes on behind a line: `u8`, `a9`.
+/// The conversation goes on after a line: `u8`, `a9`.
 fn goes_on(parent: &str) -> Vec<String> {
     vec![user("u8", parent, "8"), says("a9", "u8", "m9", "9")]
 }

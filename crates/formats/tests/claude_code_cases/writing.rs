@@ -141,7 +141,7 @@ fn marks_for_a_cache_are_not_written() {
     assert_eq!(problems(&session), []);
 }
 
-/// A summary that stands behind messages that a compaction kept hides none of them in the new file.
+/// A summary that comes after messages that a compaction kept hides none of them in the new file.
 #[test]
 fn a_summary_in_the_middle() {
     let kept = ",\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":\"u\",\"anchorUuid\":\"d\",\"tailUuid\":\"a\"}}";

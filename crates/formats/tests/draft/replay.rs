@@ -11,7 +11,7 @@ use testkit::scan;
 
 use super::support::*;
 
-/// Somebody who answers.
+/// Someone who answers.
 #[derive(Debug, Clone)]
 struct Provider {
     dialect: Dialect,
@@ -236,7 +236,7 @@ fn run(turns: &[Turn], policy: OnBroken) -> Result<usize, TestCaseError> {
 proptest! {
     #![proptest_config(testkit::law_cases(8))]
 
-    /// Whatever a conversation went through: every request is taken, no secret goes to somebody else, and none stands on
+    /// Whatever a conversation went through: every request is taken, no secret goes to someone else, and none stands on
     /// anything but what it was issued on.
     #[test]
     fn nothing_is_replayed_elsewhere(
@@ -256,7 +256,7 @@ fn everything_is_replayed_where_it_was_issued() {
         // Requests 1, 2, 3 of a turn carry what was issued in it before; those of the second turn all of the first, too.
         let replayed = run(&[turn, turn], OnBroken::Keep).unwrap();
         assert_eq!(replayed, (0..6).sum::<usize>(), "{:?}", providers()[who].dialect);
-        // Somebody else in between: what was issued before goes back, what came later stands on what it stood on.
+        // Someone else in between: what was issued before goes back, what came later stands on what it stood on.
         let other = if who == 2 { 0 } else { 2 };
         let replayed = run(&[turn, (other, 0, 0, false, false), turn], OnBroken::Keep).unwrap();
         assert_eq!(replayed, (0..6).sum::<usize>(), "{:?}", providers()[who].dialect);
@@ -394,7 +394,7 @@ fn reasoning_that_was_read_from_a_body_stays_while_nothing_changes() {
     }
 }
 
-/// What is changed in a message itself is changed for what was thought behind it.
+/// What is changed in a message itself is changed for what was thought after it.
 #[test]
 fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
     let thinking = |text: &str| json!({"type":"thinking","thinking":"t","signature":text});
@@ -439,7 +439,7 @@ fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
     }
 }
 
-/// What somebody wrote in the dialect itself goes out as it is, and is part of what an answer stands on.
+/// What someone wrote in the dialect itself goes out as it is, and is part of what an answer stands on.
 #[test]
 fn answers_stand_on_messages_as_they_were_written() {
     let bodies = [

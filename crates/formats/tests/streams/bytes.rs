@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Whether a history that ends with a message, and one that goes on behind it, can be sent to everybody.
+/// Whether a history that ends with a message, and one that goes on after it, can be sent to everybody.
 fn is_sound(from: Dialect, message: Message) -> bool {
     let mut context = Context { dialect: Some(from), ..Context::default() };
     context.put("model", "\"m\"");

@@ -6,7 +6,7 @@ use rejoin_view::{Finding, History, OnBroken, repair};
 
 use crate::{STREAMS, native, received};
 
-/// The request behind an answer and its results, and what was noted.
+/// The request after an answer and its results, and what was noted.
 fn next_request(dialect: Dialect, message: &Message, model: &str) -> (String, Vec<Finding>) {
     let mut history = vec![Message::user("look"), message.clone()];
     history.extend(message.tool_calls().map(|call| Message::tool(call.id.clone(), "fn main() {}")));
@@ -30,7 +30,7 @@ fn an_answer_goes_back_byte_for_byte() {
         let message = got.message.unwrap();
         let (body, findings) = next_request(*dialect, &message, got.model.as_deref().unwrap());
         match dialect {
-            // Their requests are always written anew; the calls are the same.
+            // Their requests are always written from scratch; the calls are the same.
             Dialect::Mistral | Dialect::Ollama => {
                 assert!(body.contains("read") && body.contains("ook"), "{body}");
             }

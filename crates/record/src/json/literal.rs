@@ -17,7 +17,7 @@ pub(super) enum Unit {
     Lone,
 }
 
-/// What the character behind a backslash stands for, if the escape is one of two characters.
+/// What the character after a backslash stands for, if the escape is one of two characters.
 pub(super) fn simple(behind: u8) -> Option<char> {
     Some(match behind {
         b'n' => '\n',
@@ -93,7 +93,7 @@ fn next_escape(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Where the literal that begins at `start` ends: the byte behind its closing quote. Nothing if it never ends.
+/// Where the literal that begins at `start` ends: the byte after its closing quote. Nothing if it never ends.
 #[must_use]
 pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;

@@ -41,7 +41,7 @@ impl Conversation {
         Self { token_count: 0, max_tokens, min_retain_turns, prune_threshold, inner }
     }
 
-    /// Appends a message, and estimates the tokens anew.
+    /// Appends a message, and estimates the tokens again.
     pub fn add_message(&mut self, message: Message) -> Appended {
         let appended = self.inner.say(message);
         self.token_count = self.inner.token_count();

@@ -37,7 +37,7 @@ pub struct Shown<'e> {
     pub entry: &'e Entry,
     /// The content, as far as it can be shown.
     pub what: ShownContent,
-    /// Whether the turn was interrupted right behind it, so that this may be only a part of an answer.
+    /// Whether the turn was interrupted right after it, so that this may be only a part of an answer.
     pub interrupted: bool,
 }
 

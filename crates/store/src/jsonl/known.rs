@@ -54,7 +54,7 @@ impl Known {
         self.hashes.get(&id).map(|(hash, _)| *hash)
     }
 
-    /// Judges an entry. What was found inside of something else (`leads` is false) has to prove more: text that somebody
+    /// Judges an entry. What was found inside of something else (`leads` is false) has to prove more: text that someone
     /// else chose must never become an entry because what holds it was damaged.
     pub(super) fn judge(&self, entry: &Entry, leads: bool) -> Verdict {
         let envelope = entry.envelope();

@@ -260,7 +260,7 @@ impl Inner {
             let missed_before = lost::missed(index)?;
             let was_gone =
                 |lost: &Lost| missed_before.iter().any(|before| before.rest.is_none() && before.is_at(lost));
-            // A conversation that is gone as a whole was probably deleted, unless it was missing before. One that begins behind
+            // A conversation that is gone as a whole was probably deleted, unless it was missing before. One that begins after
             // everything that was read was deleted and imported again.
             found.retain(|(lost, ends)| ends.map_or_else(|| was_gone(lost), |(first, _)| first <= read));
         }

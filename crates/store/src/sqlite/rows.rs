@@ -43,7 +43,7 @@ pub(super) fn columns_of(schema: i64) -> String {
 }
 
 /// The rows of a conversation, found by the index and taken from the table: what the index says of a row and what the row says
-/// of itself can be compared. Behind the columns stands the place that the index has for it.
+/// of itself can be compared. After the columns stands the place that the index has for it.
 pub(super) fn in_order(columns: &str) -> String {
     format!(
         "SELECT {columns}, place.seq FROM entry AS place INDEXED BY entry_place CROSS JOIN entry ON entry.key = place.key \
@@ -285,7 +285,7 @@ impl Loose {
                 .map_err(|why| damaged(seq, why, text.clone().into_bytes())),
         };
         if envelope.parent.is_none() || candidates.is_empty() {
-            // The hash of the body was just computed, so the hash of the whole says whether it is the right one. Behind an
+            // The hash of the body was just computed, so the hash of the whole says whether it is the right one. After an
             // entry that is lost, nothing does.
             let lost = envelope.parent.is_some();
             let entry = made(envelope)?;

@@ -239,7 +239,7 @@ impl<'h> World<'h> {
         self.append(place, vec![(entry, Some(title))]);
     }
 
-    /// The first entries of a conversation, sealed again behind another header, as a fork does it.
+    /// The first entries of a conversation, sealed again after another header, as a fork does it.
     fn fork(&mut self) {
         let from = self.any();
         let upto = 1 + self.dice.below(self.kept[from].entries.len() as u64) as usize;

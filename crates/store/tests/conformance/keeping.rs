@@ -67,7 +67,7 @@ fn deleted_is_gone() {
         store.settle().unwrap();
         drop(store);
         assert_eq!(home.holding("XYZZYPLUGH"), 0, "{}: in no file", home.name);
-        // The same id can begin anew.
+        // The same id can start over.
         let store = home.open();
         let (again, entries) = Talk::of(2, 1);
         store.append(again.id, None, &entries).unwrap();

@@ -19,7 +19,7 @@ enum Step {
     Branch { talk: u8, at: u8 },
     /// Append once more what was appended last, from its so manyth entry on.
     Repeat { talk: u8 },
-    /// Append behind a tail that is no longer the newest.
+    /// Append after a tail that is no longer the newest.
     Stale { talk: u8, at: u8 },
     /// Give it a title.
     Rename { talk: u8 },

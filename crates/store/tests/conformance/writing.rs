@@ -104,7 +104,7 @@ fn a_repeated_append_adds_nothing() {
             store = home.reopen(store);
         }
         assert_eq!(read(&*store, talk.id, 0).0, entries);
-        // What was repeated too late is refused: somebody went on.
+        // What was repeated too late is refused: someone went on.
         let late = store.append(talk.id, None, first);
         assert!(matches!(late, Err(StoreError::TailMoved { .. })), "{}: {late:?}", home.name);
         assert_eq!(read(&*store, talk.id, 0).0, entries);

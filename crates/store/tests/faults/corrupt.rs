@@ -1,4 +1,4 @@
-//! Stores whose files somebody damaged: nothing panics or hangs, nothing is lost beyond what was struck, nothing is
+//! Stores whose files someone damaged: nothing panics or hangs, nothing is lost beyond what was struck, nothing is
 //! different without being reported, and a write afterwards makes nothing worse.
 //!
 //! `REJOIN_CORRUPTIONS` says how many cases there are, `REJOIN_SEED` where they begin; `cargo xtask corrupt` runs 5,000.
@@ -403,7 +403,7 @@ fn judge(base: &Base, held: &Held, untouched: &BTreeSet<Line>, found: &mut Vec<S
     }
 }
 
-/// Appends to a conversation as a program would: behind the tail that the store names, or to a new one. Gives the ids of what was
+/// Appends to a conversation as a program would: after the tail that the store names, or to a new one. Gives the ids of what was
 /// handed over.
 fn write(place: &Location, dice: &mut Dice, found: &mut Vec<String>) -> Vec<EntryId> {
     let Ok(store) = open(place, WRITE) else { return Vec::new() };

@@ -65,7 +65,7 @@ fn one_writer_a_conversation_and_a_kill_frees_it() {
         let mut child =
             Killed(Child::of("child", &Job { what: String::from("hold"), ..place.job(7, 0) }).start());
         let stdout = child.0.stdout.take();
-        // Somebody has to read what it says, or it stops.
+        // Someone has to read what it says, or it stops.
         let listening = std::thread::spawn(move || std::io::read_to_string(stdout.unwrap()));
         wait_until("the first entries", || {
             let store = open(&place.location(), READ);
@@ -118,7 +118,7 @@ fn one_writer_a_conversation_and_a_kill_frees_it() {
     }
 }
 
-/// As a child: appends without a lock, and goes on behind whatever others appended.
+/// As a child: appends without a lock, and goes on after whatever others appended.
 pub fn race(job: &Job) {
     let store = open(&job.store, WRITE).unwrap();
     let mut dice = Dice(job.seed);
@@ -185,7 +185,7 @@ fn eight_writers(kind: &'static str, time: Duration) {
     let place = Place::new(kind);
     let job = |number| Job { time, ..place.job(number, u64::MAX) };
     let children: Vec<_> = (0..8).map(|number| Child::of("child", &job(number)).start()).collect();
-    // Somebody looks at all of them meanwhile.
+    // Someone looks at all of them meanwhile.
     let stop = std::sync::atomic::AtomicBool::new(false);
     let said: Vec<Said> = std::thread::scope(|scope| {
         let looking = scope.spawn(|| {

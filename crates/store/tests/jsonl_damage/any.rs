@@ -93,7 +93,7 @@ proptest! {
 }
 
 impl Damaged {
-    /// The conversation goes on behind the newest entry that is readable.
+    /// The conversation goes on after the newest entry that is readable.
     fn goes_on_somehow(&self, store: &dyn Store, entries: &[Entry]) {
         let before = fs::read(self.path()).unwrap();
         let newest = entries.iter().max_by_key(|entry| entry.envelope().seq);

@@ -108,7 +108,7 @@ fn another_spelling_is_found() {
     }
 }
 
-/// A newer major version's entries are kept, shown as what they are, and nothing is written behind them.
+/// A newer major version's entries are kept, shown as what they are, and nothing is written after them.
 #[test]
 fn entries_of_a_newer_version_make_a_conversation_read_only() {
     let damaged = Damaged::new(2);
@@ -127,14 +127,14 @@ fn entries_of_a_newer_version_make_a_conversation_read_only() {
     assert_eq!(fs::read(damaged.path()).unwrap(), bytes.as_bytes());
 }
 
-/// What somebody else chose to say never becomes an entry because the line around it was damaged.
+/// What someone else chose to say never becomes an entry because the line around it was damaged.
 #[test]
 fn an_entry_inside_a_damaged_line_is_not_believed() {
     let folder = support::folder();
     let mut talk = Talk::new(5);
     let header = talk.header();
     let first = talk.user("hello");
-    // Somebody makes an entry that looks right, under a parent that nobody knows, and has it quoted.
+    // Someone makes an entry that looks right, under a parent that nobody knows, and has it quoted.
     let mut forger = Talk::new(6);
     let _ = forger.header();
     let unknown = forger.user("x");
@@ -197,7 +197,7 @@ fn with_everything_damaged_it_starts_afresh() {
     damaged.goes_on(&*store, &[], "noise");
 }
 
-/// An entry behind one that is gone is whole, but nothing proves its time: it is not shown as if something did.
+/// An entry after one that is gone is whole, but nothing proves its time: it is not shown as if something did.
 #[test]
 fn a_child_of_a_lost_line_is_doubted() {
     let damaged = Damaged::new(4);

@@ -64,7 +64,7 @@ fn erasing_reaches_every_copy() {
     let next = talk.user("next");
     let path = folder.path().join(format!("{}.jsonl", talk.id));
     let (line, torn) = (secret.to_line(), &secret.to_line()[..secret.to_line().len() - 4]);
-    // A first attempt was cut off, was set aside and repeated; then somebody doubled and glued lines.
+    // A first attempt was cut off, was set aside and repeated; then someone doubled and glued lines.
     fs::write(&path, format!("{}\n{torn}", header.to_line())).unwrap();
     let store = jsonl(folder.path());
     let entries = [header, secret, next];

@@ -70,7 +70,7 @@ fn lines_out_of_order_are_sorted() {
         if order[..] != [0, 1, 4, 5, 2, 3] {
             assert_eq!(store.tail(damaged.id()).unwrap(), tail(&entries), "{what}");
         }
-        // Whoever read it knows the newest entry, and can append behind it.
+        // Whoever read it knows the newest entry, and can append after it.
         let mut talk = Talk::new(79);
         talk.chain = rejoin_record::Chain::at(tail(&entries));
         let next = talk.user("on");
@@ -80,7 +80,7 @@ fn lines_out_of_order_are_sorted() {
     }
 }
 
-/// S3-09: two entries on one line are both read, whatever took the place of the newline; so is the entry behind a torn one.
+/// S3-09: two entries on one line are both read, whatever took the place of the newline; so is the entry after a torn one.
 #[test]
 fn glued_lines_are_taken_apart() {
     let damaged = Damaged::new(4);

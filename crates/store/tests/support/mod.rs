@@ -62,7 +62,7 @@ impl Talk {
         self.say(Message::user(text))
     }
 
-    /// Somebody else's words under an earlier entry.
+    /// Someone else's words under an earlier entry.
     pub fn under(&mut self, parent: &Entry, text: &str) -> Entry {
         let stamp = self.stamp();
         let parent = Some((parent.id(), parent.hash()));

@@ -103,7 +103,7 @@ fn messages(body: &mut Value) -> &mut Vec<Value> {
     body[name].as_array_mut().unwrap()
 }
 
-/// Puts an answer that came at once behind what was said, and a result for each of its calls. How many calls there were.
+/// Puts an answer that came at once after what was said, and a result for each of its calls. How many calls there were.
 fn go_on(service: Service, api: &str, body: &mut Value, answer: &Value) -> usize {
     let (said, results): (Vec<Value>, Vec<Value>) = match (service, api) {
         (Service::Anthropic, _) => {

@@ -186,7 +186,7 @@ impl Talking {
         }
     }
 
-    /// Records a command that somebody ran, and what it printed. No model sees it.
+    /// Records a command that someone ran, and what it printed. No model sees it.
     fn keep_command(&mut self, command: &str, output: &str) {
         // A conversation in which nothing was said yet is not made of commands.
         // While another process is answering, the command is not worth waiting for.
@@ -251,7 +251,7 @@ impl Signals {
         Self { all: Some([interrupt, terminate, hangup, quit]) }
     }
 
-    /// Waits until somebody asks, and says whether it is the person at the terminal.
+    /// Waits until someone asks, and says whether it is the person at the terminal.
     async fn next(&mut self) -> bool {
         let Some([interrupt, terminate, hangup, quit]) = &mut self.all else {
             return std::future::pending().await;

@@ -93,7 +93,7 @@ fn a_token_is_exchanged_and_kept() {
     assert_eq!(exchanged, 2, "it is exchanged before it ends");
 }
 
-/// COP-01: a token that is refused before its time is exchanged anew, once.
+/// COP-01: a token that is refused before its time is exchanged again, once.
 #[test]
 fn a_refused_token_is_exchanged_anew_once() {
     let server = copilot(|count| token(&format!("tid={count}"), LATER), &["tid=1"]);

@@ -48,7 +48,7 @@ impl Encoder {
         around
     }
 
-    /// Puts a cache mark at the end of what stands before the messages: behind the system prompt, else behind the tools.
+    /// Puts a cache mark at the end of what stands before the messages: after the system prompt, else after the tools.
     fn mark(&self, around: &mut Surroundings) {
         for name in ["system", "tools"] {
             let written =

@@ -99,7 +99,7 @@ impl Pass for Encoder {
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
-        // What stood behind the results goes with them; an orphan is a message of its own.
+        // What followed the results goes with them; an orphan is a message of its own.
         let orphan = item.parts().any(|part| matches!(part, PartRef::Orphan(..)));
         let joins = !orphan && self.pending.as_ref().is_some_and(|pending| pending.joins(item));
         if !joins {

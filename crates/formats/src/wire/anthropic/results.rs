@@ -27,7 +27,7 @@ impl Pending {
         self.source.as_ref().is_some_and(|(index, _)| *index == item.index())
     }
 
-    /// Adds what stood behind the results.
+    /// Adds what followed the results.
     pub(super) fn add_rest(&mut self, pieces: Vec<Piece<'_>>, all: bool) {
         let exact = all && pieces.iter().all(|piece| piece.exact);
         self.exact = self.exact.filter(|_| exact).map(|count| count + pieces.len());

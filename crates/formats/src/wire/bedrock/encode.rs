@@ -1,5 +1,5 @@
 //! Encoding for Bedrock's Converse: one forward pass over the view. The source is always another dialect, so every block is
-//! written anew.
+//! written from scratch.
 //!
 //! User and assistant must speak in turn, so neighbours of one role become one message. Blocks are only ever appended to
 //! it: what stands there stays. Results open their user message, since the assistant spoke right before. Images and
@@ -204,7 +204,7 @@ impl Encoder {
         }
     }
 
-    /// What results hold: never nothing. A failed one may hold text only, so its media go behind all results.
+    /// What results hold: never nothing. A failed one may hold text only, so its media go after all results.
     fn result_content<'i>(
         &mut self,
         results: &[ResultRef<'i>],

@@ -309,7 +309,7 @@ fn respelled(raw: &str, path: &[&str; 2]) -> Option<String> {
     (copied > 0).then_some(out)
 }
 
-/// What stands behind a field, in either spelling of it.
+/// What follows a field, in either spelling of it.
 fn behind<'d>(value: Value<'d>, name: &str) -> impl Iterator<Item = Value<'d>> {
     let matches = move |key: &Value<'d>| camel(&key.as_str().unwrap_or_default()) == name;
     value.fields().filter(move |(key, _)| matches(key)).flat_map(|(_, value)| items(value))

@@ -358,7 +358,7 @@ impl Encoder {
         self.content.as_ref().is_some_and(|last| last.speaker == speaker && !last.results)
     }
 
-    /// Adds what somebody says: to the last content if it is the same one's, else as a content of its own.
+    /// Adds what someone says: to the last content if it is the same one's, else as a content of its own.
     pub(super) fn push(&mut self, speaker: Speaker, parts: Parts, index: usize) {
         if self.joins(speaker)
             && let Some(last) = &mut self.content

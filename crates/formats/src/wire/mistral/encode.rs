@@ -1,4 +1,4 @@
-//! Encoding for Mistral: one forward pass over the view. Every message is written anew, also what Mistral itself said: nothing
+//! Encoding for Mistral: one forward pass over the view. Every message is written from scratch, also what Mistral itself said: nothing
 //! in its own items says more than the blocks do.
 //!
 //! A user may not speak directly after a tool: a short assistant message goes between. It is written with the user's
@@ -193,7 +193,7 @@ impl Encoder {
         }
     }
 
-    /// A user message, behind a bridge where it needs one.
+    /// A user message, after a bridge where it needs one.
     fn push_user(&mut self, content: &str, at: Position) {
         if self.after_tool {
             let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);

@@ -1,4 +1,4 @@
-//! Encoding for Ollama: one forward pass over the view. Every message is written anew, also what Ollama itself said: nothing in
+//! Encoding for Ollama: one forward pass over the view. Every message is written from scratch, also what Ollama itself said: nothing in
 //! its own items says more than the blocks do.
 //!
 //! A content is one string, so the texts of a message are joined with a blank line. Calls have no ids: results follow them
@@ -146,7 +146,7 @@ impl Content {
         }
     }
 
-    /// The value of the content, and the field for the images behind it.
+    /// The value of the content, and the field for the images after it.
     fn json(&self) -> String {
         let mut out = render::literal(&self.texts.join("\n\n"));
         if !self.images.is_empty() {
@@ -197,7 +197,7 @@ impl Encoder {
         }
     }
 
-    /// Adds a result to the content of its message; its images go into the user message behind the results.
+    /// Adds a result to the content of its message; its images go into the user message after the results.
     fn result(&mut self, result: ResultRef<'_>, name: &str, content: &mut Content, shown: &mut Content) {
         let mut texts = Vec::new();
         for piece in said::of_result(result, &mut self.sheet.ledger) {

@@ -59,7 +59,7 @@ impl Encoder {
         around
     }
 
-    /// These declarations, and the source's own behind them: those with a name that is refused under another one, none with a
+    /// These declarations, and the source's own after them: those with a name that is refused under another one, none with a
     /// name that is taken.
     fn written_tools(&mut self, mut out: Vec<String>, taken: &[String]) -> String {
         let raw = self.sheet.target.context.get("tools").map_or("[]", Raw::as_str);

@@ -51,7 +51,7 @@ fn bytes_that_were_not_synced_are_not_believed() {
     let lost = say(&mut chain.clone(), 1);
     leave_unsynced(&store, id, &lost.to_line());
     assert_eq!(store.tail(id).unwrap(), Some(tail), "what was not acknowledged is not the tail");
-    // Its retry is written anew, not taken for what is there already.
+    // Its retry is written from scratch, not taken for what is there already.
     let other = say(&mut chain, 2);
     store.append(id, Some(tail), std::slice::from_ref(&other)).unwrap();
     let text = fs::read_to_string(store.path(id)).unwrap();
@@ -66,7 +66,7 @@ fn what_another_acknowledged_is_never_cut_back() {
     here.append(id, None, std::slice::from_ref(&header)).unwrap();
     let first = say(&mut chain, 1);
     leave_unsynced(&here, id, &first.to_line());
-    // Another process found the line and went on behind it.
+    // Another process found the line and went on after it.
     let second = say(&mut chain, 2);
     there.append(id, Some(Tail::of(&first)), std::slice::from_ref(&second)).unwrap();
     let third = say(&mut chain, 3);

@@ -172,7 +172,7 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
             "{answer:?}"
         );
     }
-    // Cut behind its last bracket it is an answer all the same; cut in the middle it is none.
+    // Cut after its last bracket it is an answer all the same; cut in the middle it is none.
     let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
     assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Complete(Stop::Done));
     let half = &whole[..whole.len() - 9];
