@@ -55,7 +55,7 @@ pub fn quick() -> HttpOptions {
 
 /// Options for servers that stall: long enough for a busy machine to send what it has.
 pub fn impatient() -> HttpOptions {
-    HttpOptions { read_timeout: Duration::from_millis(1200), ..quick() }
+    HttpOptions { read_timeout: Duration::from_millis(2500), ..quick() }
 }
 
 /// Options whose logins all lead to a server.
