@@ -11,6 +11,7 @@ use std::{
     ops::ControlFlow,
     path::Path,
     process::{self, Command, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -133,6 +134,9 @@ fn read(from: Option<impl io::Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// No child has so much to do, on the slowest machine.
+const LONGEST: Duration = Duration::from_secs(300);
+
 /// What a child said before it ended.
 #[derive(Debug, Default)]
 pub struct Said {
@@ -161,11 +165,23 @@ pub struct Said {
 }
 
 impl Said {
-    /// Waits for a child and reads what it said.
+    /// Waits for a child and reads what it said. One that never ends is killed, and that is wrong.
     #[must_use]
     pub fn by(mut child: process::Child) -> Self {
-        let text = read(child.stdout.take());
-        Self::new(&text, child)
+        let out = child.stdout.take();
+        let (sender, text) = mpsc::channel();
+        thread::spawn(move || sender.send(read(out)));
+        let ended = text.recv_timeout(LONGEST);
+        let hangs = ended.is_err();
+        if hangs {
+            let _ = child.kill();
+        }
+        let text = ended.or_else(|_| text.recv()).unwrap_or_default();
+        let mut said = Self::new(&text, child);
+        if hangs {
+            said.wrong.push(format!("it did not end within {} s", LONGEST.as_secs()));
+        }
+        said
     }
 
     fn new(text: &str, mut child: process::Child) -> Self {
