@@ -279,10 +279,7 @@ fn an_address_that_got_a_dummy_key_does_not_get_the_real_one() {
         for arguments in [&["chat", "hello"][..], &["resume", &imported, "hello"]] {
             let ran = scene.run(arguments, &[]);
             assert_eq!(ran.code, 2, "{}", ran.err);
-            has(
-                &ran.err,
-                &["this conversation went to", &one, "with the present key for openai", "--base-url"],
-            );
+            has(&ran.err, &["this conversation went to", &one, "not with its current key", "--base-url"]);
         }
         assert_eq!(scene.heard(), (2, 0));
         // Named once more, it gets the new key, and keeps it.
@@ -345,7 +342,7 @@ fn the_first_line_says_who_answers_and_why() {
         format!(
             "openai (as before), model gpt-4.1 (as before), \
              at {two}/chat/completions (REJOIN_BASE_URL); no key is sent: this address was never used for openai \
-             with its present key (`--base-url` allows it); `--provider ollama` switches to ollama, which is configured"
+             with its current key (`--base-url` allows it); `--provider ollama` switches to ollama, which is configured"
         )
     );
     let line = first(scene.ok(&["chat", "--new", "hello", "--provider", "offline"], &[]));

@@ -101,7 +101,7 @@ impl Asking {
         if connection.withholds_key {
             let name = &connection.provider;
             outcome.besides.push(format!(
-                "no key is sent: this address was never used for {name} with its present key (`--base-url` allows it)"
+                "no key is sent: this address was never used for {name} with its current key (`--base-url` allows it)"
             ));
         }
         outcome.besides.extend(self.configured_otherwise(&decision));

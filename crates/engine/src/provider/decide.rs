@@ -148,7 +148,7 @@ impl AnswerDecision {
 /// conversation names the provider together with such an address.
 ///
 /// # Errors
-/// If only the conversation names an address, and it is not trusted for the provider and its present key.
+/// If only the conversation names an address, and it is not trusted for the provider and its current key.
 pub fn decide(
     sources: &Sources,
     account: &dyn Fn(&str) -> Option<String>,

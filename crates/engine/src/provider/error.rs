@@ -29,14 +29,18 @@ impl std::fmt::Display for ProviderFault {
     }
 }
 
-/// The conversation went to an address that the user has not named for this provider, or not with its present key, on this machine.
+/// The conversation went to an address that the user has not named for this provider, or not with its current key, on this machine.
 ///
 /// A conversation may come from another machine. Following it there would send a key to a stranger; falling back to the provider's
 /// own address would send text there that was meant for another server. So nothing is sent until the user names an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this conversation went to {base_url}, an address that you have not used {} on this machine",
-    if *used_with_another_key { format!("with the present key for {provider}") } else { format!("for {provider}") }
+    "this conversation went to {base_url}, an address that you have {}",
+    if *used_with_another_key {
+        format!("used for {provider} on this machine, but not with its current key")
+    } else {
+        format!("not used for {provider} on this machine")
+    }
 )]
 pub struct UntrustedAddress {
     /// The provider.
