@@ -180,9 +180,7 @@ fn registered(problems: &mut Vec<String>) -> Result<()> {
 /// the registry.
 const SPEAKERS: &[&str] = &[
     "crates/formats/src/wire/registry.rs",
-    "crates/formats/src/chat/",
-    "crates/formats/src/responses/",
-    "crates/formats/src/gemini/",
+    "crates/formats/src/messages/",
     "crates/formats/src/sessions/codex/",
     "crates/formats/src/sessions/claude_code/",
     "crates/formats/src/sessions/turns.rs",

@@ -8,7 +8,7 @@ use rejoin_view::{Chunk, Finding, List, SoundView};
 use crate::{
     context::Context,
     convert::{Marks, Settings, Target},
-    gemini,
+    wire::gemini,
     wire::{TooLarge, names::Respelled, outline::Encode, registry::Dialect},
 };
 
@@ -94,7 +94,7 @@ pub fn issued(message: &mut Message, issuer: &Origin) {
             named = true;
         }
     }
-    if !named && gemini::is_signed(message) {
+    if !named && gemini::read::is_signed(message) {
         message.blocks.push(Block::reasoning("", true, issuer.clone()));
     }
 }

@@ -1,21 +1,19 @@
 //! Providers' bodies and other tools' session files: from bytes to messages and back.
 //!
-//! `wire/<dialect>/` holds one folder a provider dialect: encode, decode, and a strict checker that shares nothing with
-//! them. `sessions/` lists the formats that conversations are read from. Nothing here opens a file or a socket: bytes
+//! `wire/` has one folder for each provider's dialect: reading, writing and streams. `messages/` reads the lists of messages
+//! that several dialects share. `sessions/` lists the formats that conversations are read from. Nothing here opens a file or a socket: bytes
 //! come in, bytes go out.
 //!
 //! To add a dialect, add a folder under `wire/` and a line to `wire/registry.rs`; to add a session format, a line to
 //! `sessions/registry.rs`.
 
 pub mod accounting;
-mod chat;
 pub mod context;
 pub mod convert;
 pub mod draft;
-mod gemini;
 pub mod input;
 mod media;
-mod responses;
+mod messages;
 pub mod session;
 pub mod sessions;
 mod unused_ids;

@@ -12,7 +12,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, History, KnownCall, Position, Rule};
 
-pub use crate::responses::is_put_there;
+pub use crate::wire::openai_responses::read::is_put_there;
 use crate::{
     context::Context,
     input::{Input, InputError},

@@ -485,6 +485,56 @@ fn a_damaged_log_is_noticed_and_kept() {
     assert!(!read.is_empty() && read.len() < 12);
 }
 
+/// A log put back from an older copy: the database would believe it, and write its old pages over the newer ones. Everything in the
+/// file is read instead, whether it is opened to be read or written, and the log is kept.
+#[test]
+fn an_older_log_does_not_hide_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoin.db");
+    let store = appended_one_by_one(&path, 20);
+    let older = fs::read(folder.path().join("rejoin.db-wal")).unwrap();
+    for number in 0..20 {
+        let after = store.tail(id(1)).unwrap();
+        let mut chain = Chain::at(after);
+        let more = Content::Message(Message::user(format!("{number} {}", "later ".repeat(400))));
+        let more = chain.append(Kind::Message, &more, stamp(1000 + number));
+        store.append(id(1), after, &[more]).unwrap();
+    }
+    store.settle().unwrap();
+    drop(store);
+    let (record, index) =
+        (fs::read(&path).unwrap(), fs::read(folder.path().join("rejoin.db-index")).unwrap());
+    for access in [Access::Read, Access::Write] {
+        let here = folder.path().join(format!("{access:?}"));
+        fs::create_dir(&here).unwrap();
+        let file = here.join("rejoin.db");
+        for (end, bytes) in [("", &record), ("-index", &index), ("-wal", &older)] {
+            fs::write(here.join(format!("rejoin.db{end}")), bytes).unwrap();
+        }
+        let found = try_open(&file, access).unwrap();
+        assert_eq!(read_all(&*found, &[id(1)])[&id(1).to_string()].len(), 40, "{access:?}");
+        let said = problems(&*found);
+        assert!(
+            said.iter().any(|what| what.contains("its log is older than the file")),
+            "{access:?}: {said:?}"
+        );
+        drop(found);
+        let kept = fs::read_dir(here.join("rejoin.db.aside")).into_iter().flatten().flatten();
+        let is_kept = kept.map(|file| fs::read(file.path()).unwrap()).any(|bytes| bytes == older);
+        assert_eq!(is_kept, access == Access::Write);
+        if access == Access::Read {
+            assert_eq!(
+                fs::read(&file).unwrap(),
+                record,
+                "reading writes nothing into a file that is damaged"
+            );
+        } else {
+            let again = try_open(&file, Access::Write).unwrap();
+            assert_eq!(problems(&*again), Vec::<String>::new());
+        }
+    }
+}
+
 /// B29: another program's database gets no tables of ours.
 #[test]
 fn the_database_of_another_program_is_left_alone() {

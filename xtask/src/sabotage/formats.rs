@@ -13,7 +13,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "reasoning goes out without what the model did next",
-        file: "crates/formats/src/wire/openai_responses/encode.rs",
+        file: "crates/formats/src/wire/openai_responses/write.rs",
         within: "drop_dangling",
         from: "if !follows {",
         to: "if !follows && false {",
@@ -53,7 +53,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a part that is left out leaves no finding",
-        file: "crates/formats/src/wire/anthropic/encode.rs",
+        file: "crates/formats/src/wire/anthropic/write.rs",
         within: "irregular",
         from: "self.sheet.ledger.note(match extra",
         to: "let _ = (match extra",
@@ -77,7 +77,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a piece of a call without a number begins a call of its own",
-        file: "crates/formats/src/wire/openai_chat/decode_calls.rs",
+        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
         within: "place",
         from: "self.list.len().checked_sub(1)",
         to: "None",
@@ -85,7 +85,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a whim of the server makes two calls of one",
-        file: "crates/formats/src/wire/openai_chat/decode_calls.rs",
+        file: "crates/formats/src/wire/openai_chat/stream_calls.rs",
         within: "place",
         from: "own == id || name.is_empty()",
         to: "own == id",
@@ -125,7 +125,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "Bedrock: a failed result is no error any more",
-        file: "crates/formats/src/wire/bedrock/encode.rs",
+        file: "crates/formats/src/wire/bedrock/write.rs",
         within: "results",
         from: "if failed { json",
         to: "if failed && false { json",
@@ -133,7 +133,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "Ollama: a failed result does not say so",
-        file: "crates/formats/src/wire/ollama/encode.rs",
+        file: "crates/formats/src/wire/ollama/write.rs",
         within: "result",
         from: "result.result().is_error { let at",
         to: "result.result().is_error && false { let at",
@@ -149,7 +149,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "OpenAI Responses: a block of another dialect is sent as its own",
-        file: "crates/formats/src/wire/openai_responses/encode.rs",
+        file: "crates/formats/src/wire/openai_responses/write.rs",
         within: "assistant",
         from: ") if own && opaque.fits && self",
         to: ") if own && self",
@@ -157,7 +157,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "Gemini: a history that ends with the model is not closed",
-        file: "crates/formats/src/wire/gemini/encode.rs",
+        file: "crates/formats/src/wire/gemini/write.rs",
         within: "last",
         from: "== Speaker::Model => Last::Model",
         to: "== Speaker::Model && false => Last::Model",
@@ -221,7 +221,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "a call that is written twice is two calls",
-        file: "crates/formats/src/chat/message.rs",
+        file: "crates/formats/src/messages/message.rs",
         within: "plain_message",
         from: "all.retain(|block| !twice(block));",
         to: "",
@@ -229,7 +229,7 @@ pub const BREAKS: &[Break] = &[
     },
     Break {
         what: "an answer of several items becomes several messages",
-        file: "crates/formats/src/responses/assemble.rs",
+        file: "crates/formats/src/wire/openai_responses/read/assemble.rs",
         within: "add",
         from: ").filter(|_| is_answer(item));",
         to: ").filter(|_| is_answer(item) && false);",

@@ -307,4 +307,20 @@ pub const BREAKS: &[Break] = &[
         to: "emptied = opening::is_empty(path) && false;",
         tests: test("rejoin-store", "sqlite_damage", "emptied"),
     },
+    Break {
+        what: "an older log is believed",
+        file: "crates/store/src/sqlite/opening.rs",
+        within: "has_older_log",
+        from: "logged > 0 &&",
+        to: "logged == 0 &&",
+        tests: test("rejoin-store", "sqlite_damage", "an_older_log"),
+    },
+    Break {
+        what: "closing a damaged file writes its log into it",
+        file: "crates/store/src/sqlite/schema.rs",
+        within: "settings",
+        from: "empties_log(connection, false)?;",
+        to: "",
+        tests: test("rejoin-store", "sqlite_damage", "an_older_log"),
+    },
 ];

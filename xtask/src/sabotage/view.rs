@@ -33,7 +33,7 @@ pub const BREAKS: &[Break] = &[
         within: "emit",
         from: "emit::shift(emitted.first_change, self.items)",
         to: "emitted.first_change",
-        tests: test("rejoin-formats", "laws", "running_equals_fresh"),
+        tests: lib("rejoin-view", "the_first_change_is_known"),
     },
     Break {
         what: "every call walks again over what is closed",

@@ -10,7 +10,7 @@ use rejoin_record::{
     json::{Doc, literal},
 };
 
-use crate::chat::holds_speech;
+use crate::messages::holds_speech;
 
 /// One thing that a block holds.
 enum Piece<'m> {

@@ -21,8 +21,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 pub use walk::has_words;
 
 use crate::{
-    chat::holds_speech,
     context::Field,
+    messages::holds_speech,
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };

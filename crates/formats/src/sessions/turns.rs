@@ -16,8 +16,8 @@ use crate::{
     context::Context,
     convert::Target,
     input::Stream,
-    responses::{Assembler, Source, is_said_by_a_person},
     session::{Aside, ReadError, Session, instant},
+    wire::openai_responses::read::{Assembler, Source, is_said_by_a_person},
     wire::{TooLarge, registry::Dialect, render},
 };
 

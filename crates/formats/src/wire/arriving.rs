@@ -446,7 +446,7 @@ fn own_media(media: &Media) -> Media {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::openai_chat::decode::ChatAssembly;
+    use crate::wire::openai_chat::stream::ChatAssembly;
 
     /// Comments, pings and an empty event that comes again and again keep a connection open and say nothing.
     #[test]

@@ -1,10 +1,10 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
-//! A folder holds `encode.rs` (a sound view into a request body), `decode.rs` (a response into a message) and `answers.rs`
-//! (the provider's own words for each rule). What a provider refuses is judged in a room of its own, `crates/checkers`, which
+//! A folder holds `write.rs` (a sound view becomes a request body), `stream.rs` (a response becomes a message), `answers.rs` (the
+//! provider's own words for each rule), and `read/` for requests that are not lists of messages; those are read in `messages/`. What a provider refuses is judged in a room of its own, `crates/checkers`, which
 //! shares nothing with the codecs.
 //!
-//! There is one decoder for responses that stream and for those that come as a whole: `decode.rs` puts the item together that
+//! There is one decoder for responses that stream and for those that come as a whole: `stream.rs` puts the item together that
 //! the provider would have given at once, and reads that. `arriving.rs` does what all of them need: it cuts bytes into events
 //! (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces, `usage.rs` counts tokens.
 //!

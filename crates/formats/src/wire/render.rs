@@ -4,9 +4,9 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::registry::Dialect;
 use crate::{
-    chat::{Style, more_fields},
     context::{ToolDeclaration, ToolKind},
     media::{self, Accepts, Fault, Usable},
+    messages::{Style, more_fields},
 };
 use rejoin_record::{
     BlockKind, Media, MediaSource, Message, Text, ToolResult,

@@ -4,11 +4,7 @@
 //! that are in it; one that only leads to others costs nothing. What is found goes into a new file with the same tables, which
 //! the database reads like any other. Rows that are not what they were are told by their hashes, as always.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs::File,
-    path::Path,
-};
+use std::{collections::HashSet, fs::File, path::Path};
 
 use rejoin_record::{ConversationId, limits};
 use rusqlite::{Connection, types::Value};
@@ -17,7 +13,7 @@ use super::{
     During as _, Reader, reading,
     salvage::log_of,
     schema::{self, Opened, PAGE_BYTES},
-    wal,
+    wal::{self, Logged},
 };
 use crate::{
     error::{StoreError, StoreResult},
@@ -31,7 +27,8 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     };
     // If it is lost, it is made again from the same file.
     copy.execute_batch("PRAGMA synchronous = OFF").during("making a copy")?;
-    let pages = Pages::open(from)?;
+    // An older log hides newer pages, and it may hold what was removed since.
+    let pages = if log_is_older(from)? { Pages::without_log(from)? } else { Pages::open(from)? };
     let mut found = Found::default();
     let mut work = || -> rusqlite::Result<()> {
         let transaction = copy.unchecked_transaction()?;
@@ -56,11 +53,62 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     found.name_the_nameless(to)
 }
 
+/// Whether the log of a file is older than the file: someone put a copy in the place of the right one. The database believes a log
+/// of any age.
+pub(super) fn log_is_older(path: &Path) -> StoreResult<bool> {
+    let mut with_log = Pages::open(path)?;
+    let Some(size) = with_log.logged.size else { return Ok(false) };
+    with_log.count = with_log.count.min(size);
+    let (with_log, without) = (Held::of(&with_log)?, Held::of(&Pages::without_log(path)?)?);
+    // A log that is newer lacks an entry of the file only if it was removed.
+    Ok(without.removed >= with_log.removed && !without.entries.is_subset(&with_log.entries))
+}
+
+/// What the pages of a file hold.
+#[derive(Default)]
+struct Held {
+    /// The keys of the entries.
+    entries: HashSet<i64>,
+    /// How often something was removed.
+    removed: i64,
+}
+
+impl Held {
+    fn of(pages: &Pages) -> StoreResult<Self> {
+        let mut held = Self::default();
+        for page in 1..=pages.count {
+            let Some(bytes) = pages.get(page) else { continue };
+            let read = rows_of(&bytes, page, pages, &mut |row| {
+                match row {
+                    Row::Keyed(key, values) if is_entry(&values) => drop(held.entries.insert(key)),
+                    Row::Bare(values) => {
+                        if let [Value::Text(name), Value::Integer(times)] = values.as_slice()
+                            && name == "removed"
+                        {
+                            held.removed = held.removed.max(*times);
+                        }
+                    }
+                    Row::Keyed(..) => {}
+                }
+                Ok(())
+            });
+            read.during("comparing the log with the file")?;
+        }
+        Ok(held)
+    }
+}
+
+/// Whether a row is one of the entries.
+fn is_entry(values: &[Value]) -> bool {
+    matches!(values, [Value::Null, Value::Integer(_), Value::Integer(_), Value::Blob(id), ..]
+        if matches!(values.len(), 13 | 14) && id.len() == 16)
+}
+
 /// The pages of a file, with those of its log in their places.
 struct Pages {
     file: File,
     count: u32,
-    logged: HashMap<u32, Vec<u8>>,
+    logged: Logged,
 }
 
 impl Pages {
@@ -68,14 +116,18 @@ impl Pages {
         let failed = || StoreError::io(format!("reading {}", path.display()));
         let file = File::open(path).map_err(failed())?;
         let length = file.metadata().map_err(failed())?.len();
-        let logged = wal::pages(&log_of(path), PAGE_BYTES).map_err(failed())?;
+        let logged = wal::logged(&log_of(path), PAGE_BYTES).map_err(failed())?;
         let in_file = u32::try_from(length / PAGE_BYTES as u64).unwrap_or(u32::MAX);
-        let count = logged.keys().copied().max().unwrap_or(0).max(in_file);
+        let count = logged.pages.keys().copied().max().unwrap_or(0).max(in_file);
         Ok(Self { file, count, logged })
     }
 
+    fn without_log(path: &Path) -> StoreResult<Self> {
+        Ok(Self { logged: Logged::default(), ..Self::open(path)? })
+    }
+
     fn get(&self, page: u32) -> Option<Vec<u8>> {
-        if let Some(bytes) = self.logged.get(&page) {
+        if let Some(bytes) = self.logged.pages.get(&page) {
             return Some(bytes.clone());
         }
         let at = u64::from(page.checked_sub(1)?) * PAGE_BYTES as u64;
@@ -268,9 +320,7 @@ impl Found {
                     "INSERT OR IGNORE INTO blob (key, hash, size, bytes) VALUES (?1, ?2, ?3, ?4)",
                 )?
                 .execute(rusqlite::params![key, values[1], values[2], values[3]]),
-            [Value::Null, Value::Integer(conversation), Value::Integer(_), Value::Blob(id), ..]
-                if matches!(values.len(), 13 | 14) && id.len() == 16 =>
-            {
+            [_, Value::Integer(conversation), ..] if is_entry(&values) => {
                 self.used.insert(*conversation);
                 let mut row = values.clone();
                 row[0] = Value::Integer(key);

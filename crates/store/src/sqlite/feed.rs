@@ -312,3 +312,20 @@ pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
     };
     known().unwrap_or(false)
 }
+
+/// Whether an index has seen something later than anything in a record. If something was removed that the index has not heard of, it
+/// may have been that.
+pub(super) fn knows_more(path: &Path, record: &Connection) -> bool {
+    let known = || -> rusqlite::Result<bool> {
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let index = glance(path)?;
+        let (seen, removed): (i64, i64) = (state(&index, "seen")?, state(&index, "removed")?);
+        let ask = |query| sql::one::<Option<i64>>(record, query, []);
+        let newest = ask("SELECT max(key) FROM entry")?.flatten();
+        let removed_so_far = ask("SELECT value FROM meta WHERE name = 'removed'")?.flatten();
+        Ok(seen > newest.unwrap_or(0) && removed_so_far.unwrap_or(0) <= removed)
+    };
+    known().unwrap_or(false)
+}

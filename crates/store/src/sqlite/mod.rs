@@ -106,6 +106,7 @@ struct Reader {
 impl Reader {
     fn new(connection: Connection) -> StoreResult<Self> {
         let columns = rows::columns_of(schema::version(&connection)?);
+        schema::empties_log(&connection, true)?;
         let unpacker = Unpacker::new().map_err(StoreError::io("setting up decompression"))?;
         Ok(Self { connection, unpacker, columns })
     }

@@ -6,7 +6,7 @@ use rejoin_record::text::plural;
 use rusqlite::Connection;
 
 use super::{
-    During as _, feed,
+    During as _, carve, feed,
     salvage::{self, Salvage, damage, found_in, log_of},
     schema::{self, Opened},
     scrub, wal,
@@ -100,6 +100,10 @@ pub(super) fn is_empty(path: &Path) -> bool {
 /// writing to them makes it worse.
 fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
+    if has_older_log(path, connection)? {
+        let why = String::from("its log is older than the file, and hides what was written since");
+        return Err(StoreError::Damaged { place: Place::Store, why });
+    }
     let (index, seal) = (index_of(path), seal(path));
     if feed::seal_in(&index).as_ref() == Some(&seal) {
         return Ok(opened);
@@ -110,6 +114,12 @@ fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     }
     feed::put_seal_in(&index, &seal);
     Ok(opened)
+}
+
+/// Whether the log is older than the file. The whole file is read only if the index has seen more than the database shows.
+pub(super) fn has_older_log(path: &Path, connection: &Connection) -> StoreResult<bool> {
+    let logged = fs::metadata(log_of(path)).map_or(0, |metadata| metadata.len());
+    Ok(logged > 0 && feed::knows_more(&index_of(path), connection) && carve::log_is_older(path)?)
 }
 
 /// What tells whether anybody touched the file: its size, its time and which file it is.

@@ -34,6 +34,7 @@ impl Pen {
     /// A pen for a file that was just opened.
     pub(super) fn new(connection: Connection, path: &std::path::Path) -> StoreResult<Self> {
         let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
+        schema::empties_log(&connection, true)?;
         Ok(Self { connection, packer, file: identity(path)?, failed: false })
     }
 

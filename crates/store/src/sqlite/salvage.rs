@@ -147,6 +147,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResul
         && let Ok(connection) = schema::reconnect(path)
         && opening::has_tables(&connection).is_ok()
         && is_sound(&connection).unwrap_or(false)
+        && !opening::has_older_log(path, &connection)?
     {
         return Ok(None);
     }
@@ -159,6 +160,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResul
     let mut to = open(path).during("mending the store")?;
     // Whatever the file says of itself is overwritten.
     to.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true).during("mending the store")?;
+    schema::empties_log(&to, false)?;
     let copying = Backup::new(&from, &mut to).during("mending the store")?;
     step(&copying, 0)?;
     let (salvage, kept) = match early {

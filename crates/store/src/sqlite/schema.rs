@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::During as _;
 use crate::{
@@ -153,11 +153,19 @@ fn connect(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
 
 fn settings(connection: &mut Connection) -> StoreResult<()> {
     be_patient(connection)?;
+    // The file may be damaged, or its log. Until it has been looked over, it stays as it is.
+    empties_log(connection, false)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
     connection
         .execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;")
         .during("setting up the store")
+}
+
+/// Whether a connection that is closed writes the log into the file, if it is the last one.
+pub(super) fn empties_log(connection: &Connection, does: bool) -> StoreResult<()> {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
+    set.map(drop).during("setting up the store")
 }
 
 /// Lets a connection wait while another process holds the file.

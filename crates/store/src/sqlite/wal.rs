@@ -38,13 +38,22 @@ pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
 }
 
 /// The newest pages that are committed in a log.
-pub(super) fn pages(log: &Path, page_bytes: usize) -> io::Result<HashMap<u32, Vec<u8>>> {
-    let (mut committed, mut open) = (HashMap::new(), HashMap::new());
+#[derive(Default)]
+pub(super) struct Logged {
+    pub(super) pages: HashMap<u32, Vec<u8>>,
+    /// How many pages the database has after the last commit; none if there is none.
+    pub(super) size: Option<u32>,
+}
+
+/// Reads what is committed in a log.
+pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<Logged> {
+    let (mut committed, mut open) = (Logged::default(), HashMap::new());
     each_frame(&read(log)?, &mut |_, frame, state| {
         if state == Frame::Sound && frame.len() == FRAME_HEADER + page_bytes {
             open.insert(word(frame, 0), frame[FRAME_HEADER..].to_vec());
             if word(frame, 4) != 0 {
-                committed.extend(open.drain());
+                committed.pages.extend(open.drain());
+                committed.size = Some(word(frame, 4));
             }
         }
     });

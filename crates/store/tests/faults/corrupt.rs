@@ -145,21 +145,9 @@ impl Base {
 
     /// The entries whose bytes are what they were.
     fn untouched(&self, struck: &Files) -> BTreeSet<Line> {
-        // An older log hides newer pages of the file, and those that lead to them.
-        if self.kind == "sqlite" && struck.get(Path::new(LOG)) == self.older.get(Path::new(LOG)) {
-            let as_it_was = struck.get(Path::new(LOG)) == self.files.get(Path::new(LOG));
-            if !as_it_was {
-                return BTreeSet::new();
-            }
-        }
-        let hidden = match self.kind {
-            "sqlite" if struck.get(Path::new(LOG)) != self.files.get(Path::new(LOG)) => logged(struck),
-            _ => BTreeSet::new(),
-        };
         let as_it_was = |(file, range): &Extent| {
             let bytes = struck.get(file).and_then(|bytes| bytes.get(range.clone()));
             bytes == Some(&self.files[file][range.clone()])
-                && !(file == Path::new(FILE) && hidden.contains(&range.start))
         };
         let untouched = |extents: &Vec<Extent>| extents.iter().all(as_it_was);
         let named = |id: &ConversationId| self.names[id].iter().any(&untouched);
@@ -170,11 +158,6 @@ impl Base {
 
 const FILE: &str = "rejoin.db";
 const LOG: &str = "rejoin.db-wal";
-
-/// Where the pages begin in the file that the log has newer copies of.
-fn logged(files: &Files) -> BTreeSet<usize> {
-    Pages::new(files, Path::new(FILE)).logged()
-}
 
 type Needs = BTreeMap<(ConversationId, u64), Vec<Extent>>;
 type Names = BTreeMap<ConversationId, Vec<Vec<Extent>>>;

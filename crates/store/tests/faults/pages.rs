@@ -2,7 +2,7 @@
 //! roots, in the pages of the file and of its log.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -55,11 +55,6 @@ impl<'f> Pages<'f> {
             }
         }
         Self { files, file: file.to_owned(), log, logged }
-    }
-
-    /// Where the pages begin in the file that the log has newer copies of.
-    pub fn logged(&self) -> BTreeSet<usize> {
-        self.logged.keys().filter_map(|page| Some((*page as usize).checked_sub(1)? * PAGE)).collect()
     }
 
     fn place(&self, page: u32) -> Extent {

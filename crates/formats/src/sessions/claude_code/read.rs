@@ -17,9 +17,9 @@ use super::{
     tree::{self, Shape},
 };
 use crate::{
-    chat::{MessageReader, Style},
     context::Context,
     input::{Companions, Stream},
+    messages::{MessageReader, Style},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     sessions::lines,
     wire::{registry::Dialect, render},

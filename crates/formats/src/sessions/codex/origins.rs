@@ -4,7 +4,7 @@
 use rejoin_record::{Block, json::Value};
 use rejoin_view::{Finding, SoundRole, SoundView};
 
-use crate::{responses::Call, sessions::writing::left_out};
+use crate::{sessions::writing::left_out, wire::openai_responses::read::Call};
 
 /// The number of the source message of each item of a request, if it has one.
 pub(super) fn origins(view: &SoundView, findings: &[Finding], items: &[Value<'_>]) -> Vec<Option<usize>> {

@@ -12,12 +12,12 @@ use super::FORMAT;
 use crate::{
     context::Context,
     input::{Companions, Stream},
-    responses::{Assembler, Source, is_said_by_a_person},
     session::{Aside, ReadError, Session},
     sessions::{
         lines::{self, Line, LineReader, at, text_of, time_of},
         sample::Sample,
     },
+    wire::openai_responses::read::{Assembler, Source, is_said_by_a_person},
     wire::{registry::Dialect, render},
 };
 

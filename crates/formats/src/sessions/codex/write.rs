@@ -14,9 +14,9 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use super::origins::origins;
 use crate::{
     convert::Target,
-    responses::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     session::{Aside, Session, instant},
     sessions::writing::{Writing, Written, uuid},
+    wire::openai_responses::read::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     wire::{TooLarge, registry::Dialect, render},
 };
 

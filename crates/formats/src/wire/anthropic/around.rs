@@ -11,7 +11,7 @@ use super::super::{
     render,
     tools::{self, ChoiceSyntax, Declared},
 };
-use super::{encode::Encoder, marks::MARK};
+use super::{marks::MARK, write::Encoder};
 use crate::{
     context::{SystemPiece, ToolChoice, ToolDeclaration},
     convert::Marks,

@@ -2,11 +2,11 @@
 
 mod answers;
 mod around;
-mod decode;
-mod encode;
 mod marks;
 mod pieces;
 mod results;
+mod stream;
+mod write;
 
 use super::{
     arriving::Decoder,
@@ -17,8 +17,8 @@ use super::{
     stream::StopWords,
     usage::UsageFields,
 };
-use crate::chat::Style;
 use crate::media::{self, Accepts};
+use crate::messages::Style;
 
 /// Claude's words for why it stopped.
 pub(crate) const STOPS: StopWords = StopWords {
@@ -61,8 +61,8 @@ pub static WIRE: Wire = Wire {
         reasoning: &[],
     },
     stops: STOPS,
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::MessagesAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::MessagesAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

@@ -11,8 +11,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::super::render;
 use super::{
     WIRE,
-    encode::{Encoder, is_transcript},
     marks::{MARK, marks_on, without_marks},
+    write::{Encoder, is_transcript},
 };
 use crate::{convert::Marks, media::Usable};
 

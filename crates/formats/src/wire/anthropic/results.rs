@@ -7,8 +7,8 @@ use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Ru
 
 use super::{
     WIRE,
-    encode::{Encoder, is_transcript},
     pieces::{Json, Piece, write_list},
+    write::{Encoder, is_transcript},
 };
 
 /// A message of results that is being put together.

@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::{
     WIRE,
-    encode::{Encoder, text_block},
+    write::{Encoder, text_block},
 };
 use crate::context::ToolChoice;
 

@@ -2,9 +2,9 @@
 
 mod answers;
 mod around;
-mod decode;
-mod encode;
 mod media;
+mod stream;
+mod write;
 
 use super::{
     anthropic,
@@ -44,8 +44,8 @@ pub static WIRE: Wire = Wire {
         paused: &[],
         ..anthropic::STOPS
     },
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::ConverseAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::ConverseAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

@@ -14,11 +14,11 @@ use super::super::{
     render,
     tools::{self, Declared},
 };
-use super::{WIRE, encode::Encoder, pieces::text_part};
+use super::{WIRE, pieces::text_part, write::Encoder};
 use crate::{
-    chat::list::items,
     context::{Context, Field, ToolChoice, ToolDeclaration, ToolKind},
-    gemini::fields::{Fields, camel},
+    messages::list::items,
+    wire::gemini::read::fields::{Fields, camel},
 };
 
 impl Encoder {

@@ -2,7 +2,7 @@
 
 use rejoin_record::json::{Doc, Kind, write};
 
-use crate::gemini::fields::{Fields, SENTINEL, camel};
+use super::read::fields::{Fields, SENTINEL, camel};
 
 /// What becomes of a part's signature.
 #[derive(Clone, Copy, PartialEq, Eq)]

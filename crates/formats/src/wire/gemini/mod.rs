@@ -2,11 +2,12 @@
 
 mod answers;
 mod around;
-mod decode;
 mod edit;
-mod encode;
 mod pieces;
+pub(crate) mod read;
 mod results;
+mod stream;
+mod write;
 
 use super::{
     arriving::Decoder,
@@ -20,7 +21,7 @@ use crate::media::Accepts;
 /// The dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Gemini,
-    name: crate::gemini::FORMAT,
+    name: read::FORMAT,
     provider: "Google",
     repeats: &["gemini"],
     fields: Fields {
@@ -39,10 +40,10 @@ pub static WIRE: Wire = Wire {
     tool_name: around::gemini_name,
     legal_id: |_| true,
     version: Some("/v1beta"),
-    other_fields: crate::gemini::more_fields,
+    other_fields: read::more_fields,
     tools: ToolSyntax {
         custom_is_free_text: false,
-        schema: Some(crate::gemini::json_schema),
+        schema: Some(read::json_schema),
         several: Some(around::tools_in),
         choice: Some(around::choice_in),
     },
@@ -67,8 +68,8 @@ pub static WIRE: Wire = Wire {
         ],
         paused: &[],
     },
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::ContentAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::ContentAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

@@ -7,9 +7,9 @@ use super::super::render::Piece;
 use super::{
     WIRE,
     edit::{Signing, edited},
-    encode::Encoder,
+    write::Encoder,
 };
-use crate::{gemini::fields::Signature, media::Usable};
+use crate::{media::Usable, wire::gemini::read::fields::Signature};
 
 impl Encoder {
     /// A block that is no call, no result and no reasoning of a model's. `None` if nothing of it goes out. Its signature

@@ -9,7 +9,7 @@ use super::super::render;
 use super::{
     WIRE,
     edit::{Signing, edited, id_in},
-    encode::{Call, Encoder, Parts, Speaker, is_media},
+    write::{Call, Encoder, Parts, Speaker, is_media},
 };
 
 impl Encoder {

@@ -1,8 +1,8 @@
 //! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
 
 mod answers;
-mod decode;
-mod encode;
+mod stream;
+mod write;
 
 use super::{
     arriving::Decoder,
@@ -20,8 +20,8 @@ pub static WIRE: Wire = Wire {
     limits: Limits::NONE,
     legal_id: |id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
     id_length: 9,
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::MistralAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::MistralAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

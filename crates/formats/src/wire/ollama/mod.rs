@@ -1,8 +1,8 @@
 //! Ollama's `/api/chat`: contents are strings, calls have no ids.
 
 mod answers;
-mod decode;
-mod encode;
+mod stream;
+mod write;
 
 use std::borrow::Cow;
 
@@ -32,8 +32,8 @@ pub static WIRE: Wire = Wire {
         reasoning: &[],
     },
     stops: StopWords { done: &["", "stop"], length: &["length"], refused: &[], paused: &[] },
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::LinesAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::LinesAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

@@ -13,7 +13,7 @@ use super::super::{
     render,
     tools::{self, ChoiceSyntax, Declared},
 };
-use super::encode::Encoder;
+use super::write::Encoder;
 use crate::context::{ToolDeclaration, ToolKind};
 
 impl Encoder {

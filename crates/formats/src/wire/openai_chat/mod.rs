@@ -2,9 +2,9 @@
 
 mod answers;
 mod around;
-pub(crate) mod decode;
-mod decode_calls;
-mod encode;
+pub(crate) mod stream;
+mod stream_calls;
+mod write;
 
 use super::{
     arriving::Decoder,
@@ -14,8 +14,8 @@ use super::{
     stream::StopWords,
     usage::UsageFields,
 };
-use crate::chat::Style;
 use crate::media::{self, Accepts};
+use crate::messages::Style;
 
 /// The dialect.
 pub static WIRE: Wire = CHAT;
@@ -52,7 +52,7 @@ pub(crate) const CHAT: Wire = Wire {
         refused: &["content_filter"],
         paused: &[],
     },
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::ChatAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::ChatAssembly>::boxed,
     answer: answers::answer,
 };

@@ -13,7 +13,7 @@ use super::super::{
     render,
     tools::{self, ChoiceSyntax, Declared},
 };
-use super::{WIRE, encode::Encoder};
+use super::{WIRE, write::Encoder};
 use crate::context::ToolDeclaration;
 
 const CHOICE: ChoiceSyntax =

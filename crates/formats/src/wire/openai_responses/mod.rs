@@ -2,9 +2,10 @@
 
 mod answers;
 mod around;
-mod decode;
-mod encode;
 mod pieces;
+pub(crate) mod read;
+mod stream;
+mod write;
 
 use super::{
     arriving::Decoder,
@@ -16,7 +17,7 @@ use super::{
 /// The dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::OpenAiResponses,
-    name: crate::responses::FORMAT,
+    name: read::FORMAT,
     provider: "OpenAI",
     repeats: &["openai-responses", "codex", "turns"],
     fields: Fields {
@@ -34,8 +35,8 @@ pub static WIRE: Wire = Wire {
         cached: &["input_tokens_details.cached_tokens"],
         reasoning: &["output_tokens_details.reasoning_tokens"],
     },
-    encoder: encode::encoder,
-    decoder: Decoder::<decode::ResponseAssembly>::boxed,
+    encoder: write::encoder,
+    decoder: Decoder::<stream::ResponseAssembly>::boxed,
     answer: answers::answer,
     ..CHAT
 };

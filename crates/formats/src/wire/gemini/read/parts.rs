@@ -11,8 +11,8 @@ use super::{
     fields::{Fields, Signature, is_bytes},
 };
 use crate::{
-    chat::{blocks::BlockReader, document_source},
     media,
+    messages::{blocks::BlockReader, document_source},
     wire::gemini,
 };
 

@@ -25,14 +25,13 @@ use super::{
     WIRE,
     edit::{Signing, edited, id_in},
     pieces::text_part,
-};
-use crate::{
-    convert::{Bond, Settings},
-    gemini::{
-        self, FORMAT,
+    read::{
+        FORMAT,
         fields::{SENTINEL, Signature},
+        unknown_fields,
     },
 };
+use crate::convert::{Bond, Settings};
 
 pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
     Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
@@ -324,7 +323,7 @@ impl Encoder {
             return;
         }
         let doc = Doc::parse(native.raw.as_str());
-        let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, gemini::unknown_fields);
+        let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, unknown_fields);
         let at = Position::message(index);
         self.sheet.ledger.note(if unknown.is_empty() {
             Finding::new(Rule::IrregularContent, at, Action::Replaced)

@@ -9,7 +9,7 @@ use rejoin_record::{
 
 use crate::wire::{
     arriving::{Assembly, Item, Seen},
-    openai_chat::decode::ChatAssembly,
+    openai_chat::stream::ChatAssembly,
     stream::Delta,
 };
 

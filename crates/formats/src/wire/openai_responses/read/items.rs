@@ -11,12 +11,12 @@ use rejoin_record::{
 use super::{Hosted, Side};
 use crate::{
     accounting::has_words,
-    chat::{
+    media,
+    messages::{
         DEEPEST, Style,
         blocks::{BlockReader, Under, document_at, document_data, free_text, irregular},
         roles,
     },
-    media,
     wire::openai_responses,
 };
 

@@ -12,7 +12,7 @@ use rejoin_record::{
 
 use super::WIRE;
 use crate::{
-    chat::{MessageReader, Style},
+    messages::{MessageReader, Style},
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::{Growing, Streamed},

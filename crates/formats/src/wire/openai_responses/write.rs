@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     convert::Settings,
-    responses::{Call, Hosted, Side},
+    wire::openai_responses::read::{Call, Hosted, Side},
 };
 
 /// A field of items in rollouts.

@@ -7,7 +7,7 @@ use rejoin_record::{
 
 use super::{ContentReader, FORMAT, fields::Fields, parts::HELD};
 use crate::{
-    chat::list::{Shape, items},
+    messages::list::{Shape, items},
     sessions::sample::{Parsed, Sample},
     wire::registry::Dialect,
 };

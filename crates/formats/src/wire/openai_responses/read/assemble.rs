@@ -10,8 +10,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
-    chat::{MessageReader, Style, roles},
     context::Context,
+    messages::{MessageReader, Style, roles},
     session::{Aside, Detail, Place, Session, SetAside, derive_id},
 };
 

@@ -22,7 +22,7 @@ use super::super::{
     said,
 };
 use super::WIRE;
-use crate::{chat::REASONING_FIELDS, convert::Settings, media::Usable};
+use crate::{convert::Settings, media::Usable, messages::REASONING_FIELDS};
 
 const CALLS: usize = 128;
 

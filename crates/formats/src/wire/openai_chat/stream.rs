@@ -10,9 +10,9 @@ use rejoin_record::{
     json::{Kind, Value, write},
 };
 
-use super::{WIRE, decode_calls::Calls};
+use super::{WIRE, stream_calls::Calls};
 use crate::{
-    chat::{MessageReader, REASONING_FIELDS, Style},
+    messages::{MessageReader, REASONING_FIELDS, Style},
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::{Growing, Streamed},

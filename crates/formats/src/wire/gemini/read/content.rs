@@ -15,7 +15,7 @@ use super::{
     fields::{Fields, Signature},
     parts::{self, PartReader},
 };
-use crate::chat::{DEEPEST, ReadMessage, Style, blocks::BlockReader, list::ReadItem, roles};
+use crate::messages::{DEEPEST, ReadMessage, Style, blocks::BlockReader, list::ReadItem, roles};
 
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
@@ -163,7 +163,7 @@ impl ReadItem for ContentReader {
 
 /// The parts of a content; some programs write a single one without its brackets.
 fn list<'d>(parts: Value<'d>) -> impl Iterator<Item = Value<'d>> {
-    crate::chat::list::items(parts)
+    crate::messages::list::items(parts)
 }
 
 /// Whether an object is a part that stands where a content should.

@@ -11,7 +11,7 @@ use rejoin_record::{
 
 use super::WIRE;
 use crate::{
-    gemini::{ContentReader, fields::Fields},
+    wire::gemini::read::{ContentReader, fields::Fields},
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::Streamed,

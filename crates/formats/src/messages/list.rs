@@ -11,10 +11,10 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::{MessageReader, ReadMessage, Style, detect, within};
 use crate::{
     context::{Context, Field},
-    gemini,
     input::{Input, InputError, Stream},
     session::{Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_rest},
     sessions::sample::{Parsed, Sample},
+    wire::gemini,
     wire::{registry::Dialect, render},
 };
 
@@ -127,7 +127,7 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     let messages: Vec<_> = messages.collect();
     // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
-    let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::is_content(*message);
+    let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::read::is_content(*message);
     let found = not_begun || messages.iter().any(ours);
     found.then(|| detect::score(body, &messages))
 }

@@ -12,8 +12,8 @@ use rejoin_record::{
 
 use super::WIRE;
 use crate::{
-    responses::{Assembler, FORMAT, Source},
     session::Place,
+    wire::openai_responses::read::{Assembler, FORMAT, Source},
     wire::{
         arriving::{Assembly, Item, Seen, fault_in, show, without_item, word},
         gathered::Streamed,

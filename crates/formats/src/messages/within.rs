@@ -9,8 +9,8 @@ use rejoin_record::{
 use super::{list::looks_like_message, roles};
 use crate::{
     accounting::has_words,
-    gemini,
     session::{Aside, Place, SetAside},
+    wire::gemini,
 };
 
 /// What such a list is called.
@@ -51,7 +51,7 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
     }
     NAMES.iter().find_map(|name| {
         let list = holder.get(name).filter(|list| list.kind() == Kind::Array)?;
-        let ours = |item: Value<'_>| looks_like_message(item) && !gemini::is_content(item);
+        let ours = |item: Value<'_>| looks_like_message(item) && !gemini::read::is_content(item);
         list.items().take(LOOK_AT).any(ours).then_some((holder, *name, list))
     })
 }
