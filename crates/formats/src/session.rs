@@ -7,7 +7,7 @@ use rejoin_record::{
     Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
-    json::{Doc, SyntaxError},
+    json::{Doc, SyntaxError, Value},
     limits,
 };
 use rejoin_view::{Action, Finding, History, KnownCall, Position, Rule};
@@ -166,6 +166,14 @@ impl ReadError {
 pub(crate) fn replaced_bytes(input: &Input) -> Option<Finding> {
     let line = Some(input.line_of(input.replaced_at?));
     Some(Finding::new(Rule::InvalidUtf8, Position { line, ..Position::default() }, Action::Replaced))
+}
+
+/// The offset of the first byte that belongs to nothing readable: a field of the body that the error cut off, unless it is the
+/// list of messages itself, or else the error.
+pub(crate) fn unreadable_from(body: Option<Value<'_>>, list: Value<'_>, error: SyntaxError) -> usize {
+    let cut = |(_, value): &(Value<'_>, Value<'_>)| value.is_cut() && value.start() != list.start();
+    let field = body.and_then(|body| body.fields().last().filter(cut));
+    field.map_or(error.offset, |(key, _)| key.start())
 }
 
 /// Says that an input stops being JSON in the middle; `message` is the number of what cannot be read.

@@ -193,6 +193,14 @@ impl Record {
             walked.entries.iter().enumerate().map(|(number, id)| (*id, number)).collect();
         let mut after = 0;
         for entry in &self.entries {
+            // The tree knows the first entry of an id. Another one under the same id is kept as text, unless it is a copy.
+            if let Some(first) = tree.get(entry.id()).filter(|first| !std::ptr::eq(*first, entry)) {
+                if first != entry {
+                    let what = Aside::Raw(Text::from(entry.to_line()));
+                    set_aside.push(SetAside { place: place_of(&entry.id()), after, what });
+                }
+                continue;
+            }
             // What is shown was read on the way.
             if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
                 after = number + 1;
