@@ -3,8 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Native, Raw, Role, Salt, Text,
-    Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Text, Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
     json::{Doc, SyntaxError, Value},
@@ -317,7 +316,7 @@ impl Session {
             directory: None,
             format: Some(Text::new(self.format)),
         };
-        import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
+        import.append(&Content::Header(metadata), "header", &Detail::default());
         // What a compaction hides stands before it on the path; what lies on another branch must not stand on the path.
         let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
         let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
@@ -351,7 +350,8 @@ struct Import<'s> {
 }
 
 impl Import<'_> {
-    fn append(&mut self, kind: Kind, content: &Content, bytes: &str, detail: &Detail) {
+    fn append(&mut self, content: &Content, bytes: &str, detail: &Detail) {
+        let kind = content.kind().expect("BUG: an import has content of a known kind");
         let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
         let id = EntryId::derive(&self.session.id, source, bytes);
         let salt = Salt(id.as_uuid().into_bytes());
@@ -378,7 +378,7 @@ impl Import<'_> {
         if beside {
             // The last one lies beside the path: the head goes back.
             let branch = Content::Branch(content::Branch { reason: None });
-            self.append(Kind::Branch, &branch, "branch", &Detail::default());
+            self.append(&branch, "branch", &Detail::default());
         }
         if context.fields.is_empty() && !context.whole_body {
             return;
@@ -389,35 +389,32 @@ impl Import<'_> {
             tools: context.get("tools").cloned(),
             target: Some(Raw::new(context.to_json())),
         };
-        self.append(Kind::Context, &Content::Context(content), "context", &Detail::default());
+        self.append(&Content::Context(content), "context", &Detail::default());
     }
 
     fn message(&mut self, message: &Message, detail: &Detail) {
         let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
-        self.append(Kind::Message, &Content::Message(message.clone()), &bytes, detail);
+        self.append(&Content::Message(message.clone()), &bytes, detail);
     }
 
     fn aside(&mut self, what: &Aside) {
-        let nothing = Detail::default();
-        match what {
+        let (content, bytes) = match what {
             Aside::Raw(text) | Aside::Unknown(text) => {
                 let raw = RawItem { format: Text::new(self.session.format), text: text.clone() };
-                self.append(Kind::Raw, &Content::Raw(raw), text, &nothing);
+                (Content::Raw(raw), text.as_str())
             }
-            Aside::Snapshot(data) => {
-                let snapshot = Content::Snapshot(Snapshot { data: data.clone() });
-                self.append(Kind::Snapshot, &snapshot, data.as_str(), &nothing);
-            }
-            Aside::Hidden(message, detail) => self.message(message, detail),
+            Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
+            Aside::Hidden(message, detail) => return self.message(message, detail),
             Aside::Compacted { summary } => {
                 let compacted = Compacted { summary: summary.clone(), truncated_count: 0, keep_from: None };
-                self.append(Kind::Compacted, &Content::Compacted(compacted), summary, &nothing);
+                (Content::Compacted(compacted), summary.as_str())
             }
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), tags: None, scope: None };
-                self.append(Kind::Meta, &Content::Meta(meta), title, &nothing);
+                (Content::Meta(meta), title.as_str())
             }
-        }
+        };
+        self.append(&content, bytes, &Detail::default());
     }
 }
 

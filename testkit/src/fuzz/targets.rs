@@ -356,7 +356,7 @@ fn entries(text: &str, signs: &mut Signs) -> Result<(), Broken> {
     }
     let walked = path(&Tree::new(&entries));
     signs.see(("path", walked.entries.len().min(3), walked.history.known().len().min(3)));
-    for finding in &walked.findings {
+    for (_, finding) in &walked.findings {
         signs.see(("path", finding.rule.name()));
     }
     let _ = repair(&walked.history, OnBroken::Keep).view.to_messages().len();
