@@ -12,7 +12,7 @@ use crate::{
     wire::{TooLarge, render},
 };
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "markdown";
 
 /// Writes the view of a session for people.
@@ -78,7 +78,7 @@ fn quote(out: &mut String, text: &str) {
     }
 }
 
-/// A call and its result.
+/// Writes a call and its results.
 fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
     out.push_str(&format!("\n**{}**\n", call.name));
     fence(out, "json", call.arguments.text());
@@ -102,7 +102,7 @@ fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) 
     }
 }
 
-/// A fence longer than any run of backticks inside it.
+/// Writes a code block whose fence is longer than any run of backticks in it.
 fn fence(out: &mut String, language: &str, text: &str) {
     let mut longest = 0;
     let mut run = 0;

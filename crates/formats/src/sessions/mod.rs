@@ -1,4 +1,4 @@
-//! Session formats: other tools' files, read into conversations. The list is in `registry.rs`.
+//! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
 mod claude_code;
 pub mod codex;

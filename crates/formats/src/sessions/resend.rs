@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::session::Session;
 
-/// What an agent would send.
+/// The messages that an agent would send.
 #[derive(Debug, Clone, Default)]
 pub struct Resent {
     /// The messages, in the dialect that the agent speaks.
@@ -28,7 +28,7 @@ impl Resent {
     }
 }
 
-/// The messages as they stand, for a tool whose repairs are not known.
+/// The messages without changes, for a tool whose repairs are not known.
 #[must_use]
 pub fn as_they_stand(session: &Session) -> Resent {
     let mut resent = Resent::default();
@@ -38,7 +38,7 @@ pub fn as_they_stand(session: &Session) -> Resent {
     resent
 }
 
-/// The same, and a word to go on with where the model spoke last.
+/// The messages without changes, followed by a prompt to continue if the model spoke last.
 #[must_use]
 pub fn continued(session: &Session) -> Resent {
     let mut resent = as_they_stand(session);
@@ -50,7 +50,7 @@ pub fn continued(session: &Session) -> Resent {
     resent
 }
 
-/// The source's own items for a message. What is not strict JSON cannot be judged and is left out.
+/// The source's items for a message. An item that is not strict JSON cannot be checked and is left out.
 pub(crate) fn natives(message: &Message) -> Vec<Value> {
     let Some(native) = &message.native else { return Vec::new() };
     let raw = native.raw.as_str();
@@ -62,7 +62,7 @@ pub(crate) fn natives(message: &Message) -> Vec<Value> {
     texts.into_iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
 }
 
-/// What a person says to go on.
+/// A person's message that asks the model to continue.
 pub(crate) fn next_word() -> Value {
     json!({"role": "user", "content": "Continue."})
 }

@@ -1,5 +1,5 @@
-//! `turns`: one turn a line, `{timestamp, items, metadata}`; the items are Responses items. A compaction is a line of its
-//! own, `{timestamp, summary, truncatedCount}`.
+//! `turns`: one turn per line, `{timestamp, items, metadata}`, with Responses items. A compaction is a separate line,
+//! `{timestamp, summary, truncatedCount}`.
 
 use rejoin_record::{
     Message, Text, Timestamp,
@@ -21,13 +21,13 @@ use crate::{
     wire::{TooLarge, registry::Dialect, render},
 };
 
-/// What the items of a turn are written in.
+/// The dialect of the items.
 pub const DIALECT: Dialect = Dialect::OpenAiResponses;
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "turns";
 
-/// How many lines are looked at to tell the format.
+/// The number of lines that are examined to detect the format.
 const LOOK_AT: usize = 20;
 
 /// The fields of a turn.
@@ -41,10 +41,10 @@ pub fn sniff(sample: &Sample<'_>) -> bool {
     })
 }
 
-/// Reads the conversation of a file of turns, line by line.
+/// Reads the conversation in a file of turns, line by line.
 ///
 /// # Errors
-/// If there is none in it, or it cannot be read.
+/// If the file has no conversation, or cannot be read.
 pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut turns = Turns { assembler: Assembler::new(FORMAT), provider: None, model: None, known: false };
     lines::read(&mut stream, &mut turns)?;
@@ -83,7 +83,7 @@ impl LineReader for Turns {
             self.assembler.set_model(self.model.clone());
         }
         if let (Some(summary), None) = (summary, items) {
-            // The words of people stay, and the summary comes behind them.
+            // The words of people stay, and the summary comes after them.
             self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
             self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
             if !summary.is_blank() {
@@ -100,7 +100,7 @@ impl LineReader for Turns {
             let source = Source::of(item, &line.text, line.place, time.clone());
             self.assembler.add_or_report(item, &source, at(line.place));
         }
-        // The next turn begins with someone else's word, or is another answer.
+        // The next turn begins with another speaker, or is another answer.
         self.assembler.flush();
     }
 
@@ -117,7 +117,7 @@ impl LineReader for Turns {
 /// Writes the view of a session as turns.
 ///
 /// # Errors
-/// If something in it is larger than OpenAI takes.
+/// If something in it is larger than OpenAI accepts.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
     let encoded = DIALECT.wire().encode(view, &target)?;

@@ -23,5 +23,5 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("payload.internal_chat_message_metadata_passthrough"),
 ];
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "codex";

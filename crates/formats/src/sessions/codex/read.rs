@@ -62,10 +62,10 @@ const ENVELOPES: &[&str] = &[
     "token_usage_record",
 ];
 
-/// Reads the conversation of a rollout, line by line.
+/// Reads the conversation in a rollout, line by line.
 ///
 /// # Errors
-/// If there is none in it, or it cannot be read.
+/// If the file has no conversation, or cannot be read.
 pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut rollout = Rollout::new(stream.companions);
     lines::read(&mut stream, &mut rollout)?;

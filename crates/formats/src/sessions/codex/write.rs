@@ -43,7 +43,7 @@ const TOKEN_COUNT: &str = "token_count";
 /// Writes the view of a session as a rollout.
 ///
 /// # Errors
-/// If something in it is larger than OpenAI takes.
+/// If something in it is larger than OpenAI accepts.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
