@@ -38,9 +38,6 @@ pub trait LineReader {
 }
 
 /// Reads a text as a file of lines.
-///
-/// # Errors
-/// Those of the reader.
 pub fn of_text(
     input: &Input,
     read: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
@@ -56,9 +53,6 @@ pub fn of_text(
 }
 
 /// Reads every line of a stream in order. In a long stream, a second thread parses ahead of the reader.
-///
-/// # Errors
-/// If the stream cannot be read, or is empty.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
     let mut batches = Batches { lines: Lines::new(&mut *stream.source), ended: false };
     let mut next = batches.next()?;
@@ -268,7 +262,6 @@ fn shifted(place: Place, by: usize) -> Place {
 }
 
 /// The position of a line that is not a message.
-#[must_use]
 pub fn at(place: Place) -> Position {
     Position { line: place.line, ..Position::default() }
 }
@@ -279,7 +272,6 @@ pub(crate) fn time_of(time: Value<'_>) -> Text {
 }
 
 /// The text of a string field.
-#[must_use]
 pub fn text_of(value: Value<'_>, name: &str) -> Option<Text> {
     value.given(name)?.as_str().map(|text| Text::new(&*text))
 }

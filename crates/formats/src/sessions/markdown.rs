@@ -13,13 +13,10 @@ use crate::{
 };
 
 /// The name of the format.
-pub const FORMAT: &str = "markdown";
+pub(crate) const FORMAT: &str = "markdown";
 
-/// Writes the view of a session for people.
-///
-/// # Errors
-/// Never.
-pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
+/// Writes the view of a session for people. Never fails.
+pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
     let title = Some(session.headline()).filter(|title| !title.is_empty());
     let mut out = format!("# {}\n", title.unwrap_or_else(|| session.id.to_string()));
     for piece in session.context.system() {
@@ -104,12 +101,7 @@ fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) 
 
 /// Writes a code block whose fence is longer than any run of backticks in it.
 fn fence(out: &mut String, language: &str, text: &str) {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let ticks = "`".repeat((longest + 1).max(3));
     out.push_str(&format!("\n{ticks}{language}\n{}\n{ticks}\n", text.trim_end_matches('\n')));
 }

@@ -3,7 +3,7 @@
 
 use rejoin_record::{
     Message, Text, Timestamp,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value},
 };
 use rejoin_view::{Action, Finding, Rule, SoundView};
 
@@ -128,42 +128,33 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let now = known.into_iter().next().unwrap_or(writing.now);
     let mut out = String::new();
     let mut turn: Vec<String> = Vec::new();
+    let message = |role: &str, text: &str| {
+        Object::new().text("type", "message").text("role", role).text("content", text).finish()
+    };
     let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
-    if let Some(text) = instructions {
-        let text = render::literal(&text);
-        turn.push(format!("{{\"type\":\"message\",\"role\":\"system\",\"content\":{text}}}"));
-    }
+    turn.extend(instructions.map(|text| message("system", &text)));
     let mut answered = false;
     let input = body.and_then(|body| body.get("input"));
     for item in input.into_iter().flat_map(Value::items) {
         let role = item.get("role").and_then(Value::as_str);
         if role.as_deref() == Some("user") && answered {
-            push_turn(&mut out, &turn, model.as_deref(), now);
-            turn.clear();
+            push_turn(&mut out, &mut turn, model.as_deref(), now);
             answered = false;
         }
         answered |= role.as_deref() != Some("user") && role.as_deref() != Some("system");
         turn.push(item.raw().replace(['\n', '\r'], " "));
     }
-    if let Some(text) = input.and_then(Value::as_str) {
-        let text = render::literal(&text);
-        turn.push(format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{text}}}"));
-    }
-    push_turn(&mut out, &turn, model.as_deref(), now);
+    turn.extend(input.and_then(Value::as_str).map(|text| message("user", &text)));
+    push_turn(&mut out, &mut turn, model.as_deref(), now);
     Ok(Written { text: out, findings: encoded.findings })
 }
 
-fn push_turn(out: &mut String, items: &[String], model: Option<&str>, now: Timestamp) {
+fn push_turn(out: &mut String, items: &mut Vec<String>, model: Option<&str>, now: Timestamp) {
     if items.is_empty() {
         return;
     }
-    out.push_str("{\"timestamp\":");
-    write::string(out, &now.to_string());
-    write::key(out, "items");
-    render::array(out, items.iter().map(String::as_str));
-    if let Some(model) = model {
-        write::key(out, "metadata");
-        out.push_str(&format!("{{\"model\":{}}}", render::literal(model)));
-    }
-    out.push_str("}\n");
+    let metadata = model.map(|model| Object::new().text("model", model).finish());
+    let turn = Object::new().text("timestamp", now).list("items", items.drain(..));
+    out.push_str(&turn.raw_if("metadata", metadata.as_deref()).finish());
+    out.push('\n');
 }

@@ -9,9 +9,9 @@ mod write;
 
 use crate::accounting::Known;
 
-pub use read::{read_stream, sniff};
-pub use resend::resend;
-pub use write::write;
+pub(crate) use read::{read_stream, sniff};
+pub(crate) use resend::resend;
+pub(crate) use write::write;
 
 /// Fields of an item that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
@@ -24,4 +24,4 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 /// The name of the format.
-pub const FORMAT: &str = "codex";
+pub(crate) const FORMAT: &str = "codex";

@@ -22,8 +22,7 @@ const ANSWERED: &[(&str, &str)] = &[
 const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 
 /// The items that Codex would send, followed by a prompt to continue.
-#[must_use]
-pub fn resend(session: &Session) -> Resent {
+pub(crate) fn resend(session: &Session) -> Resent {
     let recorded = as_they_stand(session);
     let items: Vec<(Value, Option<usize>)> =
         recorded.list.into_iter().map(item_of).zip(recorded.places).collect();
