@@ -91,8 +91,8 @@ impl LineReader for Turns {
             }
             return;
         }
-        // What stands around the items of a line is kept once, with the line itself.
-        let around = Text::from(without_items(root));
+        // The rest of the line is kept once, with an empty list in place of its items.
+        let around = Text::from(render::with_field(root.raw(), "items", "[]"));
         let known = |(key, _): (Value<'_>, Value<'_>)| AROUND.iter().any(|name| key.is_str(name));
         let known = root.fields().all(known);
         self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });
@@ -112,11 +112,6 @@ impl LineReader for Turns {
     fn found(&mut self, finding: Finding) {
         self.assembler.findings.push(finding);
     }
-}
-
-/// A line with an empty list in place of its items.
-fn without_items(root: Value<'_>) -> String {
-    render::with_field(root.raw(), "items", "[]")
 }
 
 /// Writes the view of a session as turns.

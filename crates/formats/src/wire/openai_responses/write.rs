@@ -69,7 +69,10 @@ impl Pass for Encoder {
             && self.sheet.target.context.whole_body
         {
             around.list = Some(native.raw.as_str().to_owned());
-            self.sheet.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+            // Its message is not rewritten after all. A finding about a field around it stays.
+            let stays =
+                |finding: &Finding| finding.rule != Rule::IrregularContent || finding.at.message.is_none();
+            self.sheet.ledger.findings.retain(stays);
         }
         around
     }
