@@ -46,7 +46,7 @@ fn peers() -> Result<()> {
     run(cargo(&["run", "--release"]).args(manifest).arg("--target-dir").arg(folder))
 }
 
-/// What a turn costs in a long conversation, how soon the binary is there, and how large it is.
+/// What a turn costs in a long conversation, how fast the binary starts, and how large it is.
 fn turn(part: Option<&str>) -> Result<()> {
     if part.is_none_or(|part| !["start", "size"].contains(&part)) {
         let mut command = cargo(&["bench", "--package", "rejoin-engine", "--bench", "turn", "--"]);
@@ -96,7 +96,7 @@ fn start() -> Result<()> {
     Ok(())
 }
 
-/// How large the binary is, as `cargo build --release` makes it and as it is handed out.
+/// The size of the binary, as `cargo build --release` makes it and as it is released.
 fn size() -> Result<()> {
     println!("\nthe binary (promised: less than 30 MB)");
     for (profile, flags) in [("release", ["--profile", "release"]), ("dist", ["--profile", "dist"])] {

@@ -19,7 +19,6 @@ const PROMISED: &str = "
     B1..B4 B15 B17..B18 B22..B30 B32 B35..B36 B40..B45 B48..B51
 ";
 
-/// What to print.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Listing {
     /// Every row with its tests, then those without.

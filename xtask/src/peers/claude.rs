@@ -17,7 +17,6 @@ use super::{
     transcript,
 };
 
-/// The program.
 pub struct ClaudeCode(pub PathBuf);
 
 impl Agent for ClaudeCode {

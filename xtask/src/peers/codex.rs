@@ -23,7 +23,6 @@ use super::{
 /// The provider of rollouts that name none.
 const PROVIDER: &str = "loopback";
 
-/// The program.
 pub struct Codex(pub PathBuf);
 
 impl Agent for Codex {
@@ -101,7 +100,7 @@ impl Agent for Codex {
 }
 
 impl Codex {
-    /// Codex, in a home and without a word to anyone outside.
+    /// Codex with this home, without access to anything outside.
     fn command(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.0);
         command
@@ -113,7 +112,7 @@ impl Codex {
         command
     }
 
-    /// What the server of Codex answers to a question without parameters.
+    /// Asks the server of Codex a question without parameters.
     fn asks(&self, home: &Path, method: &str) -> Result<Option<Value>> {
         let mut child = self
             .command(home)

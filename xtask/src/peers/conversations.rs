@@ -20,7 +20,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// What a list should call it: how the first word of a person begins, if there is one.
+    /// The title in a list: how the first user message begins, if there is one.
     pub fn title(&self) -> Option<String> {
         if AGENTS.contains(&&*self.format) {
             return Some(SESSION_TITLE.to_owned());
@@ -46,7 +46,7 @@ pub struct Said {
     pub text: String,
 }
 
-/// What was said and cannot be found in what was sent: texts must come in order under their own speaker; instructions anywhere.
+/// The texts that are missing from what was sent: they must come in order under their own speaker; instructions anywhere.
 pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
     let mut problems = Vec::new();
     // Where the last text was found: which one, and how far in it.
@@ -75,10 +75,10 @@ pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
 /// Dialects whose bodies rejoin writes and does not read.
 const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 
-/// Sessions of agents, with what these put before and between the words of people.
+/// Sessions of agents, which put their own texts before and between those of the user.
 const AGENTS: &[&str] = &["codex", "claude-code"];
 
-/// The fixtures of every dialect that is read, the example, and states that no fixture has, or not together (`xtask/peers`).
+/// The fixtures of every dialect that is read, the example, and states that no fixture has (`xtask/peers`).
 pub fn all() -> Result<Vec<Conversation>> {
     let example = fs::read_to_string("examples/interrupted.json")?;
     let mut all = vec![Conversation { name: "example".into(), format: "openai-chat".into(), text: example }];
@@ -92,7 +92,7 @@ pub fn all() -> Result<Vec<Conversation>> {
 const FIXTURES: &str = "crates/checkers/fixtures";
 const OWN: &str = "xtask/peers";
 
-/// The conversations in the files of a folder. Each lies in a folder with the name of its format.
+/// The conversations in the files below a folder. Each file lies in a folder named for its format.
 fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
     let read = |path: PathBuf| {
         let folder = path.parent().and_then(Path::file_name).context("a conversation lies in a folder")?;
@@ -103,10 +103,10 @@ fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
     files(root, ending)?.into_iter().map(read).collect()
 }
 
-/// How the first word of a person begins in each of their sessions.
+/// How the first user message begins in each session of an agent.
 const SESSION_TITLE: &str = "Which files are there?";
 
-/// Conversations made by changing the given ones. The same every time.
+/// Mutations of the given conversations, the same every time.
 pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
     let parsed: Vec<(&Conversation, Value)> = from
         .iter()
@@ -206,14 +206,14 @@ fn speak(said: &mut Vec<Said>, speaker: Speaker, content: &Value) {
     said.extend(texts.map(|text| Said { speaker, text: text.to_owned() }));
 }
 
-/// The text of a part that is a text, and not a thought.
+/// The text of a part that is text and not reasoning.
 fn words(part: &Value) -> Option<&str> {
     let kind = part.get("type").map_or(Some("text"), Value::as_str)?;
     let is_text = matches!(kind, "text" | "input_text" | "output_text");
     (is_text && part.get("thought") != Some(&json!(true))).then(|| part.get("text")?.as_str()).flatten()
 }
 
-/// Parses what may have lone halves of surrogate pairs, which become U+FFFD.
+/// Parses JSON that may contain lone surrogates, which become U+FFFD.
 pub fn read(text: &str) -> Option<Value> {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::conversations::Conversation;
 use crate::run::cargo;
 
-/// A session that was put where its agent finds it.
+/// A session that was installed for an agent.
 pub struct Installed {
     pub id: String,
     /// The folder to resume it in.
@@ -90,7 +90,7 @@ impl Rejoin {
         Ok(Ok(Installed { id: field("id")?, directory: field("directory")?.into(), text }))
     }
 
-    /// What rejoin's own checker has against a request body.
+    /// What rejoin's own checker finds wrong with a request body.
     pub fn check(&self, work: &Path, dialect: &str, body: &str) -> Result<Result<(), String>> {
         let file = work.join("request.json");
         fs::write(&file, body)?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversations::{Said, Speaker, lost};
 
-/// What the first line of a rollout tells.
+/// The first line of a rollout.
 pub struct Meta {
     pub id: String,
     /// The provider it belongs to: Codex resumes it with no other.
@@ -18,7 +18,7 @@ pub struct Meta {
 /// A rollout, as far as it matters here.
 pub struct Rollout {
     pub meta: Meta,
-    /// What a model is to see, in order.
+    /// The items that a model should see, in order.
     items: Vec<Value>,
 }
 
@@ -82,7 +82,7 @@ fn not_as_written(rollout: &Rollout, input: &[Value]) -> Option<String> {
     (!as_written).then(|| "the items of the rollout are in the request, but not alone or not in order".into())
 }
 
-/// What of an item reaches a model. Ids of items, states and Codex's own fields do not.
+/// The fields of an item that reach a model, without ids, states and Codex's own fields.
 fn essence(item: &Value) -> Value {
     const FIELDS: &[&str] = &[
         "type",
@@ -170,7 +170,7 @@ fn answer_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// Who says what in an item of the request.
+/// The texts in an item of the request, with their speaker.
 fn spoken(item: &Value) -> Vec<(Speaker, &str)> {
     let speaker = match item["role"].as_str() {
         Some("user") => Speaker::User,
