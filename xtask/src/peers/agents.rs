@@ -44,7 +44,9 @@ pub trait Agent {
     fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn>;
 
     /// What else is wrong with a session that was resumed.
-    fn afterwards(&self, home: &Path, session: &Installed, source: &Conversation) -> Result<Option<String>>;
+    fn afterwards(&self, _: &Path, _: &Installed, _: &Conversation) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// A request without the fields that no other client sends.
     fn plain(&self, request: &str) -> Result<String>;

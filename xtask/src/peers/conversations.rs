@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use testkit::fuzz::random::Random;
 
 use crate::run::files;
 
@@ -113,7 +114,7 @@ pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
         .filter_map(|conversation| Some((conversation, read(&conversation.text)?)))
         .filter(|(_, body)| list(body).is_some_and(|list| !list.is_empty()))
         .collect();
-    let mut dice = Dice(1);
+    let mut dice = Random::new(1, "");
     let mut made = Vec::new();
     for number in 0..if parsed.is_empty() { 0 } else { count } {
         let (source, body) = &parsed[dice.below(parsed.len())];
@@ -132,8 +133,8 @@ pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
     made
 }
 
-fn mutate(body: &mut Value, guest: &[Value], dice: &mut Dice) {
-    let Some(list) = list_mut(body) else { return };
+fn mutate(body: &mut Value, guest: &[Value], dice: &mut Random) {
+    let Some(list) = body.pointer_mut(place(body)).and_then(Value::as_array_mut) else { return };
     if list.is_empty() {
         return list.extend_from_slice(guest);
     }
@@ -153,18 +154,14 @@ fn mutate(body: &mut Value, guest: &[Value], dice: &mut Dice) {
     }
 }
 
-/// The messages of a body of any dialect.
-fn list(body: &Value) -> Option<&Vec<Value>> {
-    let field = ["messages", "input", "contents"].into_iter().find_map(|name| body.get(name));
-    field.unwrap_or(body).as_array()
+/// Where the messages of a body of any dialect are, as a JSON pointer.
+fn place(body: &Value) -> &'static str {
+    let places = ["/messages", "/input", "/contents"];
+    places.into_iter().find(|place| body.pointer(place).is_some()).unwrap_or("")
 }
 
-fn list_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
-    let name = ["messages", "input", "contents"].into_iter().find(|name| body.get(name).is_some());
-    match name {
-        Some(name) => body.get_mut(name)?.as_array_mut(),
-        None => body.as_array_mut(),
-    }
+fn list(body: &Value) -> Option<&Vec<Value>> {
+    body.pointer(place(body))?.as_array()
 }
 
 /// Everything that was said, in order: what surrounds the messages first. Blank texts say nothing.
@@ -236,21 +233,6 @@ pub fn read(text: &str) -> Option<Value> {
     }
     clean.push_str(rest);
     serde_json::from_str(&clean).ok()
-}
-
-/// A small generator of numbers that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below the limit, which is not 0.
-    fn below(&mut self, limit: usize) -> usize {
-        // Weyl sequence, then mixed twice: good enough to pick from lists.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
 }
 
 #[cfg(test)]

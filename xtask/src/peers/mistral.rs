@@ -39,7 +39,7 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
             for policy in ["keep", "drop"] {
                 let name = format!("{}, {policy}", conversation.name);
                 let source = conversation.text.clone();
-                match rejoin.convert(&work, &conversation, "mistral", policy)? {
+                match rejoin.convert(&work, &conversation, "mistral", &["--on-broken", policy], None)? {
                     Ok(text) => bodies.push(Body { name, source, text }),
                     Err(reason) => unwritten.push((name, reason, source)),
                 }
