@@ -45,7 +45,7 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Ans
     Ok(answering)
 }
 
-/// The same for a turn, which needs a model. It is better to say so before anything is recorded.
+/// The same for a turn, which needs a model; a missing one is an error before anything is recorded.
 pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let answering = choose(desk, talk, recorded)?;
     let endpoint = answering.provider.endpoint();
@@ -95,7 +95,7 @@ fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
     }
 }
 
-/// What every source says.
+/// Gathers what each source names.
 fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
     let settings = &desk.settings;
     let layer = |from: SettingOrigin| {
@@ -128,7 +128,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
     }
 }
 
-/// Where Ollama says that it is.
+/// The address in Ollama's own variable.
 fn ollama() -> Option<String> {
     let host = env::var("OLLAMA_HOST").ok().filter(|host| !host.trim().is_empty())?;
     let host = host.trim();
@@ -155,7 +155,6 @@ pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
     others.into_iter().flatten().chain(own).collect()
 }
 
-/// Where keys are looked for.
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
     let (codex, claude) = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
@@ -183,12 +182,10 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
     keys
 }
 
-/// The file with keys.
 pub fn key_file(home: &Home) -> KeyFile {
     KeyFile::new(home.data.join("auth.json"))
 }
 
-/// How requests are sent.
 pub fn options(settings: &Settings) -> HttpOptions {
     let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = HttpOptions::default();
