@@ -12,16 +12,16 @@ use rejoin_view::{
 };
 
 use super::{
-    TooLarge,
+    Encoded, TooLarge,
     body::{Surroundings, seen_before, write_around},
     names::{Spelled, Spelling},
-    outline::{Encode, Outline, Rest},
+    outline::{Encode, Outline},
     registry::Wire,
     render::{self, Ledger},
     said::{self, Said},
     scroll::Scroll,
 };
-use crate::convert::{Bond, Marks, Settings};
+use crate::convert::{Bond, Marks, Target};
 
 /// The two methods with which an encoder shows its field `sheet`.
 macro_rules! on_sheet {
@@ -43,7 +43,7 @@ pub struct Sheet {
     /// The dialect.
     pub wire: &'static Wire,
     /// Where the request goes.
-    pub target: Arc<Settings>,
+    pub target: Arc<Target>,
     /// Whether the source was written in this dialect.
     pub same: bool,
     /// Whether reasoning that the source carries was issued where the request goes.
@@ -82,7 +82,7 @@ pub enum Last {
 impl Sheet {
     /// An empty one.
     #[must_use]
-    pub fn new(wire: &'static Wire, target: &Arc<Settings>) -> Self {
+    pub fn new(wire: &'static Wire, target: &Arc<Target>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(wire.dialect);
         // Tools stand before every message: a new name for one of them changes what the model saw. That tools may be
         // declared for what comes later changes nothing.
@@ -255,7 +255,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
     }
 
     /// The settings that the fields around the messages are written for.
-    fn settings(&self) -> Arc<Settings> {
+    fn settings(&self) -> Arc<Target> {
         Arc::clone(&self.sheet().target)
     }
 
@@ -368,7 +368,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
         let respelled = sheet.spelling.respelled(&tools);
         let marked = sheet.target.marks == Marks::Placed && wire.has_cache_marks;
-        let outline = Outline { head, list, tail, rest: Rest { findings, respelled, prefix }, marked };
+        let rest = Encoded { body: (), findings, respelled, prefix };
+        let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();
         too_large(limits.body, "the body in bytes", length).map_or(Ok(outline), Err)
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    convert::{Bond, Settings},
+    convert::{Bond, Target},
 };
 
 /// A piece of what is said, and where it stands in the source.
@@ -59,7 +59,7 @@ pub fn of_context(context: &Context, ledger: &mut Ledger) -> Vec<Text> {
 
 /// What a model thought in a part, if that is no secret and goes back to who said it.
 #[must_use]
-pub fn thought<'i>(part: PartRef<'i>, target: &Settings, dialect: Dialect) -> Option<&'i str> {
+pub fn thought<'i>(part: PartRef<'i>, target: &Target, dialect: Dialect) -> Option<&'i str> {
     let PartRef::Block(_, block) = part else { return None };
     let BlockKind::Reasoning(reasoning) = &block.kind else { return None };
     let spoken_here = reasoning.origin.dialect.as_deref() == Some(dialect.name());

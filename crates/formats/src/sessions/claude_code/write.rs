@@ -38,7 +38,8 @@ const META: &str = "isMeta";
 const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
     let body = doc.root().expect("BUG: a body is an object");

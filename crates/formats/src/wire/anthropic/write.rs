@@ -31,12 +31,12 @@ use super::{
     pieces::{Json, Piece, write_list},
     results::Pending,
 };
-use crate::convert::{Marks, Settings};
+use crate::convert::{Marks, Target};
 
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
 
-pub(super) fn encoder(settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encode> {
     let surplus_marks = match settings.marks {
         Marks::AsWritten => count_marks(view, settings).saturating_sub(CACHE_MARKS),
         Marks::LeftOut | Marks::Placed => usize::MAX,

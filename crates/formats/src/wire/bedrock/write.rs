@@ -23,9 +23,9 @@ use super::super::{
     said::{self, Said, What},
 };
 use super::{WIRE, media::Shelf};
-use crate::convert::{Settings, Target};
+use crate::convert::Target;
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), turn: None, last: None })
 }
 
@@ -107,9 +107,9 @@ impl Pass for Encoder {
         around
     }
 
-    fn settings(&self) -> Arc<Settings> {
+    fn settings(&self) -> Arc<Target> {
         let target = &self.sheet.target;
-        Settings::of(&Target { closes: target.closes, ..Target::of(&target.context) })
+        Arc::new(Target { closes: target.closes, ..Target::of(&target.context) })
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {

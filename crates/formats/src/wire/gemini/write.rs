@@ -31,9 +31,9 @@ use super::{
         unknown_fields,
     },
 };
-use crate::convert::{Bond, Settings};
+use crate::convert::{Bond, Target};
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
 }
 

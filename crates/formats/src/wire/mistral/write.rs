@@ -23,12 +23,12 @@ use super::super::{
     tools::{self, ChoiceSyntax, Declared},
 };
 use super::WIRE;
-use crate::convert::Settings;
+use crate::convert::Target;
 
 /// Stands between results and a user message.
 const BRIDGE: &str = "Understood.";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), last: Last::Nobody, after_tool: false })
 }
 

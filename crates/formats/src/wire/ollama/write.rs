@@ -22,12 +22,12 @@ use super::super::{
     tools,
 };
 use super::WIRE;
-use crate::{convert::Settings, media::Usable};
+use crate::{convert::Target, media::Usable};
 
 /// Stands before the text of a result that failed: the dialect has no mark for it.
 const FAILED: &str = "[error]";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings) })
 }
 

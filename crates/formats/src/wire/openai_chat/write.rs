@@ -22,11 +22,11 @@ use super::super::{
     said,
 };
 use super::WIRE;
-use crate::{convert::Settings, media::Usable, messages::REASONING_FIELDS};
+use crate::{convert::Target, media::Usable, messages::REASONING_FIELDS};
 
 const CALLS: usize = 128;
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     let mut sheet = Sheet::new(&WIRE, settings);
     // Names of tools are no part of what reasoning is bound to here.
     sheet.ledger = Ledger::new(sheet.keeps_reasoning, WIRE.media);

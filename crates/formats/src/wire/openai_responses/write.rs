@@ -25,14 +25,14 @@ use super::{
     pieces::{answer_item, has_id, media_part, only, only_words, part, streams, without_field, without_id},
 };
 use crate::{
-    convert::Settings,
+    convert::Target,
     wire::openai_responses::read::{Call, Hosted, Side},
 };
 
 /// A field of items in rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     let sheet = Sheet::new(&WIRE, settings);
     let mut encoder = Encoder { sheet, instructions: None, approvals: HashSet::new() };
     if !encoder.sheet.same {
