@@ -185,7 +185,7 @@ impl<'w> Transcript<'w> {
     fn system(&mut self, system: Value<'_>) {
         let wrapped = |text: &str| format!("<system>{text}</system>");
         let content = match system.as_str() {
-            Some(text) => render::literal(&wrapped(&text)),
+            Some(text) => render::quoted(&wrapped(&text)),
             None => {
                 let texts = system.items().filter_map(|block| block.get("text")?.as_str());
                 let blocks: Vec<String> = texts.map(|text| render::text_block(&wrapped(&text))).collect();
@@ -326,7 +326,7 @@ fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
 /// The content of a line: our spelling around blocks that keep theirs, so that writing it again changes nothing.
 fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
-        return render::literal(&text);
+        return render::quoted(&text);
     }
     let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
     let mut out = String::new();
