@@ -8,7 +8,7 @@ use rejoin_record::{
     json::{Doc, Object, Value},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
     sound::{self, PartRef},
 };
 
