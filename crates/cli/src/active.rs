@@ -16,10 +16,10 @@ use rejoin::{
 
 use crate::failure::Failure;
 
-/// What a pointer takes at most: an id and two paths.
+/// The largest pointer file: an id and two paths.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The pointer of a folder and a store.
+/// The pointer to the active conversation of a folder in a store.
 #[derive(Debug)]
 pub struct Pointer {
     pointers: PrivateFolder,
@@ -29,7 +29,7 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// Where it is.
+    /// Locates the pointer; the file need not exist.
     pub fn new(data: &Path, folder: &Path, store: &Location) -> Self {
         let whole = |path: &Path| {
             let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
@@ -47,7 +47,7 @@ impl Pointer {
         Self { pointers, name: format!("{}.json", &name[..32]), folder, store }
     }
 
-    /// The conversation it points to; none if there is no pointer, or if it makes no sense.
+    /// Reads the active conversation; none if there is no pointer, or if its content is not valid.
     ///
     /// # Errors
     /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
@@ -61,7 +61,6 @@ impl Pointer {
         })
     }
 
-    /// Points to a conversation.
     pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
         let text = Object::new()
             .text("conversation", conversation)
@@ -84,7 +83,7 @@ pub fn forget(data: &Path, conversation: ConversationId) {
     }
 }
 
-/// The conversation that the file of a pointer names.
+/// Reads the conversation that a pointer file names.
 fn named_in(pointers: &PrivateFolder, name: impl AsRef<OsStr>) -> io::Result<Option<ConversationId>> {
     let Some(bytes) = pointers.read(name, MOST_BYTES)? else { return Ok(None) };
     let named = || {

@@ -12,7 +12,7 @@ use clap::{
 
 use crate::{near::is_near, output};
 
-/// Words by their meaning. `{}` stands for the rest of the line.
+/// Words that people try, and the commands they mean. `{}` stands for the rest of the line.
 const MEANINGS: &[(&[&str], &[&str])] = &[
     (&["search", "find", "grep"], &["history search {}"]),
     (&["show", "view", "read", "cat", "log", "print"], &["history show {}"]),
@@ -89,7 +89,7 @@ pub fn with_chat(root: &Command, mut given: Vec<OsString>) -> Vec<OsString> {
         let (flag, of_chat) = match (flag(root, &text), flag(chat, &text)) {
             (Some(flag), _) => (flag, false),
             (None, Some(flag)) => (flag, true),
-            // Help, or something that nobody knows: clap says so.
+            // Help, or an unknown flag, which clap reports.
             (None, None) => return given,
         };
         if of_chat && flags_begin.is_none() {
@@ -187,7 +187,6 @@ fn meant(group: Option<&str>, word: &str, similar: &[String]) -> Vec<String> {
     elsewhere.map(|(group, _, meaning)| format!("{group} {meaning}")).into_iter().collect()
 }
 
-/// A word as a shell takes it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,6 +1,5 @@
 //! Names that were probably meant: the known ones that a mistyped word is closest to.
 
-/// How many names are suggested at most.
 const SUGGESTED: usize = 3;
 
 /// The known names closest to a mistyped one, if any is close. It may lack a table (`audit.`), or be one word of the known name.

@@ -30,7 +30,7 @@ pub struct Stream<'s> {
     /// What to call it.
     pub name: &'s str,
     /// Its bytes.
-    pub source: &'s mut dyn BufRead,
+    pub source: &'s mut (dyn BufRead + Send),
     /// Other files that belong to it.
     pub companions: Option<&'s dyn Companions>,
 }

@@ -283,7 +283,9 @@ fn stood_around(session: &Session, dialect: Dialect, model: Option<&str>, violat
         return false;
     }
     let plain = repair(&[Message::user("u")].into_iter().collect(), OnBroken::Keep);
-    let body = dialect.wire().encode(&plain.view, &Target { model, ..Target::of(&session.context) });
+    let body = dialect
+        .wire()
+        .encode(&plain.view, &Target { model: model.map(str::to_owned), ..Target::of(&session.context) });
     let around = body.map(|encoded| crate::refusals(dialect, encoded.body.as_bytes())).unwrap_or_default();
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
 }

@@ -9,7 +9,6 @@ use crate::{
     failure::Failure,
 };
 
-/// Talks in the conversation that is meant, or a new one.
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let said = talking::said(arguments.message.as_deref())?;
@@ -51,7 +50,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// The conversation that is meant; none for a new one.
+/// Chooses the conversation to continue; none for a new one.
 fn choose(
     arguments: &ChatArguments,
     desk: &Desk,

@@ -11,7 +11,6 @@ use crate::{
     output,
 };
 
-/// Which store is which.
 const STORES: &str = "`--store` names the store to copy from, `--to` the one to copy to";
 
 /// Copies conversations; one that cannot be copied does not stop the others.

@@ -55,7 +55,7 @@ impl AgentCopy {
         Err(Failure::Usage { what, hint: None })
     }
 
-    /// Puts it there and says how it is resumed.
+    /// Writes the file and prints the command that resumes the session.
     pub fn put(self, json: bool) -> Result<(), Failure> {
         let Self { converted, agent, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
@@ -85,7 +85,6 @@ impl AgentCopy {
     }
 }
 
-/// The agent whose format is written.
 fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     let name = match to {
         Destination::Format(format) => format.name,

@@ -32,7 +32,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Runs a command and gives its exit code.
+/// Runs a command and returns its exit code.
 pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
     let flags = Flags::of(&arguments);
     match arguments.command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {

@@ -4,7 +4,7 @@ use rejoin::{Dialect, Finding, Position, Rule, Severity, Verdict, check::Refusal
 
 use crate::output::{self, harmless, paint};
 
-/// What a provider would say to a part of a request, in one line.
+/// A refusal in one line.
 pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
     let violation = &refusal.violation;
     let place = match refusal.at.message {
@@ -25,7 +25,7 @@ pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
     flags.collect()
 }
 
-/// Where a finding is, for a person.
+/// The place of a finding, for people.
 pub fn place(finding: &Finding) -> String {
     match (finding.at.message, finding.at.line) {
         (None, None) if is_of_storage(finding.rule) => String::from("in the store"),
@@ -65,7 +65,7 @@ pub fn line_with_deed(finding: &Finding) -> String {
     format!("{} — {}", line(finding), finding.deed())
 }
 
-/// The word for how bad something is.
+/// The name of a severity, in its colour.
 pub fn severity_word(severity: Severity) -> String {
     let style = match severity {
         Severity::Error => output::ERROR,
@@ -75,7 +75,7 @@ pub fn severity_word(severity: Severity) -> String {
     paint(severity.name(), style)
 }
 
-/// What the provider would answer to it, in its own words.
+/// The provider's error for a finding, in its own words.
 pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
     let wire = dialect.wire();
     let number =

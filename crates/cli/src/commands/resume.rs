@@ -18,7 +18,7 @@ use crate::{
     meaning, output,
 };
 
-/// Makes a conversation the active one, says what state it is in, and goes on.
+/// Makes a conversation the active one, shows its state, and continues it.
 pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
@@ -104,7 +104,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// Settles what becomes of calls without a result before anything is typed: as the flag says, else as the person answers.
+/// Decides about calls without a result before the first prompt: as the flag says, else as the user answers.
 fn decide_at_the_prompt(
     talking: &mut Talking,
     calls: &[OpenCall],
@@ -130,7 +130,7 @@ fn decide_at_the_prompt(
     Ok(())
 }
 
-/// Shows the last exchange, so that a person knows where they were.
+/// Shows the last exchange, so that users remember where they were.
 fn show_last_exchange(talking: &Talking) {
     let said = talking.last_exchange();
     if !said.is_empty() {
@@ -144,7 +144,7 @@ fn show_last_exchange(talking: &Talking) {
     }
 }
 
-/// Names the calls without a result, and the commands that decide about them where no person can be asked.
+/// Lists the calls without a result and the commands that decide about them, where the user cannot be asked.
 fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     output::talk("  Calls without a result:");
     for line in exchange::listed(calls) {
@@ -166,7 +166,7 @@ fn unknown(given: &str) -> Failure {
     Failure::Engine(Box::new(EngineError::Unknown(given.to_owned())))
 }
 
-/// What else several words may be: a message.
+/// Suggests to send an unknown title of several words as a message.
 fn or_as_message(given: &str) -> String {
     if given.trim().contains(char::is_whitespace) {
         format!("\n  To say it in the active conversation: rejoin chat {}", meaning::quoted(given))
@@ -175,7 +175,7 @@ fn or_as_message(given: &str) -> String {
     }
 }
 
-/// The words that belong to this command.
+/// Rewords errors as this command reports them.
 fn in_words(given: &str, failure: Failure) -> Failure {
     let damaged = |id: String, message: String| Failure::NotResumed {
         what: format!("Conversation '{id}' has corrupted data"),

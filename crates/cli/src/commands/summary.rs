@@ -7,12 +7,12 @@ use rejoin::{Finding, Rule, Severity};
 use super::report;
 use crate::output::{self, paint};
 
-/// The most findings that are all shown.
+/// With at most this many findings, all are shown.
 const ALL: usize = 10;
-/// The most warnings and errors that are shown if there are more findings than that. The rest is counted.
+/// With more, this many warnings and errors are shown and the rest is counted.
 const PROBLEMS: usize = 5;
 
-/// The lines for these findings; each is followed by what was done about it.
+/// The lines for these findings, each with what was done about it.
 pub fn lines(findings: &[Finding], verbose: bool, deed: impl Fn(&Finding) -> &'static str) -> Vec<String> {
     let line = |finding: &Finding| format!("{} — {}", report::line(finding), deed(finding));
     if verbose || findings.len() <= ALL {

@@ -38,7 +38,7 @@ pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
     })
 }
 
-/// Sets one of them in the file, which is made if it is not there.
+/// Sets a setting in the file, which is created if it does not exist.
 pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let kept = checked(key, value)?;
     let text = text(path)?.unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     write(path, &document)
 }
 
-/// Takes one of them out of the file, if it is there.
+/// Removes a setting from the file.
 pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
     let Some(text) = text(path)? else { return Ok(()) };
     let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
@@ -95,7 +95,7 @@ fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
         .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-/// What is in the file; none if it is not there.
+/// The text of the file; none if it does not exist.
 fn text(path: &Path) -> Result<Option<String>, Failure> {
     let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
     match home::read_own(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
@@ -111,7 +111,7 @@ fn text(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The values of the file under their whole names, and where each one is.
+/// The values of the file under their full names, with their offsets.
 fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     let mut found = Vec::new();
     let mut open: Vec<(String, &dyn toml_edit::TableLike)> = vec![(String::new(), root)];
@@ -142,7 +142,7 @@ fn plain(item: &Item) -> Option<String> {
     })
 }
 
-/// The line of a place, from 1.
+/// The line of an offset, from 1.
 fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }

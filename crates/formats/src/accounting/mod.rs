@@ -23,6 +23,7 @@ pub use walk::has_words;
 use crate::{
     context::Field,
     messages::holds_speech,
+    parallel,
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
@@ -99,10 +100,11 @@ impl Unread {
 
 /// The unread text of a session.
 fn unread(session: &Session) -> Vec<Unread> {
-    let mut left: Vec<(Position, Vec<Left<'_>>)> = Vec::new();
-    for (index, message) in session.messages.iter().enumerate() {
-        left.push((session.source_position(Position::message(index)), left_of(message)));
-    }
+    let mut left: Vec<(Position, Vec<Left<'_>>)> =
+        parallel::filter_map(&session.messages, |index, message| {
+            let left = Some(left_of(message)).filter(|left| !left.is_empty())?;
+            Some((session.source_position(Position::message(index)), left))
+        });
     for item in &session.set_aside {
         match &item.what {
             Aside::Hidden(message, _) => left.push((position(item.place), left_of(message))),

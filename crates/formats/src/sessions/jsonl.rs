@@ -258,7 +258,7 @@ fn surroundings(
     let Some(entry) = entry else { return context };
     let system = dialect.map_or(Some(&"system"), |dialect| dialect.wire().fields.system.first());
     if let (Some(text), Some(name)) = (&entry.system, system) {
-        context.put(name, &crate::wire::render::literal(text));
+        context.put(name, &crate::wire::render::quoted(text));
     }
     if let Some(tools) = &entry.tools {
         context.put("tools", tools.as_str());
@@ -282,7 +282,7 @@ fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
         ..Context::default()
     };
     if let Some(model) = target.get("model").and_then(Value::as_str) {
-        context.put("model", &crate::wire::render::literal(&model));
+        context.put("model", &crate::wire::render::quoted(&model));
     }
     context.before_messages = context.fields.len();
     Some(context)

@@ -53,7 +53,7 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     }
     let mut context = Context { dialect: Some(DIALECT), ..Context::default() };
     if let Some(model) = &turns.model {
-        context.put("model", &render::literal(model));
+        context.put("model", &render::quoted(model));
         context.before_messages = 1;
     }
     Ok(vec![turns.assembler.into_session(stream.name, None, context)])
@@ -119,7 +119,8 @@ impl LineReader for Turns {
 /// # Errors
 /// If something in it is larger than OpenAI accepts.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = DIALECT.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);

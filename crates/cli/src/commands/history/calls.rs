@@ -17,7 +17,6 @@ use crate::{
     output::{self, harmless, local_time, paint},
 };
 
-/// Lists the calls.
 pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
@@ -36,7 +35,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The secret that arguments are hashed with: made when it is first needed.
+/// The key that arguments are hashed with; created when it is first needed.
 fn key(desk: &Desk) -> Result<CallKey, Failure> {
     let folder = PrivateFolder::new(&desk.home.data);
     let path = folder.path_of(CALLS_KEY);

@@ -11,7 +11,6 @@ use crate::{
     output::{self, plural},
 };
 
-/// Exports a conversation.
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     outfile::check(&arguments.output, &Untouched { file: None, store: Some(desk.location.clone()) })?;

@@ -25,11 +25,10 @@ use crate::{
     output::{self, harmless, harmless_lines, paint},
 };
 
-/// What is viewed.
+/// A conversation that is viewed.
 pub struct Viewed<'v> {
-    /// The conversation.
     pub session: &'v Session,
-    /// What of it has numbers.
+    /// Its items with numbers.
     pub shown: &'v [Shown<'v>],
     /// The lines of its messages in a file.
     pub lines: &'v MessageLines,
@@ -37,7 +36,6 @@ pub struct Viewed<'v> {
     pub head: &'v Head,
 }
 
-/// Shows the view.
 pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
     if arguments.dialect.is_some() {
         return encoded(desk, viewed, arguments);
@@ -63,7 +61,7 @@ fn for_people(row: &ViewRow) -> String {
     out
 }
 
-/// Shows the messages as a dialect gets them, and what had to be done for it.
+/// Shows the messages as a dialect encodes them, and the changes that took.
 fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
     let Some(dialect) = arguments.dialect else { return Ok(()) };
     let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&desk.settings));

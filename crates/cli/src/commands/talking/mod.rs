@@ -49,7 +49,7 @@ pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::from(store))
 }
 
-/// Names the calls without a result, and asks what to do about them.
+/// Lists the calls without a result and asks what to do about them.
 pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     let count = output::plural(calls.len(), "call");
     output::talk(&format!("{count} without a result:"));
@@ -75,18 +75,18 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
 /// What a conversation is opened for.
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
-    /// To say something at once: no other process writes to it from now on.
+    /// To send a message at once: no other process writes to it from now on.
     Say,
-    /// To prompt for what to say. Other processes may write to it until something is said.
+    /// To prompt for messages. Other processes may write to it until one is sent.
     Prompt,
     /// To see its state. Nothing is sent, so no key is needed.
     Look,
 }
 
-/// A conversation, and who answers in it.
+/// A conversation and its provider, for one or several turns.
 pub struct Talking {
     worker: Worker,
-    /// Who answers, and why; none where nobody is asked.
+    /// The chosen provider and where the choice came from; none if the conversation is only looked at.
     outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
@@ -94,20 +94,19 @@ pub struct Talking {
     location: Location,
     command: &'static str,
     json: bool,
-    /// Points here once there is something to point to.
+    /// The pointer to set once the conversation is stored.
     pointer: Option<Pointer>,
     /// Whether /commands are recorded.
     keeps_commands: bool,
-    /// The folder that the conversation was begun in, if it is not this one.
+    /// The folder in which the conversation began, if it is not this one.
     elsewhere: Option<String>,
-    /// Whether the turn that was stopped can go on without a word.
+    /// Whether the last turn can continue without a new message.
     unfinished: bool,
-    /// Whether something of it could not be stored so far.
+    /// Whether some entries are not stored yet.
     unsaved: bool,
 }
 
 impl Talking {
-    /// A new conversation.
     pub fn begin(desk: &Desk, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
         let answering = answering::choose_for_turn(desk, talk, None)?;
         let endpoint = answering.provider.endpoint();
@@ -125,7 +124,7 @@ impl Talking {
         Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
-    /// One that is there.
+    /// Opens a stored conversation.
     pub fn open(
         desk: &Desk,
         store: &Arc<dyn Store>,
@@ -156,10 +155,9 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Self {
-        let recorded = Wanted::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = TurnSettings {
-            system: talk.system.clone().or(recorded.system).or(set),
+            system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
@@ -168,8 +166,9 @@ impl Talking {
         let stores = [desk.location.clone(), desk.home.store()].into_iter();
         let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
         tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
-        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
+        let elsewhere = conversation.directory().filter(|folder| *folder != here);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         Self {
             worker,
             outcome: answering.outcome,
@@ -180,7 +179,7 @@ impl Talking {
             json: talk.json,
             pointer: None,
             keeps_commands: desk.settings.is_on("persist_special_commands"),
-            elsewhere: recorded.directory.filter(|folder| *folder != here),
+            elsewhere,
             unfinished: false,
             unsaved: false,
         }
@@ -192,7 +191,7 @@ impl Talking {
         point(&mut self.pointer, &self.worker);
     }
 
-    /// What becomes of broken states. Calls are run again where they were made, and nowhere else.
+    /// Sets the policy for broken states. Calls are only run again in the folder in which they were made.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
         if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
             return Err(Failure::usage(
@@ -218,19 +217,17 @@ impl Talking {
         Ok(())
     }
 
-    /// Everything that keeps the conversation from being sent as it stands.
+    /// Everything a provider would refuse in the conversation as it is.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.worker.problems()
     }
 
-    /// Tells the user who answers, and why.
     pub fn say_who_answers(&self, doing: &str) {
         if let Some(outcome) = &self.outcome {
             answering::say(outcome, doing);
         }
     }
 
-    /// Provider, model and address in one line, for people.
     pub fn provider_line(&self) -> String {
         let Endpoint { provider, model, .. } = self.endpoint();
         let mut line = format!("Provider: {provider}, model: {model}");
@@ -246,17 +243,14 @@ impl Talking {
         self.worker.provider().endpoint()
     }
 
-    /// The last exchange: who spoke, and what was said.
     pub fn last_exchange(&self) -> Vec<(&'static str, String)> {
         exchange::last(self.worker.conversation().messages())
     }
 
-    /// The folder that the conversation was begun in, if it is not this one.
     pub fn elsewhere(&self) -> Option<&str> {
         self.elsewhere.as_deref()
     }
 
-    /// The state of the conversation.
     pub fn state(&mut self) -> Resumption {
         use rejoin::store::SessionState::{Interrupted, WaitingForModel, WaitingForTools};
         let found = Resumption::of(&mut self.worker, self.store.as_deref());
@@ -264,7 +258,7 @@ impl Talking {
         found
     }
 
-    /// Goes on without a store, which cannot be opened for this reason.
+    /// Continues without a store, which cannot be opened for this reason.
     pub fn without_store(&mut self, why: Failure) {
         self.no_store = Some(why);
     }
@@ -298,7 +292,6 @@ impl Talking {
         }
     }
 
-    /// One turn, drawn as it happens.
     async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
         let mut drawing = Drawing::new(self.json, saving);
@@ -390,21 +383,21 @@ impl Talking {
     }
 }
 
-/// What to say of a turn that has no store to go to.
+/// The warning for a turn without a store.
 fn not_saved(why: &Failure) -> String {
     format!("Failed to save turn: {why}")
 }
 
-/// When it is said that something could not be stored.
+/// When the user is told that something could not be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saving {
     /// As soon as it happens: more turns may follow.
     AtOnce,
-    /// After the turn, if it is still so.
+    /// After the turn, if it is still not stored.
     AtTheEnd,
 }
 
-/// Points to a conversation that is stored. What is not cannot be found again.
+/// Sets the pointer if the conversation is stored: one that is not could not be found again.
 fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
     if worker.conversation().tail().is_some()
         && let Some(pointer) = pointer.take()
@@ -431,7 +424,6 @@ fn failure(error: TurnError) -> Failure {
     Failure::Turn(Box::new(error))
 }
 
-/// How much a turn may take.
 fn limits(settings: &Settings) -> Limits {
     let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = Limits::default();

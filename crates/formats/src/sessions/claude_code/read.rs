@@ -318,7 +318,7 @@ fn forget_marked(block: &mut Block, raw: &str) {
 /// The context of the messages: a transcript names only the models that spoke.
 fn context(model: Option<&str>) -> Context {
     let mut context = Context { dialect: Some(Dialect::Anthropic), ..Context::default() };
-    model.into_iter().for_each(|model| context.put("model", &render::literal(model)));
+    model.into_iter().for_each(|model| context.put("model", &render::quoted(model)));
     context.before_messages = context.fields.len();
     context
 }

@@ -36,7 +36,8 @@ const META: &str = "isMeta";
 const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
     let body = doc.root().expect("BUG: a body is an object");
@@ -182,7 +183,7 @@ impl<'w> Transcript<'w> {
     fn system(&mut self, system: Value<'_>) {
         let wrapped = |text: &str| format!("<system>{text}</system>");
         let content = match system.as_str() {
-            Some(text) => render::literal(&wrapped(&text)),
+            Some(text) => render::quoted(&wrapped(&text)),
             None => {
                 let texts = system.items().filter_map(|block| block.get("text")?.as_str());
                 let blocks: Vec<String> = texts.map(|text| render::text_block(&wrapped(&text))).collect();
@@ -323,7 +324,7 @@ fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
 /// The content of a line: our spelling around blocks that keep theirs, so that writing it again changes nothing.
 fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
-        return render::literal(&text);
+        return render::quoted(&text);
     }
     let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
     let mut out = String::new();

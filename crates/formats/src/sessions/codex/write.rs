@@ -42,7 +42,8 @@ const TOKEN_COUNT: &str = "token_count";
 
 /// Writes the view of a session as a rollout.
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rejoin_record::{Block, Message, json::Value};
+use rejoin_record::{
+    Block, Message,
+    json::{Value, quoted},
+};
 
 use super::WIRE;
 use crate::{
@@ -14,7 +17,6 @@ use crate::{
     wire::{
         arriving::{Assembly, Item, Seen, fault_in, show, without_item, word},
         gathered::Streamed,
-        render,
         stream::{Delta, Stop},
     },
 };
@@ -273,14 +275,14 @@ impl Growth {
 
     /// An item that never became complete; nothing for a message, which is its texts.
     fn cut(&self) -> String {
-        let input = render::literal(self.input.as_str());
+        let input = quoted(self.input.as_str());
         match &*self.kind {
             "reasoning" => {
                 format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{input}}}]}}"#)
             }
             kind if is_call(kind) => {
                 let field = if kind == "custom_tool_call" { "input" } else { "arguments" };
-                let [kind, call_id, name] = [kind, &self.call_id, &self.name].map(render::literal);
+                let [kind, call_id, name] = [kind, &self.call_id, &self.name].map(quoted);
                 format!(r#"{{"type":{kind},"call_id":{call_id},"name":{name},"{field}":{input}}}"#)
             }
             _ => String::new(),
@@ -296,7 +298,7 @@ impl Growth {
     fn message(&self) -> String {
         let parts = self.texts.iter().map(|(_, said, refusal)| {
             let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            format!(r#"{{"type":"{kind}","{field}":{}}}"#, render::literal(said.as_str()))
+            format!(r#"{{"type":"{kind}","{field}":{}}}"#, quoted(said.as_str()))
         });
         let parts: Vec<String> = parts.collect();
         format!(r#"{{"type":"message","role":"assistant","content":[{}]}}"#, parts.join(","))
