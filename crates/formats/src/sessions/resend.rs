@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{parallel, session::Session};
 
-/// What an agent would send.
+/// The messages that an agent would send.
 #[derive(Debug, Clone, Default)]
 pub struct Resent {
     /// The messages, in the dialect that the agent speaks. Of a long text only the beginning is here.
@@ -30,7 +30,7 @@ impl Resent {
     }
 }
 
-/// The messages as they stand, for a tool whose repairs are not known.
+/// The messages without changes, for a tool whose repairs are not known.
 #[must_use]
 pub fn as_they_stand(session: &Session) -> Resent {
     let mut resent = Resent::default();
@@ -39,7 +39,7 @@ pub fn as_they_stand(session: &Session) -> Resent {
     resent
 }
 
-/// The same, and a word to go on with where the model spoke last.
+/// The messages without changes, followed by a prompt to continue if the model spoke last.
 #[must_use]
 pub fn continued(session: &Session) -> Resent {
     let mut resent = as_they_stand(session);
@@ -108,7 +108,7 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
     }
 }
 
-/// What a person says to go on.
+/// A person's message that asks the model to continue.
 pub(crate) fn next_word() -> Value {
     json!({"role": "user", "content": "Continue."})
 }
