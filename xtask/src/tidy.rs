@@ -37,7 +37,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Kind", 2),
     ("Limits", 2),
     ("Place", 3),
-    ("Settings", 2),
     ("Stop", 2),
 ];
 

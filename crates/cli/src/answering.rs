@@ -7,13 +7,13 @@ pub use rejoin::answering::{Answering, Outcome};
 use rejoin::{
     answering::{AnsweringError, Asking},
     engine::{
-        Wanted,
+        Effort, Wanted,
         auth::{KeyFile, Keys},
         provider::{
             ProviderError,
-            decide::{Preference, Sources, TrustedAddress},
+            decide::{Sources, TrustedAddress},
             http::{Addresses, HttpOptions, public},
-            registry::{Effort, account_elsewhere},
+            registry::account_elsewhere,
         },
     },
 };
@@ -78,22 +78,9 @@ fn failure(error: AnsweringError) -> Failure {
 }
 
 fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
-    let settings = &desk.settings;
-    let effort = match settings.value("effort") {
-        Some("low") => Some(Effort::Low),
-        Some("medium") => Some(Effort::Medium),
-        Some("high") => Some(Effort::High),
-        _ => None,
-    };
-    let keys = keys(&desk.home, settings);
-    Asking {
-        sources: sources(desk, talk, recorded, &keys),
-        effort,
-        max_tokens: settings.number("limits.answer_tokens"),
-        ollama: ollama(),
-        keys,
-        options: options(settings),
-    }
+    let keys = keys(&desk.home, &desk.settings);
+    let sources = sources(desk, talk, recorded, &keys);
+    Asking { sources, ollama: ollama(), keys, options: options(&desk.settings) }
 }
 
 /// Gathers what each source names.
@@ -101,12 +88,19 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
     let settings = &desk.settings;
     let layer = |from: SettingOrigin| {
         let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
-        Preference {
+        Wanted {
             provider: value("provider"),
             api: value("api"),
             model: value("model"),
             base_url: value("base_url"),
+            ..Wanted::default()
         }
+    };
+    let effort = match settings.value("effort") {
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        _ => None,
     };
     let mut trusted = addresses::known(&desk.home);
     // Ollama's own variable names its address on this machine.
@@ -116,15 +110,20 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         account: account_elsewhere("ollama", keys),
     }));
     Sources {
-        flags: Preference {
+        flags: Wanted {
             provider: talk.provider.clone(),
             api: talk.api.clone(),
             model: talk.model.clone(),
             base_url: talk.base_url.clone(),
+            ..Wanted::default()
         },
-        conversation: recorded.map(Preference::from).unwrap_or_default(),
+        conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
-        settings: layer(SettingOrigin::File),
+        settings: Wanted {
+            max_tokens: settings.number("limits.answer_tokens"),
+            effort,
+            ..layer(SettingOrigin::File)
+        },
         trusted,
     }
 }
@@ -155,26 +154,22 @@ pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
     let [codex, claude] = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
-    let mut keys = Keys::none();
+    let mut keys = Keys::default();
     if matches!(method, "any" | "key") {
-        keys = keys.variables(|name| env::var(name).ok()).stored(key_file(home));
+        keys.variables = Some(Box::new(|name| env::var(name).ok()));
+        keys.stored = Some(key_file(home));
         #[cfg(feature = "keyring")]
         if settings.is_on("keyring") {
-            keys = keys.other(Box::new(rejoin::engine::auth::keyring::Keyring));
+            keys.other = Some(Box::new(rejoin::engine::auth::keyring::Keyring));
         }
     }
-    if let Some(folder) = codex.filter(|_| matches!(method, "any" | "chatgpt")) {
-        keys = keys.codex(folder);
-    }
-    if let Some(folder) = claude.filter(|_| matches!(method, "any" | "claude")) {
-        keys = keys.claude(folder);
-    }
+    keys.codex = codex.filter(|_| matches!(method, "any" | "chatgpt"));
+    keys.claude = claude.filter(|_| matches!(method, "any" | "claude"));
     #[cfg(feature = "keyring")]
     if settings.is_on("keyring") && matches!(method, "any" | "claude") {
         let user = env::var("USER").or_else(|_| env::var("LOGNAME")).or_else(|_| env::var("USERNAME"));
-        if let Ok(user) = user {
-            keys = keys.login(Box::new(rejoin::engine::auth::keyring::ClaudeCode::of(user)));
-        }
+        use rejoin::engine::auth::{KeySource, keyring::ClaudeCode};
+        keys.login = user.ok().map(|user| Box::new(ClaudeCode::of(user)) as Box<dyn KeySource>);
     }
     keys
 }

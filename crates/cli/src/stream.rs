@@ -25,7 +25,7 @@ const DEVICE_BYTES: u64 = 16 * 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
 
-pub type ByteSource = Box<dyn Read>;
+pub type ByteSource = Box<dyn Read + Send>;
 
 /// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
 pub fn open(path: &Path) -> io::Result<ByteSource> {

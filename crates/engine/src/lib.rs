@@ -49,7 +49,7 @@ pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 #[cfg(feature = "agent")]
-pub use wanted::Wanted;
+pub use wanted::{Effort, Wanted};
 pub use writer::{Copied, Imported, New, Writer};
 
 #[cfg(feature = "agent")]

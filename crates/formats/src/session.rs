@@ -3,11 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Native, Raw, Role, Salt, Text,
-    Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Text, Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
-    json::{Doc, SyntaxError},
+    json::{Doc, SyntaxError, Value},
     limits,
 };
 use rejoin_view::{Action, Finding, History, KnownCall, Position, Rule};
@@ -168,6 +167,14 @@ pub(crate) fn replaced_bytes(input: &Input) -> Option<Finding> {
     Some(Finding::new(Rule::InvalidUtf8, Position { line, ..Position::default() }, Action::Replaced))
 }
 
+/// The offset of the first byte that belongs to nothing readable: a field of the body that the error cut off, unless it is the
+/// list of messages itself, or else the error.
+pub(crate) fn unreadable_from(body: Option<Value<'_>>, list: Value<'_>, error: SyntaxError) -> usize {
+    let cut = |(_, value): &(Value<'_>, Value<'_>)| value.is_cut() && value.start() != list.start();
+    let field = body.and_then(|body| body.fields().last().filter(cut));
+    field.map_or(error.offset, |(key, _)| key.start())
+}
+
 /// Says that an input stops being JSON in the middle; `message` is the number of what cannot be read.
 pub(crate) fn unreadable_rest(input: &Input, error: SyntaxError, message: usize) -> Finding {
     let at = Position { message: Some(message), block: None, line: Some(input.line_of(error.offset)) };
@@ -309,7 +316,7 @@ impl Session {
             directory: None,
             format: Some(Text::new(self.format)),
         };
-        import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
+        import.append(&Content::Header(metadata), "header", &Detail::default());
         // What a compaction hides stands before it on the path; what lies on another branch must not stand on the path.
         let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
         let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
@@ -343,7 +350,8 @@ struct Import<'s> {
 }
 
 impl Import<'_> {
-    fn append(&mut self, kind: Kind, content: &Content, bytes: &str, detail: &Detail) {
+    fn append(&mut self, content: &Content, bytes: &str, detail: &Detail) {
+        let kind = content.kind().expect("BUG: an import has content of a known kind");
         let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
         let id = EntryId::derive(&self.session.id, source, bytes);
         let salt = Salt(id.as_uuid().into_bytes());
@@ -370,7 +378,7 @@ impl Import<'_> {
         if beside {
             // The last one lies beside the path: the head goes back.
             let branch = Content::Branch(content::Branch { reason: None });
-            self.append(Kind::Branch, &branch, "branch", &Detail::default());
+            self.append(&branch, "branch", &Detail::default());
         }
         if context.fields.is_empty() && !context.whole_body {
             return;
@@ -381,35 +389,32 @@ impl Import<'_> {
             tools: context.get("tools").cloned(),
             target: Some(Raw::new(context.to_json())),
         };
-        self.append(Kind::Context, &Content::Context(content), "context", &Detail::default());
+        self.append(&Content::Context(content), "context", &Detail::default());
     }
 
     fn message(&mut self, message: &Message, detail: &Detail) {
         let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
-        self.append(Kind::Message, &Content::Message(message.clone()), &bytes, detail);
+        self.append(&Content::Message(message.clone()), &bytes, detail);
     }
 
     fn aside(&mut self, what: &Aside) {
-        let nothing = Detail::default();
-        match what {
+        let (content, bytes) = match what {
             Aside::Raw(text) | Aside::Unknown(text) => {
                 let raw = RawItem { format: Text::new(self.session.format), text: text.clone() };
-                self.append(Kind::Raw, &Content::Raw(raw), text, &nothing);
+                (Content::Raw(raw), text.as_str())
             }
-            Aside::Snapshot(data) => {
-                let snapshot = Content::Snapshot(Snapshot { data: data.clone() });
-                self.append(Kind::Snapshot, &snapshot, data.as_str(), &nothing);
-            }
-            Aside::Hidden(message, detail) => self.message(message, detail),
+            Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
+            Aside::Hidden(message, detail) => return self.message(message, detail),
             Aside::Compacted { summary } => {
                 let compacted = Compacted { summary: summary.clone(), truncated_count: 0, keep_from: None };
-                self.append(Kind::Compacted, &Content::Compacted(compacted), summary, &nothing);
+                (Content::Compacted(compacted), summary.as_str())
             }
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), tags: None, scope: None };
-                self.append(Kind::Meta, &Content::Meta(meta), title, &nothing);
+                (Content::Meta(meta), title.as_str())
             }
-        }
+        };
+        self.append(&content, bytes, &Detail::default());
     }
 }
 

@@ -44,37 +44,25 @@ impl Tail {
 
 /// The end of a conversation: what the next entry follows.
 #[derive(Debug, Clone)]
-pub struct Chain {
-    next_seq: u64,
-    head: Option<(EntryId, Hash)>,
-}
+pub struct Chain(Option<Tail>);
 
 impl Chain {
     /// A conversation without entries.
     #[must_use]
     pub fn empty() -> Self {
-        Self { next_seq: 0, head: None }
-    }
-
-    /// A conversation whose last entry is `last`.
-    #[must_use]
-    pub fn after(last: &Entry) -> Self {
-        Self { next_seq: last.envelope().seq + 1, head: Some((last.id(), last.hash())) }
+        Self(None)
     }
 
     /// A conversation with that tail; none has no entries.
     #[must_use]
     pub fn at(tail: Option<Tail>) -> Self {
-        tail.map_or_else(Self::empty, |tail| Self {
-            next_seq: tail.seq + 1,
-            head: Some((tail.id, tail.hash)),
-        })
+        Self(tail)
     }
 
     /// The entry that the next one follows, unless it is made a branch.
     #[must_use]
     pub fn head(&self) -> Option<(EntryId, Hash)> {
-        self.head
+        self.0.map(|tail| (tail.id, tail.hash))
     }
 
     /// Seals an entry again, as the next one of this conversation: id, times, salt and body stay. None if its content was erased.
@@ -92,8 +80,7 @@ impl Chain {
 
     /// Seals the next entry onto the head and moves the head to it. It is not stored yet.
     pub fn append(&mut self, kind: Kind, content: &Content, stamp: Stamp) -> Entry {
-        let parent = self.head;
-        self.append_under(parent, kind, content, stamp)
+        self.append_under(self.head(), kind, content, stamp)
     }
 
     /// Seals the next entry onto any earlier entry, which makes a branch, and moves the head to it.
@@ -119,15 +106,14 @@ impl Chain {
             version: VERSION,
             id: stamp.id,
             parent: parent.map(|(id, _)| id),
-            seq: self.next_seq,
+            seq: self.0.map_or(0, |tail| tail.seq + 1),
             timestamp: stamp.timestamp,
             kind,
             source_time: stamp.source_time,
         };
         let body = SaltedBody { salt: stamp.salt, body };
         let entry = Entry::seal(envelope, parent.map(|(_, hash)| hash), body);
-        self.next_seq += 1;
-        self.head = Some((entry.id(), entry.hash()));
+        self.0 = Some(Tail::of(&entry));
         entry
     }
 }

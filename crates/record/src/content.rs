@@ -13,96 +13,18 @@ use crate::{
     text::{Raw, Text},
 };
 
-/// A field of a body.
-trait Field: Sized {
-    /// Appends it under its name; an absent one leaves nothing.
-    fn write(&self, out: &mut String, name: &str);
-    /// Reads it back.
-    fn read(value: Option<Value<'_>>) -> Option<Self>;
-}
-
-impl Field for Text {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, self);
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str().map(|text| Text::new(&*text))
-    }
-}
-
-impl<T: Field> Field for Option<T> {
-    fn write(&self, out: &mut String, name: &str) {
-        if let Some(value) = self {
-            value.write(out, name);
-        }
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        match value {
-            None => Some(None),
-            Some(value) if value.is_null() => Some(None),
-            some => T::read(some).map(Some),
-        }
-    }
-}
-
-impl Field for bool {
-    fn write(&self, out: &mut String, name: &str) {
-        if *self {
-            write::key(out, name);
-            out.push_str("true");
-        }
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.map_or(Some(false), |value| value.as_bool())
-    }
-}
-
-impl Field for u64 {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        out.push_str(&self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_u64()
-    }
-}
-
-impl Field for Raw {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        // An entry is one line; between the tokens of JSON a space is as good as a line break.
-        out.push_str(&self.as_str().replace(['\n', '\r'], " "));
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.map(|value| Raw::new(value.raw()))
-    }
-}
-
-impl Field for EntryId {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str()?.parse().ok()
-    }
-}
-
-impl Field for ConversationId {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str()?.parse().ok()
-    }
-}
-
-/// A list of things that are written as JSON objects.
+/// A value in a body.
 trait Item: Sized {
     fn write(&self, out: &mut String);
     fn read(value: Value<'_>) -> Option<Self>;
+    /// Whether its field is left out.
+    fn is_absent(&self) -> bool {
+        false
+    }
+    /// What a missing field stands for; none if it may not be missing.
+    fn absent() -> Option<Self> {
+        None
+    }
 }
 
 impl Item for Text {
@@ -114,9 +36,75 @@ impl Item for Text {
     }
 }
 
-impl<T: Item> Field for Vec<T> {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
+impl<T: Item> Item for Option<T> {
+    fn write(&self, out: &mut String) {
+        self.iter().for_each(|value| value.write(out));
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::read(value).map(Some) }
+    }
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl Item for bool {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_bool()
+    }
+    fn is_absent(&self) -> bool {
+        !self
+    }
+    fn absent() -> Option<Self> {
+        Some(false)
+    }
+}
+
+impl Item for u64 {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_u64()
+    }
+}
+
+impl Item for Raw {
+    fn write(&self, out: &mut String) {
+        // An entry is one line; between the tokens of JSON a space is as good as a line break.
+        out.push_str(&self.as_str().replace(['\n', '\r'], " "));
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        Some(Raw::new(value.raw()))
+    }
+}
+
+impl Item for EntryId {
+    fn write(&self, out: &mut String) {
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_str()?.parse().ok()
+    }
+}
+
+impl Item for ConversationId {
+    fn write(&self, out: &mut String) {
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_str()?.parse().ok()
+    }
+}
+
+impl<T: Item> Item for Vec<T> {
+    fn write(&self, out: &mut String) {
         out.push('[');
         for (index, item) in self.iter().enumerate() {
             if index > 0 {
@@ -126,8 +114,8 @@ impl<T: Item> Field for Vec<T> {
         }
         out.push(']');
     }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.filter(|value| value.kind() == json::Kind::Array)?.items().map(T::read).collect()
+    fn read(value: Value<'_>) -> Option<Self> {
+        (value.kind() == json::Kind::Array).then(|| value.items().map(T::read).collect())?
     }
 }
 
@@ -142,11 +130,14 @@ macro_rules! body {
         impl Item for $name {
             fn write(&self, out: &mut String) {
                 out.push('{');
-                $(Field::write(&self.$field, out, stringify!($field));)*
+                $(if !self.$field.is_absent() {
+                    write::key(out, stringify!($field));
+                    self.$field.write(out);
+                })*
                 out.push('}');
             }
             fn read(value: Value<'_>) -> Option<Self> {
-                Some(Self { $($field: Field::read(value.get(stringify!($field)))?,)* })
+                Some(Self { $($field: value.get(stringify!($field)).map_or_else(Item::absent, Item::read)?,)* })
             }
         }
     };
@@ -199,16 +190,6 @@ body! {
         entry: EntryId,
         /// The block in it, from 0.
         block: u64,
-    }
-}
-
-impl Field for CallAt {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        Item::write(self, out);
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        Item::read(value?)
     }
 }
 
@@ -316,13 +297,12 @@ macro_rules! words {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant,)* }
 
-        impl Field for $name {
-            fn write(&self, out: &mut String, name: &str) {
-                write::key(out, name);
+        impl Item for $name {
+            fn write(&self, out: &mut String) {
                 write::string(out, match self { $(Self::$variant => $word,)* });
             }
-            fn read(value: Option<Value<'_>>) -> Option<Self> {
-                match &*value?.as_str()? { $($word => Some(Self::$variant),)* _ => None }
+            fn read(value: Value<'_>) -> Option<Self> {
+                match &*value.as_str()? { $($word => Some(Self::$variant),)* _ => None }
             }
         }
     };

@@ -7,8 +7,10 @@ use std::{
     borrow::{Borrow, Cow},
     fmt, hash,
     ops::Deref,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
+
+use crate::json::literal;
 
 /// Whether a text has nothing to read in it: white space as Unicode has it, and the four separators among the control
 /// characters, which most providers' own check takes for white space too.
@@ -78,16 +80,40 @@ const LONG: usize = 64 * 1024;
 pub enum SharedText {
     /// Copied into one allocation with its counter: the usual case.
     Short(Arc<str>),
-    /// A long text in the buffer that it was decoded into: copying it would take twice the memory for a moment.
-    Long(Arc<String>),
+    /// A long one.
+    Long(Arc<LongText>),
 }
+
+/// A long text. It stays in the buffer that it was decoded into, since copying it would take twice the memory for a moment. One that
+/// was not read yet is still a literal: many are only passed on.
+pub struct LongText {
+    /// What is between the quotes of a string literal; empty for a text that came decoded.
+    literal: Raw,
+    decoded: OnceLock<String>,
+}
+
+impl LongText {
+    fn as_str(&self) -> &str {
+        self.decoded.get_or_init(|| literal::decode_body(self.literal.as_str()).0.into_owned())
+    }
+
+    /// Whether it is blank. Usually its beginning tells.
+    fn is_blank(&self) -> bool {
+        let body = self.literal.as_str();
+        let beginning = literal::decode_body(&body[..body.floor_char_boundary(BEGINNING)]).0;
+        is_blank(&beginning) && is_blank(self.as_str())
+    }
+}
+
+/// As many bytes of a literal are looked at first.
+const BEGINNING: usize = 64;
 
 impl Deref for SharedText {
     type Target = str;
     fn deref(&self) -> &str {
         match self {
             Self::Short(text) => text,
-            Self::Long(text) => text,
+            Self::Long(text) => text.as_str(),
         }
     }
 }
@@ -110,7 +136,7 @@ impl From<String> for SharedText {
             return Self::Short(text.into());
         }
         text.shrink_to_fit();
-        Self::Long(Arc::new(text))
+        Self::Long(Arc::new(LongText { literal: Raw::new(""), decoded: text.into() }))
     }
 }
 
@@ -144,6 +170,14 @@ impl Text {
         Self { value: value.into(), at: Some(at), lossy }
     }
 
+    /// Text that a string literal stands for, decoded when it is first read. The body of the literal is what is between its
+    /// quotes; `at` and `lossy` are as in [`located`](Self::located).
+    #[must_use]
+    pub fn undecoded(body: Raw, at: Span, lossy: bool) -> Self {
+        let text = LongText { literal: body, decoded: OnceLock::new() };
+        Self { value: SharedText::Long(Arc::new(text)), at: Some(at), lossy }
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -171,7 +205,10 @@ impl Text {
     /// Whether there is nothing to read: empty, or white space only.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        is_blank(&self.value)
+        match &self.value {
+            SharedText::Short(text) => is_blank(text),
+            SharedText::Long(text) => text.is_blank(),
+        }
     }
 }
 

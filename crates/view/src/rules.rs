@@ -2,7 +2,7 @@
 //!
 //! A rule's name is a promise: scripts match on it. The page that `rejoin explain` prints is `rules/<name>.md`.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use crate::finding::Severity;
 
@@ -89,16 +89,5 @@ rules! {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// No rule has that name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoSuchRule;
-
-impl FromStr for Rule {
-    type Err = NoSuchRule;
-    fn from_str(name: &str) -> Result<Self, NoSuchRule> {
-        Self::ALL.iter().copied().find(|rule| rule.name() == name).ok_or(NoSuchRule)
     }
 }

@@ -28,8 +28,6 @@ pub enum KeyOrigin {
     Given,
     /// A variable of the environment.
     Variable(String),
-    /// A setting.
-    Setting(String),
     /// rejoin's own file of keys.
     Stored(PathBuf),
     /// The login of another tool, in its own file.
@@ -43,7 +41,6 @@ impl fmt::Display for KeyOrigin {
         match self {
             Self::Given => f.write_str("given for this run"),
             Self::Variable(name) => f.write_str(name),
-            Self::Setting(name) => write!(f, "the setting {name}"),
             Self::Stored(path) | Self::OtherTool(path) => write!(f, "{}", path.display()),
             Self::Keyring(name) => f.write_str(name),
         }
@@ -147,18 +144,23 @@ pub trait KeySource: Send + Sync {
 /// Looks something up by its name.
 pub type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Keys from the places that are named to it, in this order: given, variables, settings, stored, other sources, and
-/// last the logins of other tools.
+/// Where keys are looked for, in the order of the fields. By default nowhere.
 #[derive(Default)]
 pub struct Keys {
-    given: Option<SecretString>,
-    variables: Option<Lookup>,
-    settings: Option<Lookup>,
-    stored: Option<KeyFile>,
-    other: Option<Box<dyn KeySource>>,
-    codex: Option<PathBuf>,
-    claude: Option<PathBuf>,
-    login: Option<Box<dyn KeySource>>,
+    /// A key for this run, whatever the service.
+    pub given: Option<SecretString>,
+    /// Environment variables, by name.
+    pub variables: Option<Lookup>,
+    /// rejoin's own file of keys.
+    pub stored: Option<KeyFile>,
+    /// Another source of keys, such as the system's keyring.
+    pub other: Option<Box<dyn KeySource>>,
+    /// The folder of Codex, which keeps ChatGPT logins. It is only read.
+    pub codex: Option<PathBuf>,
+    /// The folder of Claude Code, which keeps Claude logins. It is only read.
+    pub claude: Option<PathBuf>,
+    /// Logins of other agents that are not in files, such as Claude Code's entry in the system's keyring.
+    pub login: Option<Box<dyn KeySource>>,
 }
 
 impl fmt::Debug for Keys {
@@ -168,67 +170,9 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// No keys.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// A key for this run, whatever the service.
-    #[must_use]
-    pub fn given(mut self, key: Option<SecretString>) -> Self {
-        self.given = key;
-        self
-    }
-
-    /// Variables of the environment, by name.
-    #[must_use]
-    pub fn variables(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.variables = Some(Box::new(lookup));
-        self
-    }
-
-    /// Settings, by the name of the provider.
-    #[must_use]
-    pub fn settings(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.settings = Some(Box::new(lookup));
-        self
-    }
-
-    /// rejoin's own file of keys.
-    #[must_use]
-    pub fn stored(mut self, file: KeyFile) -> Self {
-        self.stored = Some(file);
-        self
-    }
-
-    /// Another source of keys, such as the system's keyring.
-    #[must_use]
-    pub fn other(mut self, source: Box<dyn KeySource>) -> Self {
-        self.other = Some(source);
-        self
-    }
-
-    /// The folder of Codex, which keeps ChatGPT logins. It is only read.
-    #[must_use]
-    pub fn codex(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.codex = Some(folder.into());
-        self
-    }
-
-    /// The folder of Claude Code, which keeps Claude logins. It is only read.
-    #[must_use]
-    pub fn claude(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.claude = Some(folder.into());
-        self
-    }
-
-    /// Logins of other tools that are not in files, such as Claude Code's entry in the system's keyring. They are asked for
-    /// last.
-    #[must_use]
-    pub fn login(mut self, source: Box<dyn KeySource>) -> Self {
-        self.login = Some(source);
-        self
+    /// Keys in environment variables, and nowhere else.
+    pub fn in_variables(lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { variables: Some(Box::new(lookup)), ..Self::default() }
     }
 }
 
@@ -244,13 +188,10 @@ impl KeySource for Keys {
                 out.extend(found.and_then(|text| Key::api(&text, KeyOrigin::Variable(variable))));
             }
         }
-        if let Some(found) = self.settings.as_ref().and_then(|settings| settings(name)) {
-            out.extend(Key::api(&found, KeyOrigin::Setting(format!("of {name}"))));
-        }
         if let Some(file) = &self.stored {
             match file.get(name) {
                 Ok(found) => out.extend(found),
-                // A file that cannot be read does not keep anybody from using another key.
+                // Another key may still be found.
                 Err(error) => tracing::warn!("{error}"),
             }
         }

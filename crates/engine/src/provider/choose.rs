@@ -4,11 +4,10 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Provider, ProviderError,
-    connect::{Connection, account_elsewhere, connect, wire},
-    decide::{Preference, Sources, decide},
+    connect::{account_elsewhere, connect, wire},
+    decide::{Sources, decide},
     http::HttpOptions,
-    offline::{self, Offline},
-    registry,
+    offline, registry,
 };
 use crate::{
     auth::{KeyOrigin, KeySource},
@@ -16,18 +15,15 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The provider that needs neither a key nor a network.
-pub const OFFLINE: &str = "offline";
-
 /// The provider that runs on this machine.
 const LOCAL: &str = "ollama";
 
 /// A choice, and why it is this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The choice.
-    pub choice: Connection,
-    /// Why.
+    /// The provider, and everything else that was asked for.
+    pub wanted: Wanted,
+    /// Why it was chosen.
     pub reason: Reason,
 }
 
@@ -68,37 +64,33 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses. What `asked` says stands; an empty provider means that none was named. `ollama` says where Ollama may be, if not
-/// at its usual place.
+/// Chooses a provider if `asked` names none. `ollama` is the address of Ollama, if it is not the usual one.
 pub async fn choose(
-    asked: &Connection,
+    asked: &Wanted,
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Chosen {
-    if !asked.provider.trim().is_empty() {
-        return Chosen { choice: asked.clone(), reason: Reason::Configured };
+    if asked.provider.as_deref().is_some_and(|provider| !provider.trim().is_empty()) {
+        return Chosen { wanted: asked.clone(), reason: Reason::Configured };
     }
+    let with = |provider: &str| Wanted { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
         // An address without a name is taken for a service that speaks the most common API.
-        let choice = Connection { provider: String::from("custom"), ..asked.clone() };
-        return Chosen { choice, reason: Reason::Configured };
+        return Chosen { wanted: with(registry::custom().name), reason: Reason::Configured };
     }
-    let with = |provider: &str| Connection { provider: provider.to_owned(), ..asked.clone() };
     if let Some((provider, origin)) = keyed(keys) {
-        return Chosen {
-            choice: with(provider),
-            reason: Reason::Key { provider: provider.to_owned(), origin },
-        };
+        let reason = Reason::Key { provider: provider.to_owned(), origin };
+        return Chosen { wanted: with(provider), reason };
     }
-    let here = Connection { base_url: ollama.map(String::from), ..with(LOCAL) };
+    let here = Wanted { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
-            let choice = Connection { model: Some(model.clone()), ..here };
-            Chosen { choice, reason: Reason::Local { url, model } }
+            let wanted = Wanted { model: Some(model.clone()), ..here };
+            Chosen { wanted, reason: Reason::Local { url, model } }
         }
-        None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
+        None => Chosen { wanted: with(offline::NAME), reason: Reason::Nothing },
     }
 }
 
@@ -111,18 +103,16 @@ pub fn connector<K: KeySource + Send + Sync>(
     options: HttpOptions,
 ) -> impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
     move |recorded| {
-        let sources = Sources { conversation: Preference::from(recorded), ..sources.clone() };
-        let mut choice = decide(&sources, &|provider| account_elsewhere(provider, &keys))?.choice();
-        if choice.provider.is_empty() {
+        let sources = Sources { conversation: recorded.clone(), ..sources.clone() };
+        let decision = decide(&sources, &|provider| account_elsewhere(provider, &keys))?;
+        let mut wanted = decision.wanted();
+        if wanted.provider.is_none() {
             let (provider, _) = keyed(&keys).ok_or_else(|| {
                 ProviderError::Other(String::from("no provider is named, and there is no key for any"))
             })?;
-            choice.provider = provider.to_owned();
+            wanted.provider = Some(provider.to_owned());
         }
-        if choice.provider == OFFLINE {
-            return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
-        }
-        connect(&choice, &keys, &options)
+        connect(&wanted, decision.keys(&keys), &options)
     }
 }
 
@@ -138,7 +128,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
             }
             match key.origin {
                 KeyOrigin::Variable(_) => return Some((service.name, key.origin)),
-                KeyOrigin::Stored(_) | KeyOrigin::Setting(_) | KeyOrigin::Keyring(_) => {
+                KeyOrigin::Stored(_) | KeyOrigin::Keyring(_) => {
                     stored = stored.or(Some((service.name, key.origin)));
                 }
                 KeyOrigin::Given | KeyOrigin::OtherTool(_) => {}
@@ -149,9 +139,9 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
 }
 
 /// Where a server on this machine answers, and the first of its models.
-async fn local(choice: &Connection, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
-    let provider = wire(choice, keys, &options).ok()?;
+    let provider = wire(wanted, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;
     let url = provider.endpoint().url.as_deref()?.trim_end_matches("/api/chat").to_owned();
     Some((url, models.into_iter().next()?.id))

@@ -4,7 +4,7 @@
 
 use rejoin_formats::Dialect;
 
-pub use super::connect::{Connection, Effort, account_elsewhere, connect, is_address};
+pub use super::connect::{account_elsewhere, connect, is_address};
 
 /// How a key is shown to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -370,6 +370,12 @@ pub fn all() -> impl Iterator<Item = &'static Service> {
 pub fn find(name: &str) -> Option<&'static Service> {
     let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
     all().find(|service| is(service.name) || service.aliases.iter().any(|alias| is(alias)))
+}
+
+/// The API that a dialect belongs to, where a service has several.
+pub(crate) fn api_in(dialect: Dialect) -> Option<&'static Api> {
+    let mut apis = all().filter(|service| service.apis.len() > 1).flat_map(|service| service.apis);
+    apis.find(|api| api.dialect == dialect)
 }
 
 /// The row for services that have none.

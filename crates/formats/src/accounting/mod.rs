@@ -23,6 +23,7 @@ pub use walk::has_words;
 use crate::{
     context::Field,
     messages::holds_speech,
+    parallel,
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
@@ -110,11 +111,11 @@ impl Unread {
 
 /// What of a session was not read.
 fn unread(session: &Session) -> Vec<Unread> {
-    let mut left: Vec<(Position, Vec<Left<'_>>)> = Vec::new();
-    for (index, message) in session.messages.iter().enumerate() {
-        let at = || session.source_position(Position::message(index));
-        left.extend(Some(left_of(message)).filter(|left| !left.is_empty()).map(|left| (at(), left)));
-    }
+    let mut left: Vec<(Position, Vec<Left<'_>>)> =
+        parallel::filter_map(&session.messages, |index, message| {
+            let left = Some(left_of(message)).filter(|left| !left.is_empty())?;
+            Some((session.source_position(Position::message(index)), left))
+        });
     for item in &session.set_aside {
         let found = match &item.what {
             Aside::Hidden(message, _) => left_of(message),

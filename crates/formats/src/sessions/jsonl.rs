@@ -10,7 +10,7 @@ use rejoin_record::{
     json::{Doc, Value},
     verify::{Discrepancy, verify, verify_order},
 };
-use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
+use rejoin_view::{Action, Finding, Rule, SoundView, path::path};
 
 use super::{
     lines::{self, Line, LineReader, at},
@@ -50,7 +50,7 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     if record.entries.is_empty() {
         return Err(ReadError::NoConversation("no line of it is an entry"));
     }
-    Ok(vec![record.finish(Name::File(stream.name))])
+    Ok(vec![record.finish(stream.name)])
 }
 
 /// Something in a store that is no entry.
@@ -90,15 +90,7 @@ pub fn session_of(
         record.excused |= !damage.torn;
         record.damaged.push((place, damage.text));
     }
-    record.finish(Name::Id(id))
-}
-
-/// What a conversation is called by whoever reads it.
-enum Name<'n> {
-    /// The file that it is in; its id stands in its header.
-    File(&'n str),
-    /// The id that a store keeps it under.
-    Id(ConversationId),
+    Session { id, ..record.finish("") }
 }
 
 #[derive(Default)]
@@ -144,55 +136,63 @@ impl Record {
         let mut changed: HashSet<EntryId> = HashSet::new();
         let found = if self.verified { verify_order(&self.entries) } else { verify(&self.entries) };
         for discrepancy in found {
-            let about = match &discrepancy {
-                Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => Some(*id),
-                Discrepancy::Sequence { id, .. } => Some(*id),
+            let about = match discrepancy {
+                Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => id,
+                Discrepancy::Sequence { id, .. } => id,
                 // The path says so, where it matters.
                 Discrepancy::NoParent { .. } => continue,
-                Discrepancy::NoHeader => self.entries.first().map(Entry::id),
+                Discrepancy::NoHeader => self.entries[0].id(),
             };
-            let place = about.and_then(|id| self.places.get(&id).copied());
-            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
-            if let Discrepancy::Changed(id) = discrepancy {
-                changed.insert(id);
-                let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside);
-                self.findings.push(finding.because(discrepancy.to_string()));
-            } else if !self.excused {
-                // What was damaged breaks the chain after it; that is said once, at the damage.
-                let finding = Finding::new(Rule::BrokenChain, at(place), Action::Kept);
-                self.findings.push(finding.because(discrepancy.to_string()));
-            }
+            let (rule, action) = match discrepancy {
+                Discrepancy::Changed(_) => {
+                    changed.insert(about);
+                    (Rule::DamagedEntry, Action::SetAside)
+                }
+                // Damage breaks the chain after it, and that is reported once, at the damage.
+                _ if self.excused => continue,
+                _ => (Rule::BrokenChain, Action::Kept),
+            };
+            let finding = Finding::new(rule, at(self.place_of(about)), action);
+            self.findings.push(finding.because(discrepancy.to_string()));
         }
-        for entry in self.entries.extract_if(.., |entry| changed.contains(&entry.id())) {
-            let place = self.places.get(&entry.id()).copied();
-            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
-            self.damaged.push((place, Text::from(entry.to_line())));
+        let entries: Vec<Entry> =
+            self.entries.extract_if(.., |entry| changed.contains(&entry.id())).collect();
+        for entry in entries {
+            self.damaged.push((self.place_of(entry.id()), Text::from(entry.to_line())));
         }
     }
 
-    fn finish(mut self, name: Name<'_>) -> Session {
+    fn place_of(&self, entry: EntryId) -> Place {
+        self.places.get(&entry).copied().unwrap_or(Place { index: 0, offset: 0, line: Some(1) })
+    }
+
+    /// The session. Its id is in the header, or else derived from the file's name.
+    fn finish(mut self, name: &str) -> Session {
         self.verify();
         let tree = Tree::new(&self.entries);
         let walked = path(&tree);
-        let place_of = |entry: &EntryId| {
-            self.places.get(entry).copied().unwrap_or(Place { index: 0, offset: 0, line: Some(1) })
-        };
-        let places: Vec<Place> = walked.entries.iter().map(place_of).collect();
+        let places: Vec<Place> = walked.entries.iter().map(|id| self.place_of(*id)).collect();
         let details = walked.entries.iter().map(|id| Detail {
             id: Some(Text::from(id.to_string())),
             time: tree.get(*id).and_then(|entry| entry.envelope().source_time.clone()),
             pieces: Vec::new(),
         });
-        let on_path = |(finding, entry): (Finding, &EntryId)| Finding {
-            at: Position { line: place_of(entry).line, ..Position::default() },
-            ..finding
-        };
+        let on_path =
+            |(entry, finding): (EntryId, Finding)| Finding { at: at(self.place_of(entry)), ..finding };
         let (mut id, mut format, mut context) = (None, None, None);
         let mut set_aside = Vec::new();
         let shown: HashMap<EntryId, usize> =
             walked.entries.iter().enumerate().map(|(number, id)| (*id, number)).collect();
         let mut after = 0;
         for entry in &self.entries {
+            // The tree knows the first entry of an id. Another one under the same id is kept as text, unless it is a copy.
+            if let Some(first) = tree.get(entry.id()).filter(|first| !std::ptr::eq(*first, entry)) {
+                if first != entry {
+                    let what = Aside::Raw(Text::from(entry.to_line()));
+                    set_aside.push(SetAside { place: self.place_of(entry.id()), after, what });
+                }
+                continue;
+            }
             // What is shown was read on the way.
             if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
                 after = number + 1;
@@ -212,7 +212,7 @@ impl Record {
                 Content::Meta(meta) if meta.title.is_some() => meta.title.map(Aside::Title),
                 _ => Some(Aside::Raw(Text::from(entry.to_line()))),
             };
-            let place = place_of(&entry.id());
+            let place = self.place_of(entry.id());
             set_aside.extend(aside.map(|what| SetAside { place, after, what }));
         }
         for (place, text) in &self.damaged {
@@ -220,14 +220,9 @@ impl Record {
         }
         let context = surroundings(context, format.as_deref(), walked.history.messages());
         let first = walked.history.messages().first().and_then(|message| message.native.as_ref());
-        let id: ConversationId = match name {
-            Name::Id(id) => id,
-            Name::File(name) => {
-                id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)))
-            }
-        };
-        let walked_findings = walked.findings.into_iter().zip(&walked.found_at).map(on_path);
-        let findings = self.findings.iter().cloned().chain(walked_findings).collect();
+        let id = id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)));
+        let findings =
+            self.findings.iter().cloned().chain(walked.findings.into_iter().map(on_path)).collect();
         Session {
             format: FORMAT,
             id,
@@ -263,7 +258,7 @@ fn surroundings(
     let Some(entry) = entry else { return context };
     let system = dialect.map_or(Some(&"system"), |dialect| dialect.wire().fields.system.first());
     if let (Some(text), Some(name)) = (&entry.system, system) {
-        context.put(name, &crate::wire::render::literal(text));
+        context.put(name, &crate::wire::render::quoted(text));
     }
     if let Some(tools) = &entry.tools {
         context.put("tools", tools.as_str());
@@ -287,7 +282,7 @@ fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
         ..Context::default()
     };
     if let Some(model) = target.get("model").and_then(Value::as_str) {
-        context.put("model", &crate::wire::render::literal(&model));
+        context.put("model", &crate::wire::render::quoted(&model));
     }
     context.before_messages = context.fields.len();
     Some(context)

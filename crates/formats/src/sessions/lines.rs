@@ -55,53 +55,40 @@ pub fn of_text(
     Ok(sessions)
 }
 
-/// Reads every line of a stream, in order. A second thread parses a long one while the reader takes what came before.
+/// Reads every line of a stream, in order. A second thread reads and parses a long one while the reader takes what came before.
 ///
 /// # Errors
 /// If the stream cannot be read, or there is nothing in it.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
-    let mut batches = Batches { lines: Lines::new(&mut *stream.source), ended: false };
-    let mut next = batches.next()?;
+    let mut batches = Batches::new(&mut *stream.source)?;
     let mut anything = false;
     let mut buffer = String::new();
     let mut take = |parsed: Vec<Parsed>| {
         parsed.into_iter().for_each(|line| anything |= deliver(line, &mut buffer, reader));
     };
-    thread::scope(|scope| {
-        let (to_parse, unparsed) = mpsc::channel::<Batch>();
-        let (done, parsed) = mpsc::channel();
-        let work = move || unparsed.into_iter().try_for_each(|batch| done.send(parse(&batch)));
-        // A short file is parsed before a thread has started, and some systems have no threads.
-        if batches.ended || thread::Builder::new().spawn_scoped(scope, work).is_err() {
-            while let Some(batch) = next {
-                take(parse(&batch));
-                next = batches.next()?;
+    // A short file is parsed before a thread has started.
+    if !batches.ended {
+        thread::scope(|scope| {
+            let (done, parsed) = mpsc::sync_channel(AHEAD);
+            let batches = &mut batches;
+            let work = move || batches.try_for_each(|batch| done.send(batch.map(|batch| parse(&batch))));
+            // Some systems have no threads.
+            match thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(_) => parsed.into_iter().try_for_each(|parsed| parsed.map(&mut take)),
+                Err(_) => Ok(()),
             }
-            return Ok(());
-        }
-        let mut ahead = 0;
-        loop {
-            while ahead < AHEAD
-                && let Some(batch) = next.take()
-            {
-                to_parse.send(batch).expect("BUG: the thread parses as long as there is something");
-                ahead += 1;
-                next = batches.next()?;
-            }
-            if ahead == 0 {
-                return Ok::<(), ReadError>(());
-            }
-            take(parsed.recv().expect("BUG: the thread gives back all that it gets"));
-            ahead -= 1;
-        }
-    })?;
+        })?;
+    }
+    for batch in batches {
+        take(parse(&batch?));
+    }
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
 }
 
 /// How many bytes are parsed at once, unless a single line is longer.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// How many batches are read before the first of them is taken.
+/// How many batches are parsed before the first of them is taken.
 const AHEAD: usize = 3;
 
 /// A few lines, as they were read.
@@ -114,21 +101,40 @@ struct Batch {
 
 /// The lines of a stream, a few at a time.
 struct Batches<'s> {
-    lines: Lines<&'s mut dyn BufRead>,
+    lines: Lines<&'s mut (dyn BufRead + Send)>,
+    /// Read already, to see whether there are more.
+    first: Option<Batch>,
     ended: bool,
 }
 
-impl Batches<'_> {
-    fn next(&mut self) -> Result<Option<Batch>, ReadError> {
+impl<'s> Batches<'s> {
+    fn new(source: &'s mut (dyn BufRead + Send)) -> Result<Self, ReadError> {
+        let mut batches = Self { lines: Lines::new(source), first: None, ended: false };
+        batches.first = batches.next().transpose()?;
+        Ok(batches)
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Batch, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
         let mut batch = Batch::default();
         while batch.bytes.len() < BATCH_BYTES && !self.ended {
             let start = batch.bytes.len();
-            match self.lines.append(&mut batch.bytes).map_err(ReadError::io)? {
-                Some(line) => batch.lines.push((line, start..batch.bytes.len())),
-                None => self.ended = true,
+            match self.lines.append(&mut batch.bytes) {
+                Ok(Some(line)) => batch.lines.push((line, start..batch.bytes.len())),
+                Ok(None) => self.ended = true,
+                Err(why) => {
+                    self.ended = true;
+                    return Some(Err(ReadError::io(why)));
+                }
             }
         }
-        Ok((!batch.lines.is_empty()).then_some(batch))
+        (!batch.lines.is_empty()).then_some(Ok(batch))
     }
 }
 
@@ -194,7 +200,7 @@ fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) ->
     if error.is_some() {
         several(&line, ended, reader);
     } else {
-        let doc = layout.into_doc(&line.text, std::mem::take(buffer));
+        let doc = layout.into_shared_doc(&line.text, std::mem::take(buffer));
         doc.root().into_iter().for_each(|root| reader.value(&line, root));
         *buffer = doc.into_buffer();
     }

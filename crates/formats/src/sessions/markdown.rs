@@ -20,9 +20,11 @@ pub const FORMAT: &str = "markdown";
 /// # Errors
 /// Never.
 pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
-    let mut out = format!("# {}\n", title(session));
+    let title = Some(session.headline()).filter(|title| !title.is_empty());
+    let mut out = format!("# {}\n", title.unwrap_or_else(|| session.id.to_string()));
     for piece in session.context.system() {
-        section(&mut out, "System", &piece.text);
+        heading(&mut out, "System", None);
+        paragraph(&mut out, &piece.text);
     }
     for item in view.items() {
         let who = match item.role() {
@@ -56,21 +58,11 @@ pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Wri
     Ok(Written { text: out, findings: Vec::new() })
 }
 
-/// What to call it.
-fn title(session: &Session) -> String {
-    Some(session.headline()).filter(|title| !title.is_empty()).unwrap_or_else(|| session.id.to_string())
-}
-
 fn heading(out: &mut String, who: &str, time: Option<&Text>) {
     match time {
         Some(time) => out.push_str(&format!("\n## {who} · {time}\n")),
         None => out.push_str(&format!("\n## {who}\n")),
     }
-}
-
-fn section(out: &mut String, who: &str, text: &str) {
-    heading(out, who, None);
-    paragraph(out, text);
 }
 
 fn paragraph(out: &mut String, text: &str) {

@@ -53,7 +53,7 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     }
     let mut context = Context { dialect: Some(DIALECT), ..Context::default() };
     if let Some(model) = &turns.model {
-        context.put("model", &render::literal(model));
+        context.put("model", &render::quoted(model));
         context.before_messages = 1;
     }
     Ok(vec![turns.assembler.into_session(stream.name, None, context)])
@@ -91,8 +91,8 @@ impl LineReader for Turns {
             }
             return;
         }
-        // What stands around the items of a line is kept once, with the line itself.
-        let around = Text::from(without_items(root));
+        // The rest of the line is kept once, with an empty list in place of its items.
+        let around = Text::from(render::with_field(root.raw(), "items", "[]"));
         let known = |(key, _): (Value<'_>, Value<'_>)| AROUND.iter().any(|name| key.is_str(name));
         let known = root.fields().all(known);
         self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });
@@ -114,17 +114,13 @@ impl LineReader for Turns {
     }
 }
 
-/// A line with an empty list in place of its items.
-fn without_items(root: Value<'_>) -> String {
-    render::with_field(root.raw(), "items", "[]")
-}
-
 /// Writes the view of a session as turns.
 ///
 /// # Errors
 /// If something in it is larger than OpenAI takes.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = DIALECT.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
@@ -135,7 +131,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let mut turn: Vec<String> = Vec::new();
     let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
     if let Some(text) = instructions {
-        let text = render::literal(&text);
+        let text = render::quoted(&text);
         turn.push(format!("{{\"type\":\"message\",\"role\":\"system\",\"content\":{text}}}"));
     }
     let mut answered = false;
@@ -151,7 +147,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
         turn.push(item.raw().replace(['\n', '\r'], " "));
     }
     if let Some(text) = input.and_then(Value::as_str) {
-        let text = render::literal(&text);
+        let text = render::quoted(&text);
         turn.push(format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{text}}}"));
     }
     push_turn(&mut out, &turn, model.as_deref(), now);
@@ -168,7 +164,7 @@ fn push_turn(out: &mut String, items: &[String], model: Option<&str>, now: Times
     render::array(out, items.iter().map(String::as_str));
     if let Some(model) = model {
         write::key(out, "metadata");
-        out.push_str(&format!("{{\"model\":{}}}", render::literal(model)));
+        out.push_str(&format!("{{\"model\":{}}}", render::quoted(model)));
     }
     out.push_str("}\n");
 }

@@ -6,7 +6,7 @@ use rejoin::{
     engine::{
         Clock as _, SystemClock,
         auth::{self, SecretString, copilot::DeviceLogin},
-        provider::{choose::OFFLINE, registry},
+        provider::{offline, registry},
     },
     shape,
 };
@@ -36,7 +36,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
         return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
     };
     let service = registry::find(&given);
-    if given == OFFLINE {
+    if given == offline::NAME {
         output::talk("The built-in responder needs no key.");
         return Ok(0);
     }

@@ -7,7 +7,7 @@ pub use auth::run as auth;
 pub use models::run as models;
 use rejoin::{
     answering::is_known,
-    engine::provider::{choose::OFFLINE, decide::canonical, registry},
+    engine::provider::{decide::canonical, offline, registry},
 };
 
 use crate::{
@@ -53,7 +53,7 @@ pub fn check_name(given: &str, address: Option<&str>, from: Option<&str>) -> Res
 
 /// The error for a provider that is not known and has no address; `from` says what named it.
 pub fn unknown(given: &str, from: Option<&str>) -> Failure {
-    let names: Vec<&str> = registry::all().map(|service| service.name).chain([OFFLINE]).collect();
+    let names: Vec<&str> = registry::all().map(|service| service.name).chain([offline::NAME]).collect();
     let near = near::did_you_mean(&canonical(given), names.iter().copied());
     let from = from.map_or_else(String::new, |from| format!(" (from {from})"));
     Failure::usage(

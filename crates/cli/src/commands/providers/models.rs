@@ -1,7 +1,7 @@
 //! `rejoin models`: what a provider offers, and what is known about a model without asking one.
 
 use rejoin::{
-    engine::provider::{Model, choose::OFFLINE},
+    engine::provider::{Model, offline},
     models::{ModelFacts, TokenCount},
 };
 
@@ -91,7 +91,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
                 (Some(model), _) => (ModelFacts::listed(&provider, model), None),
                 // The built-in responder was asked only because there is no key for another provider.
-                (None, Some(known)) if provider == OFFLINE && arguments.asked.provider.is_none() => {
+                (None, Some(known)) if provider == offline::NAME && arguments.asked.provider.is_none() => {
                     (known, Some(String::from("no key was found")))
                 }
                 (None, _) => {

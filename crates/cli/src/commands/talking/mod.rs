@@ -155,10 +155,9 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Self {
-        let recorded = Wanted::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = TurnSettings {
-            system: talk.system.clone().or(recorded.system).or(set),
+            system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
@@ -167,8 +166,9 @@ impl Talking {
         let stores = [desk.location.clone(), desk.home.store()].into_iter();
         let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
         tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
-        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
+        let elsewhere = conversation.directory().filter(|folder| *folder != here);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         Self {
             worker,
             outcome: answering.outcome,
@@ -179,7 +179,7 @@ impl Talking {
             json: talk.json,
             pointer: None,
             keeps_commands: desk.settings.is_on("persist_special_commands"),
-            elsewhere: recorded.directory.filter(|folder| *folder != here),
+            elsewhere,
             unfinished: false,
             unsaved: false,
         }

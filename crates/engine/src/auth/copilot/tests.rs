@@ -9,9 +9,10 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Role, ToolCal
 
 use super::*;
 use crate::{
+    Wanted,
     auth::Keys,
     provider::{
-        connect::{Connection, wire},
+        connect::wire,
         http::{
             HttpProvider,
             testing::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
@@ -46,12 +47,12 @@ fn copilot(
 }
 
 fn provider(server: &Server) -> HttpProvider {
-    let choice = Connection {
-        provider: String::from("copilot"),
+    let choice = Wanted {
+        provider: Some(String::from("copilot")),
         base_url: Some(server.url.clone()),
-        ..Connection::default()
+        ..Wanted::default()
     };
-    let keys = Keys::none().variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
+    let keys = Keys::in_variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
     wire(&choice, &keys, &quick_at(server)).unwrap().reading_with(words)
 }
 

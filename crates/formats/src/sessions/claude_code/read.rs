@@ -12,7 +12,7 @@ use rejoin_record::{
 use rejoin_view::{Action, Finding, Rule};
 
 use super::{
-    FORMAT,
+    FORMAT, MARK,
     lines::{ContentField, Line, Lines, What},
     tree::{self, Shape},
 };
@@ -24,10 +24,6 @@ use crate::{
     sessions::lines,
     wire::{registry::Dialect, render},
 };
-
-/// The field that marks a block for the cache. The provider limits the number of marks, so blocks that have one are written
-/// again without it.
-const MARK: &str = "\"cache_control\"";
 
 /// Reads the conversation in a file, line by line.
 pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
@@ -326,7 +322,7 @@ fn forget_marked(block: &mut Block, raw: &str) {
 /// The context of the messages: a transcript names only the models that spoke.
 fn context(model: Option<&str>) -> Context {
     let mut context = Context { dialect: Some(Dialect::Anthropic), ..Context::default() };
-    model.into_iter().for_each(|model| context.put("model", &render::literal(model)));
+    model.into_iter().for_each(|model| context.put("model", &render::quoted(model)));
     context.before_messages = context.fields.len();
     context
 }

@@ -15,11 +15,8 @@ use crate::{
 #[must_use]
 pub fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
-    for (place, message) in session.messages.iter().enumerate() {
-        for mut line in natives(message) {
-            let spoken = line.get_mut("message").map_or(Value::Null, Value::take);
-            say(&mut resent, spoken, Some(place));
-        }
+    for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message")) {
+        say(&mut resent, spoken, Some(place));
     }
     say(&mut resent, next_word(), None);
     let mut called = Vec::new();

@@ -128,7 +128,7 @@ impl<'c> Rollout<'c> {
         let instructions = self.meta.as_ref().and_then(|meta| meta.instructions.clone());
         for (name, text) in [("model", self.model.clone()), ("instructions", instructions)] {
             if let Some(text) = text.filter(|text| !text.is_blank()) {
-                context.put(name, &render::literal(&text));
+                context.put(name, &render::quoted(&text));
             }
         }
         context.before_messages = context.fields.len();

@@ -45,13 +45,13 @@ fn every_service_is_asked_the_same_way() {
 fn ollama_answers_in_one_piece() {
     let line = r#"{"model":"llama2","message":{"role":"assistant","content":"42"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#;
     let server = Server::new(vec![Answer::of(200, "application/json", line)]);
-    let choice = crate::provider::registry::Connection {
-        provider: String::from("ollama"),
+    let choice = crate::Wanted {
+        provider: Some(String::from("ollama")),
         model: Some(String::from("llama2")),
         base_url: Some(server.url.clone()),
         ..Default::default()
     };
-    let provider = registry::connect(&choice, &crate::auth::Keys::none(), &quick()).unwrap();
+    let provider = registry::connect(&choice, &crate::auth::Keys::default(), &quick()).unwrap();
     let answer = run(provider.complete(&[Message::user("6 * 7")], &[])).unwrap();
     assert_eq!(answer.message.content().as_deref(), Some("42"));
     let usage = answer.token_usage.unwrap();
