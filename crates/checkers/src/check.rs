@@ -128,7 +128,7 @@ pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
 
 /// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
 pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
-    let request = Value::Object(Fields::from_iter([(list.to_owned(), Value::Array(messages))]));
+    let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
     judge_read::<D>(&Ok(request), bytes, Scope::Messages)
 }
 
