@@ -31,16 +31,7 @@ pub struct Pointer {
 impl Pointer {
     /// Locates the pointer; the file need not exist.
     pub fn new(data: &Path, folder: &Path, store: &Location) -> Self {
-        let whole = |path: &Path| {
-            let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-            path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        let folder = whole(folder);
-        let store = match store {
-            Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
-            Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
-            Location::Memory => String::from("memory:"),
-        };
+        let (folder, store) = (whole(folder), whole_location(store));
         // No path has a NUL in it, so no two pairs are spelled the same.
         let name = hash::of_bytes(format!("{folder}\0{store}").as_bytes()).to_string();
         let pointers = PrivateFolder::inside(data.join("active"));
@@ -52,13 +43,9 @@ impl Pointer {
     /// # Errors
     /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
     pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
-        named_in(&self.pointers, &self.name).map_err(|why| Failure::Unreadable {
-            name: self.pointers.path_of(&self.name).display().to_string(),
-            why: why.to_string(),
-            hint: Some(String::from(
-                "it names the active conversation of this folder; check who may read it",
-            )),
-        })
+        let hint = "it names the active conversation of this folder; check who may read it";
+        named_in(&self.pointers, &self.name)
+            .map_err(|why| Failure::unreadable(self.pointers.path_of(&self.name).display(), why, Some(hint)))
     }
 
     pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
@@ -70,6 +57,20 @@ impl Pointer {
         let text = format!("{text}\n");
         let written = self.pointers.make().and_then(|()| self.pointers.replace(&self.name, text.as_bytes()));
         written.map_err(|why| Failure::unwritable(self.pointers.path_of(&self.name).display(), &why))
+    }
+}
+
+fn whole(path: &Path) -> String {
+    let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A store's location, the same however its path is spelled.
+pub fn whole_location(store: &Location) -> String {
+    match store {
+        Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
+        Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
+        Location::Memory => String::from("memory:"),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::{
     failure::Failure,
     home::{self, Home},
     output,
+    places::AGENTS,
     settings::{SettingOrigin, Settings},
 };
 
@@ -111,7 +112,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
     Sources {
         flags: Wanted {
             provider: talk.provider.clone(),
-            api: talk.api.map(|api| api.name().to_owned()),
+            api: talk.api.clone(),
             model: talk.model.clone(),
             base_url: talk.base_url.clone(),
             ..Wanted::default()
@@ -119,7 +120,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
         settings: Wanted {
-            max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
+            max_tokens: settings.number("limits.answer_tokens"),
             effort,
             ..layer(SettingOrigin::File)
         },
@@ -137,17 +138,13 @@ fn ollama() -> Option<String> {
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.
-fn folders_of_others() -> (Option<PathBuf>, Option<PathBuf>) {
-    let folder = |variable: &str, usual: &str| {
-        let set = env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        set.or_else(|| Some(env::home_dir()?.join(usual)))
-    };
-    (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"))
+fn folders_of_others() -> [Option<PathBuf>; 2] {
+    ["codex", "claude-code"].map(|format| AGENTS.iter().find(|agent| agent.format == format)?.home())
 }
 
 /// The files that keys come from. No model is shown them: someone may work in their home folder.
 pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let others =
         [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
     let own = [key_file(home).path().to_owned(), home.data.join(home::CALLS_KEY)];
@@ -155,7 +152,7 @@ pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
 }
 
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
     let mut keys = Keys::default();
     if matches!(method, "any" | "key") {
@@ -182,12 +179,15 @@ pub fn key_file(home: &Home) -> KeyFile {
 }
 
 pub fn options(settings: &Settings) -> HttpOptions {
-    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = HttpOptions::default();
     let address = |name: &str, usual: String| settings.value(name).map_or(usual, str::to_owned);
     HttpOptions {
-        retries: number("limits.retries").map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        read_timeout: number("limits.silence_seconds").map_or(usual.read_timeout, Duration::from_secs),
+        retries: settings
+            .number("limits.retries")
+            .map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        read_timeout: settings
+            .number("limits.silence_seconds")
+            .map_or(usual.read_timeout, Duration::from_secs),
         addresses: Addresses {
             chatgpt: address("addresses.chatgpt", usual.addresses.chatgpt),
             claude: address("addresses.claude", usual.addresses.claude),

@@ -49,7 +49,7 @@ pub fn script(shell: clap_complete::Shell) -> String {
 
 pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let flags = Flags { store: named_store(std::env::args_os()), pager: false };
+    let flags = Flags { store: named_store(std::env::args_os()), ..Flags::default() };
     let Ok(desk) = Desk::new(&flags) else { return Vec::new() };
     let Ok(Some(store)) = desk.read_store() else { return Vec::new() };
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };

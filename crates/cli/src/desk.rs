@@ -10,23 +10,8 @@ use rejoin::{
     store::{Access, Holder, Location, Query, Store, StoreError},
 };
 
-use crate::{
-    active::Pointer, args::CommandLine, failure::Failure, home::Home, output, pager, settings::Settings,
-};
-
-/// The flags that every command takes.
-#[derive(Debug, Clone)]
-pub struct Flags {
-    pub store: Option<Location>,
-    /// Whether a pager may be used.
-    pub pager: bool,
-}
-
-impl Flags {
-    pub fn of(arguments: &CommandLine) -> Self {
-        Self { store: arguments.store.clone(), pager: !arguments.no_pager }
-    }
-}
+pub use crate::args::Flags;
+use crate::{active::Pointer, failure::Failure, home::Home, output, pager, settings::Settings};
 
 /// Folders, settings and the place of the store.
 #[derive(Debug)]
@@ -47,7 +32,7 @@ impl Desk {
         let set = settings.value("store").and_then(|store| store.parse().ok());
         let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
         let folder = std::env::current_dir().unwrap_or_default();
-        Ok(Self { home, settings, location, folder, pager: flags.pager })
+        Ok(Self { home, settings, location, folder, pager: !flags.no_pager })
     }
 
     /// Opens the store for reading; none if it does not exist.
@@ -162,19 +147,14 @@ fn unknown(given: &str) -> Failure {
 /// Reads a conversation, and keeps copies of what is damaged.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
     let recorded = engine::read(store, id, mode).map_err(|error| loading(store, error))?;
-    keep_aside(store, &recorded);
-    Ok(recorded)
-}
-
-/// Keeps copies of what is damaged beside the store, and says where. A last line that is cut off may be another process's
-/// append under way.
-fn keep_aside(store: &dyn Store, recorded: &Recorded) {
+    // A last line that is cut off may be another process's append.
     let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
-    // Where that is not possible it stays in its own place as well.
+    // If it cannot be copied, it is still in its own place.
     let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
     for path in kept.collect::<std::collections::BTreeSet<_>>() {
         output::note(format!("what is damaged is kept in {}", output::shown(&path)));
     }
+    Ok(recorded)
 }
 
 /// A writer to the store; processes that wait for its lock are shown the command.

@@ -62,6 +62,10 @@ impl Failure {
         Self::Usage { what: what.into(), hint: Some(hint.into()) }
     }
 
+    pub fn unreadable(name: impl Display, why: impl Display, hint: Option<&str>) -> Self {
+        Self::Unreadable { name: name.to_string(), why: why.to_string(), hint: hint.map(str::to_owned) }
+    }
+
     pub fn failed(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { what: what.into(), hint: Some(hint.into()) }
     }

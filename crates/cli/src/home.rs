@@ -10,10 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::store::{
-    Location,
-    files::{self, PrivateFolder},
-};
+use rejoin::store::{Location, files::PrivateFolder};
 
 use crate::failure::Failure;
 
@@ -62,19 +59,6 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Reads one of rejoin's small files.
-pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    files::read_small(path, OWN_BYTES)
-}
-
-/// The limit for them: settings, keys and addresses are a few kilobytes.
-const OWN_BYTES: u64 = 16 * 1024 * 1024;
-
-/// Creates a folder that only its owner can look into, and those above it, each durable in the one above.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    PrivateFolder::new(folder).make()
-}
-
 /// Makes the names in the folder of a file durable. Systems that cannot open a folder do so themselves.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let Ok(folder) = File::open(folder_of(path)) else { return Ok(()) };
@@ -94,9 +78,9 @@ pub enum Existing {
     Kept,
 }
 
-/// Writes a file and the folders above it: see [`write`].
+/// Writes a file as [`write`] does, and the folders above it, which only their owner can open.
 pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    make_folder(folder_of(path))?;
+    PrivateFolder::new(folder_of(path)).make()?;
     write(path, bytes, existing)
 }
 

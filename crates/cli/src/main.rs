@@ -67,7 +67,7 @@ fn only_version() -> bool {
 
 /// When to use colours: as the flag says, else the setting. Commands that need the settings report a broken file.
 fn colour(arguments: &args::CommandLine) -> args::Colour {
-    if let Some(colour) = arguments.color {
+    if let Some(colour) = arguments.flags.color {
         return colour;
     }
     let home = home::Home::from_environment().ok();

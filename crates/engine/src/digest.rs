@@ -1,4 +1,4 @@
-//! What a store is told about a conversation: title, state, time, and the words to search for.
+//! Tells a store about a conversation: title, state, time, and the words to search for.
 
 use rejoin_formats::{Context, session};
 use rejoin_record::{
@@ -9,8 +9,7 @@ use rejoin_record::{
 use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
-/// Follows a conversation for a store, from its beginning or from what was kept. This is the digester that stores are opened
-/// with.
+/// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
 #[must_use]
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
     Box::new(Following(kept.map_or_else(PathState::default, PathState::from_text)))
@@ -38,7 +37,7 @@ impl Summarize for Following {
     }
 }
 
-/// What there is to know about an entry.
+/// The digest of an entry.
 pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
     match content {
@@ -69,7 +68,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     digest
 }
 
-/// When something was said: the source's own time for what was imported, if it has one; else when it was appended.
+/// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
 #[must_use]
 pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
@@ -77,7 +76,7 @@ pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
     source.or_else(|| (!entry.id().is_derived()).then_some(envelope.timestamp))
 }
 
-/// The time that counts for the age of a conversation. A new title or an erased text makes it no younger.
+/// The time that counts as activity. A new title or an erasure does not.
 fn counted_time(entry: &Entry) -> Option<Timestamp> {
     let kind = &entry.envelope().kind;
     time_of(entry).filter(|_| !matches!(kind, Kind::Meta | Kind::Erased))
@@ -92,7 +91,7 @@ fn words(role: &str, text: impl Into<Text>) -> Option<Words> {
     (!text.trim().is_empty()).then(|| Words { role: role.to_owned(), text })
 }
 
-/// The first line of what a person said, as a title. What agents put there is passed over.
+/// The first line of a message of the user, as a title. Text that agents insert is skipped.
 fn said(message: &Message) -> Option<String> {
     if message.role != Role::User {
         return None;
@@ -103,12 +102,12 @@ fn said(message: &Message) -> Option<String> {
     Some(line.chars().take(limits::TITLE_CHARS).collect())
 }
 
-/// A title that was given, on one line.
+/// A title on one line.
 fn one_line(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Everything in a message that can be searched for, a line each. A single text is shared, not copied.
+/// The searchable texts of a message, one per line. A single text is shared, not copied.
 fn text_of(message: &Message) -> Text {
     let mut texts: Vec<&Text> = Vec::new();
     for block in &message.blocks {
@@ -128,14 +127,14 @@ fn text_of(message: &Message) -> Text {
     }
 }
 
-/// The conversation that a note of a fork names.
+/// The id of the conversation that a fork was made from.
 fn forked_from(scope: &str) -> Option<String> {
     let doc = Doc::parse(scope).ok()?;
     let from = doc.root()?.given("forked_from")?.given("conversation")?.as_str()?.into_owned();
     Some(from)
 }
 
-/// Provider and model that requests go to from here on: as the engine writes them, or as a body that was imported had them.
+/// The provider and the model of a context, as the engine writes them or as an imported request names them.
 fn target(context: &content::Context) -> (Option<String>, Option<String>) {
     let Some(target) = &context.target else { return (None, None) };
     let doc = Doc::parse(target.as_str());

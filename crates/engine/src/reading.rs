@@ -41,8 +41,8 @@ pub struct Recorded {
 /// Reads a conversation.
 ///
 /// # Errors
-/// If it is not there; strictly, also if something in it is damaged or nothing was said in it. A torn tail was never
-/// acknowledged: it is no damage, and reported all the same.
+/// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail was never acknowledged: it is reported, and does not
+/// count as damage.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
     let mut stored = Stored::default();
     let read = draft::read(store, id, &mut |item| {
@@ -70,12 +70,12 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     Ok(Recorded { id, entries, drafted, damage, session })
 }
 
-/// Entries with their places, and damage, as a store hands them out.
+/// Entries with their lines, and damage, in the order of reading.
 #[derive(Default)]
 struct Stored {
     entries: Vec<(Entry, usize)>,
     damage: Vec<Damage>,
-    /// The line of what was read last.
+    /// The line of the last item.
     line: usize,
 }
 
@@ -85,7 +85,7 @@ impl Stored {
         match item {
             Item::Entry(entry) => self.entries.push((entry, self.line)),
             Item::Damage(damage) => {
-                // Damage says where it is; what was read before it may have been passed over in silence, such as blank lines.
+                // Damage knows its line. Blank lines before it were skipped without notice.
                 self.line = line_of(damage.place).unwrap_or(self.line - 1);
                 self.damage.push(damage);
             }
@@ -102,12 +102,12 @@ fn line_of(place: Place) -> Option<usize> {
     }
 }
 
-/// How the things in a store are numbered for people.
+/// How places in a store are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// By the lines of a file, from 1.
     Lines,
-    /// By rows, from 0: what stands in a table has no lines.
+    /// By rows, from 0: a table has no lines.
     Rows,
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn session<'e>(
     jsonl::session_of(id, entries, damaged.collect())
 }
 
-/// Fails at the first place where something is not as it was written.
+/// Fails at the first place that is not as it was written.
 fn first_problem(
     id: ConversationId,
     session: &Session,
@@ -182,7 +182,7 @@ fn first_problem(
     let damaged = damage.iter().filter(|damage| !damage.torn);
     let damaged =
         damaged.map(|damage| (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone()));
-    // What the store itself says of a place comes before what follows from it.
+    // What the store says about a place comes before findings that follow from it.
     match damaged.chain(found).min_by_key(|(line, _, _)| *line) {
         Some((_, place, why)) => Err(EngineError::Corrupted { id, place, why }),
         None => Ok(()),

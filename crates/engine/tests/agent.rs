@@ -209,7 +209,7 @@ fn the_scripted_provider() {
     assert_eq!(error.code(), "UNAVAILABLE");
     assert!(matches!(run(agent.execute("5", &tools)).unwrap().ending, Ending::Limit(_)));
     let Err(error) = run(agent.execute("6", &tools)) else { panic!() };
-    assert_eq!(error.to_string(), "the script has come to its end");
+    assert_eq!(error.to_string(), "the script is over");
     assert_eq!(provider.requests().len(), 6);
     provider.then("more");
     assert_eq!(run(agent.execute("7", &tools)).unwrap().response, "more");

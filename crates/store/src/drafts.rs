@@ -30,7 +30,7 @@ impl Drafts {
     /// Begins the draft of a conversation. Only the holder of the conversation's lock may do this.
     ///
     /// # Errors
-    /// If the file cannot be created, or another draft of the conversation is there.
+    /// If the file cannot be created, or the conversation already has a draft.
     pub fn begin(&self, conversation: ConversationId) -> StoreResult<DraftFile> {
         let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
@@ -67,9 +67,6 @@ impl Drafts {
     }
 
     /// Removes the draft of a conversation, if there is one.
-    ///
-    /// # Errors
-    /// If the file is there and cannot be removed.
     pub fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
         remove(&self.folder, &name(conversation))
     }
@@ -99,9 +96,6 @@ pub struct DraftFile {
 
 impl DraftFile {
     /// Appends bytes, without syncing. Bytes that do not fit are kept and tried again with the next ones.
-    ///
-    /// # Errors
-    /// If the disk does not take all of them.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unwritten.extend_from_slice(bytes);
         let mut written = 0;
@@ -121,9 +115,6 @@ impl DraftFile {
     }
 
     /// Removes the draft: what it holds is recorded.
-    ///
-    /// # Errors
-    /// If the file cannot be removed.
     pub fn remove(self) -> StoreResult<()> {
         let Self { folder, name, file, .. } = self;
         drop(file);

@@ -10,23 +10,23 @@ use crate::{
     error::StoreResult,
 };
 
-/// Where a conversation stands.
+/// The state of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SessionState {
-    /// Nothing was said yet.
+    /// There are no messages.
     #[default]
     Empty,
-    /// A person or a tool had the last word, and the model has not answered.
+    /// The user or a tool spoke last, and the model has not answered.
     WaitingForModel,
     /// Calls have no result yet.
     WaitingForTools,
-    /// A call waits for a person's approval.
+    /// A call waits for approval.
     WaitingForApproval,
-    /// A person or an error stopped the turn. Every call has a result.
+    /// The user or an error stopped the turn. Every call has a result.
     Interrupted,
-    /// The model had the last word, and asked for nothing.
+    /// The model spoke last, and called no tools.
     Complete,
-    /// A part cannot be read as it was stored. Only [`Summary::shown_state`] says so.
+    /// A part cannot be read. Only [`Summary::shown_state`] returns this.
     Damaged,
 }
 
@@ -59,8 +59,7 @@ impl SessionState {
         }
     }
 
-    /// The word that lists show. A list is about work that someone can take up again, so a call without a result and a
-    /// stopped turn share a word.
+    /// The word that lists show. A call without a result and a stopped turn share one, because either can be resumed.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -155,15 +154,15 @@ impl Summary {
         }
     }
 
-    /// The state for people: a damaged conversation is that before anything else.
+    /// The state that lists show. Damage comes before any other state.
     #[must_use]
     pub fn shown_state(&self) -> SessionState {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
 
-    /// Takes in one entry. The state stays as it is: it takes the whole path to tell.
+    /// Adds one entry. The state does not change: it depends on the whole path.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
-        // An entry that was removed leaves a gap.
+        // A missing entry leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
         if self.entries == 0 {
             self.created = entry.envelope().timestamp;
@@ -208,7 +207,7 @@ impl Summary {
     }
 }
 
-/// A summary that is kept up to date, and what follows the path for its state.
+/// A summary that is kept up to date, with what its state depends on.
 pub(crate) struct Tally {
     summary: Summary,
     follows: Box<dyn Summarize>,
@@ -226,7 +225,7 @@ impl Tally {
         Self { summary, follows: digester(Some(kept)) }
     }
 
-    /// Takes in one entry. Returns its words for a search, and its time.
+    /// Adds one entry. Returns its words for a search, and its time.
     pub(crate) fn add(&mut self, entry: &Entry) -> (Option<Words>, Option<Timestamp>) {
         let mut digest = self.follows.add(entry);
         let found = (digest.words.take(), digest.time);
@@ -239,7 +238,7 @@ impl Tally {
         self.summary.damaged |= is_damaged;
     }
 
-    /// Settles the state. If it cannot be told from what was kept, the entries up to the newest one are read again.
+    /// Updates the state. If it cannot be derived from what was kept, the entries up to the newest one are read again.
     pub(crate) fn settle(&mut self, entries: impl FnOnce(u64) -> StoreResult<Vec<Entry>>) -> StoreResult<()> {
         if self.follows.state().is_none() {
             let newest = self.summary.tail.map_or(0, |tail| tail.seq);

@@ -41,11 +41,11 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
             if matches!(said, GivenMessage::Prompt) {
                 why.say();
             }
-            talking.without_store(why);
+            talking.no_store = Some(why);
         }
     }
     match said {
-        GivenMessage::Text(text) => talking.say_once(text),
+        GivenMessage::Text(text) => talking.once(text.into()),
         GivenMessage::Prompt => talking.prompt(),
     }
 }

@@ -12,7 +12,7 @@ use rejoin::{
     shape,
 };
 
-use super::{install::AgentCopy, report, summary};
+use super::{install::AgentCopy, report};
 use crate::{
     args::{ConvertArguments, Destination},
     desk::Flags,
@@ -192,6 +192,6 @@ fn tell(
     if let Some(path) = &arguments.report {
         outfile::put_report(path, &shape::findings(&findings))?;
     }
-    summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
+    report::summary(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())
 }

@@ -75,7 +75,7 @@ fn command(line: &str) {
 }
 
 fn starting(why: std::io::Error) -> Failure {
-    Failure::Unreadable { name: String::from("rejoin itself"), why: why.to_string(), hint: None }
+    Failure::unreadable("rejoin itself", why, None)
 }
 
 /// A temporary home and a folder to work in.

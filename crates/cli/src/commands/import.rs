@@ -30,12 +30,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let Candidates { files: candidates, missing, passed_over } =
         places::candidates(agents, &arguments.paths, FolderFiles::All);
     for path in &missing {
-        let failure = Failure::Unreadable {
-            name: path.display().to_string(),
-            why: String::from("there is no such file or folder"),
-            hint: None,
-        };
-        failure.say();
+        Failure::unreadable(path.display(), "there is no such file or folder", None).say();
     }
     if candidates.is_empty() {
         output::talk("There is nothing to import.");

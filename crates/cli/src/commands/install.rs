@@ -5,10 +5,8 @@ use std::{borrow::Cow, env, path::PathBuf};
 use rejoin::{
     Choice, ConvertError, Converted, OnBroken, Session,
     engine::{Clock as _, SystemClock},
-    record::{
-        ConversationId,
-        json::{Doc, Object},
-    },
+    record::{ConversationId, json::Doc},
+    shape::InstalledSession,
 };
 
 use super::convert;
@@ -74,14 +72,11 @@ impl AgentCopy {
         if !json {
             return output::data(&harmless(&command));
         }
-        let object = Object::new()
-            .text("agent", agent.name)
-            .text("format", agent.format)
-            .text("id", new.id)
-            .text("path", path.display())
-            .text("directory", new.directory.display())
-            .text("command", command);
-        output::json_data(&object.finish())
+        let NewSession { id, directory, .. } = &new;
+        let AgentPlace { name, format, .. } = *agent;
+        let installed =
+            InstalledSession { agent: name, format, id, path: &path, directory, command: &command };
+        output::json_data(&installed.to_json())
     }
 }
 

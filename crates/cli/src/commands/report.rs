@@ -1,5 +1,7 @@
 //! How findings look to people.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use rejoin::{Dialect, Finding, Position, Rule, Severity, Verdict, check::Refusal};
 
 use crate::output::{self, harmless, paint};
@@ -86,4 +88,34 @@ pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
         .replace("{i}", &number(finding.at.message))
         .replace("{j}", &number(finding.at.block));
     Some(format!("{} would answer 400: {}", wire.provider, harmless(&words)))
+}
+
+/// With at most this many findings, all are shown.
+const ALL_SHOWN: usize = 10;
+/// With more, this many warnings and errors are shown and the rest is counted.
+const PROBLEMS_SHOWN: usize = 5;
+
+/// Findings as `convert` shows them, each with what was done about it: all of a few; of many, some problems and the counts.
+pub fn summary(findings: &[Finding], verbose: bool, deed: impl Fn(&Finding) -> &'static str) -> Vec<String> {
+    let with_deed = |finding: &Finding| format!("{} — {}", line(finding), deed(finding));
+    if verbose || findings.len() <= ALL_SHOWN {
+        return findings.iter().map(with_deed).collect();
+    }
+    let is_problem = |finding: &&Finding| finding.severity != Severity::Note;
+    let mut lines: Vec<String> =
+        findings.iter().filter(is_problem).take(PROBLEMS_SHOWN).map(with_deed).collect();
+    let rest = findings.iter().filter(is_problem).skip(PROBLEMS_SHOWN);
+    let notes = findings.iter().filter(|finding| !is_problem(finding));
+    let mut counts: BTreeMap<(Reverse<Severity>, Rule), usize> = BTreeMap::new();
+    for finding in rest.chain(notes) {
+        *counts.entry((Reverse(finding.severity), finding.rule)).or_default() += 1;
+    }
+    for ((severity, rule), count) in counts {
+        let name = paint(&format!("[{rule}]"), output::DIM);
+        let word = severity_word(severity.0);
+        lines.push(format!("{word}: {count} × {} {name}", rule.summary()));
+    }
+    let all = findings.len();
+    lines.push(format!("hint: -v shows all {all} findings, --report FILE writes them to a file"));
+    lines
 }

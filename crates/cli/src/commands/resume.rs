@@ -2,7 +2,7 @@
 
 use rejoin::{
     OnBroken,
-    engine::{EngineError, Mode},
+    engine::{EngineError, Mode, turn::TurnInput},
     resume::{OpenCall, Resumption},
     store::{SessionState, StoreError},
 };
@@ -23,10 +23,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
     let (named, message) = arguments.given();
-    let said = match message {
-        Some(message) => Some(talking::said(Some(message))?),
-        None => None,
-    };
+    let said = message.map(|message| talking::said(Some(message))).transpose()?;
     let given = named.unwrap_or("@");
     let found = (|| {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
@@ -60,7 +57,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         if on_broken != OnBroken::Rerun || state.unanswered > 0 {
             talking.set_on_broken(on_broken)?;
         }
-        let problems = if on_broken == OnBroken::Refuse { talking.problems() } else { Vec::new() };
+        let problems = if on_broken == OnBroken::Refuse { talking.worker.problems() } else { Vec::new() };
         if !problems.is_empty() {
             for finding in &problems {
                 output::talk(&report::line(finding));
@@ -87,12 +84,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     if said.is_none() && !reruns && !arguments.talk.json {
         show_last_exchange(&talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
-            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere());
+            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere.as_deref());
         }
     }
     match said {
-        Some(GivenMessage::Text(text)) => talking.say_once(text),
-        Some(GivenMessage::Prompt) | None if reruns => talking.go_on_once(),
+        Some(GivenMessage::Text(text)) => talking.once(text.into()),
+        Some(GivenMessage::Prompt) | None if reruns => talking.once(TurnInput::GoOn),
         _ if prompts => {
             if !calls.is_empty() {
                 decide_at_the_prompt(&mut talking, calls, decided)?;
@@ -132,7 +129,7 @@ fn decide_at_the_prompt(
 
 /// Shows the last exchange, so that users remember where they were.
 fn show_last_exchange(talking: &Talking) {
-    let said = talking.last_exchange();
+    let said = exchange::last(talking.worker.conversation().messages());
     if !said.is_empty() {
         output::talk("  Last exchange:");
     }

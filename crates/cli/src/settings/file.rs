@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rejoin::store::files;
 use toml_edit::{Document, DocumentMut, Item, Table, TomlError, Value};
 
 use super::{KEYS, Setting, Takes, did_you_mean};
@@ -9,6 +10,9 @@ use crate::{
     failure::Failure,
     home::{self, Existing},
 };
+
+/// A larger file is not read: settings are a few kilobytes.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The settings in the file; none if there is no file.
 pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
@@ -98,16 +102,13 @@ fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
 /// The text of the file; none if it does not exist.
 fn text(path: &Path) -> Result<Option<String>, Failure> {
     let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
-    match home::read_own(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
+    match files::read_small(path, MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::Unreadable {
-            name: path.display().to_string(),
-            why: error.to_string(),
-            hint: Some(String::from(
-                "check who may read it, or move it away: every setting has a usual value",
-            )),
-        }),
+        Err(error) => {
+            let hint = "check who may read it, or move it away: every setting has a default";
+            Err(Failure::unreadable(path.display(), error, Some(hint)))
+        }
     }
 }
 

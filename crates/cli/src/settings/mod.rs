@@ -254,6 +254,10 @@ impl Settings {
         found.map(|(_, value, _)| value.as_str())
     }
 
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.parse().ok()
+    }
+
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }

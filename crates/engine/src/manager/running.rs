@@ -1,7 +1,7 @@
-//! A conversation in use: texts go in, events come out.
+//! A conversation in use: messages go in, events come out.
 //!
-//! The caller that waits for the next event does the work: nothing runs in the background, nothing piles up, and dropping the
-//! conversation stops it at once, like a kill. The record shows how far it came, and resuming continues from there.
+//! The caller that waits for the next event does the work. Nothing runs in the background, and dropping the conversation stops it at
+//! once, like a kill: the record shows how far it got, and resuming continues from there.
 
 use std::{
     collections::VecDeque,
@@ -120,7 +120,7 @@ impl RunningConversation {
     /// submission if there is none. The future may be dropped at any time: the next call continues.
     pub async fn next_event(&self) -> Event {
         loop {
-            // Events that are there are fetched while another caller works.
+            // Events can be fetched while another caller works.
             if let Some(event) = self.fetch() {
                 return event;
             }
@@ -152,8 +152,8 @@ impl RunningConversation {
         lock(&self.submitted).push_back(submission);
         loop {
             let mut driver = self.driver.lock().await;
-            if let Some(turned) = lock(&reply).take() {
-                return turned;
+            if let Some(outcome) = lock(&reply).take() {
+                return outcome;
             }
             if !self.step(&mut driver).await {
                 return Err(TurnError::Nothing);
@@ -186,8 +186,7 @@ impl RunningConversation {
         instructions.into_iter().chain(leading.map(|message| Message::clone(message))).collect()
     }
 
-    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends
-    /// first.
+    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends first.
     pub async fn replace_history(&self, messages: &[Message]) -> Saved {
         let saved = self.with_conversation(|conversation| conversation.replace_history(messages)).await;
         saved.unwrap_or(Saved::Durable)
@@ -196,7 +195,7 @@ impl RunningConversation {
     /// Runs a command, and sends an event about it. A running turn ends first.
     ///
     /// # Errors
-    /// If the entry that it names is not there.
+    /// If the entry that it names does not exist.
     pub async fn dispatch(&self, command: StateCommand) -> Result<Appended, EngineError> {
         let lost = || EngineError::NoSuchMessage(String::from("of a turn that was lost"));
         let appended = self.with_conversation(|conversation| conversation.dispatch(command)).await;
@@ -262,7 +261,7 @@ impl RunningConversation {
         true
     }
 
-    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees one of both.
+    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees at least one of them.
     fn next_submission(&self) -> Option<Submission> {
         let mut submitted = lock(&self.submitted);
         self.busy.store(!submitted.is_empty(), Ordering::SeqCst);
@@ -282,20 +281,20 @@ impl RunningConversation {
                     lock(&events).push_back(event);
                 }
             };
-            let turned = worker.turn(input, &mut sink, &stop).await;
-            (worker, turned)
+            let outcome = worker.turn(input, &mut sink, &stop).await;
+            (worker, outcome)
         };
         driver.at = At::Working(Box::pin(turn), reply);
         true
     }
 
     /// Ends a turn: updates the history, writes the turn to the recorder, and tells the caller that waits.
-    fn end(&self, driver: &mut Driver, (worker, turned): Over) {
+    fn end(&self, driver: &mut Driver, (worker, outcome): Over) {
         self.stop.reset();
         self.busy.store(false, Ordering::SeqCst);
         let new = self.show(worker.conversation(), &mut driver.seen);
         if let Some(recorder) = &driver.recorder {
-            let usage = turned.as_ref().map(|turned| turned.usage).unwrap_or_default();
+            let usage = outcome.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
             let endpoint = worker.provider().endpoint();
             if let Some(warning) = recorder.append(&new, endpoint, usage, self.clock.now()) {
                 self.tell(Event::NotSaved(warning));
@@ -303,11 +302,11 @@ impl RunningConversation {
         }
         let at = std::mem::replace(&mut driver.at, At::Idle(worker));
         if let At::Working(_, Some(reply)) = at {
-            *lock(&reply) = Some(turned);
+            *lock(&reply) = Some(outcome);
             return;
         }
-        match turned {
-            Ok(turned) => self.tell(Event::Ended(turned.ending)),
+        match outcome {
+            Ok(outcome) => self.tell(Event::Ended(outcome.ending)),
             Err(error) => {
                 self.tell(failed(&error));
                 self.tell(Event::Ended(Ending::Failed));
@@ -319,21 +318,21 @@ impl RunningConversation {
     fn show(&self, conversation: &Conversation, known: &mut (usize, Option<EntryId>)) -> Vec<Arc<Message>> {
         let entries = conversation.entries();
         let (count, mut last) = std::mem::replace(known, seen(conversation));
-        let behind = entries.get(count..).unwrap_or_default();
+        let added = entries.get(count..).unwrap_or_default();
         let same = count <= entries.len() && count.checked_sub(1).map(|place| entries[place].id()) == last;
         let mut follows = |entry: &Entry| {
             let before = last.replace(entry.id());
             entry.envelope().parent == before
                 && !matches!(entry.envelope().kind, Kind::Compacted | Kind::Branch | Kind::Erased)
         };
-        let goes_on = same && behind.iter().all(&mut follows);
-        let new = behind.iter().filter_map(|entry| match Content::of(entry) {
+        let continues = same && added.iter().all(&mut follows);
+        let new = added.iter().filter_map(|entry| match Content::of(entry) {
             Content::Message(message) => Some(Arc::new(message)),
             _ => None,
         });
         let new: Vec<Arc<Message>> = new.collect();
         let mut history = lock(&self.history);
-        if goes_on {
+        if continues {
             history.extend(new.iter().cloned());
         } else {
             *history = conversation.messages().to_vec();

@@ -1,4 +1,4 @@
-//! The provider when none is named: one with a key, a model on this machine, or the offline responder.
+//! Finds a provider when none is named: one with a key, a model on this machine, or the offline responder.
 
 use std::{fmt, sync::Arc};
 
@@ -15,10 +15,10 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The provider that runs on this machine.
+/// The provider that is looked for on this machine.
 const LOCAL: &str = "ollama";
 
-/// A choice, and why it is this one.
+/// A provider that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The provider, and everything else that was asked for.
@@ -41,9 +41,9 @@ pub enum Reason {
     },
     /// It answers on this machine.
     Local {
-        /// Where.
+        /// The address.
         url: String,
-        /// The model: the first of its list.
+        /// The first model in its list.
         model: String,
     },
     /// There is no key, and nothing answers on this machine.
@@ -116,8 +116,8 @@ pub fn connector<K: KeySource + Send + Sync>(
     }
 }
 
-/// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
-/// asks for it: it was not made for rejoin.
+/// The first service with a key; keys in the environment come first. The login of another agent is used only if its provider is
+/// named: it was not made for rejoin.
 fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;
@@ -138,7 +138,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     stored
 }
 
-/// Where a server on this machine answers, and the first of its models.
+/// The address of a server that answers on this machine, and its first model.
 async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(wanted, keys, &options).ok()?;

@@ -157,7 +157,7 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
     )))
 }
 
-/// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
+/// The first key that has not expired; the first that has, if there is no other. Logins are only sent to their own address.
 fn usable(keys: Vec<Key>, wanted: &Wanted, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = wanted.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
@@ -186,7 +186,7 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
     ProviderError::NoKey { provider: name.to_owned(), hint }
 }
 
-/// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
+/// The API to use. At another address than its own, `openai` is asked in Chat unless an API is named: most servers speak that.
 fn api_of(
     service: &'static Service,
     wanted: &Wanted,
@@ -222,7 +222,7 @@ fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     )))
 }
 
-/// Where a path of a service is. What someone wrote behind a question mark stays behind it.
+/// The URL of a path at a base address. The query of the base address stays at the end.
 fn at(base: &str, path: &str) -> String {
     let (base, query) = without_query(base);
     match query {
@@ -231,17 +231,17 @@ fn at(base: &str, path: &str) -> String {
     }
 }
 
-/// An address, and what follows its question mark.
+/// An address, and its query.
 fn without_query(url: &str) -> (&str, &str) {
     let url = url.split('#').next().unwrap_or("");
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     (url.trim_end_matches('/'), query)
 }
 
-/// A model's name in an address. A slash stays: names of tuned models have one.
+/// A model's name as a part of a URL. Slashes stay: the names of tuned models have one.
 fn in_path(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
-    // Two dots between slashes would climb out of the path, however they are spelled: then the slashes are none.
+    // Two dots between slashes would climb out of the path. Then the slashes are escaped.
     let climbs = model.split('/').any(|step| matches!(step, "." | ".."));
     let mut out = String::new();
     for byte in model.bytes() {
@@ -262,7 +262,7 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let Some(key) = key else { return Ok(headers) };
-    // Copilot's key is exchanged before each use.
+    // Copilot's key is exchanged for a token before each request.
     if service.login == Some(Login::Copilot) {
         return Ok(headers);
     }
@@ -291,14 +291,14 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// A header that no log shows.
+/// A header value that is not shown in logs.
 pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The fields of requests beside messages, instructions, tools and model.
+/// The request fields other than messages, instructions, tools and model.
 fn fields(
     service: &Service,
     api: &Api,
@@ -334,11 +334,11 @@ fn fields(
             if matches!(login, Some(KeyKind::ChatGpt { .. })) {
                 put("instructions", quoted(INSTRUCTIONS));
             }
-            // Models that do not think refuse to be asked for what they thought.
+            // Models that do not reason refuse to be asked for their reasoning.
             if thinking != Some(Thinking::None) {
                 put("include", String::from(r#"["reasoning.encrypted_content"]"#));
             }
-            // A ChatGPT login sets no limits: they are refused.
+            // Limits are refused with a ChatGPT login.
             if let Some(max) = wanted.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
                 put("max_output_tokens", max.to_string());
             }
@@ -356,7 +356,7 @@ fn fields(
             put("stream", String::from("true"));
             match (effort, thinking) {
                 (None, _) => {}
-                // It must be smaller than the answer, and not smaller than 1,024.
+                // It must be smaller than the longest answer, and at least 1,024.
                 (Some(effort), Some(Thinking::Budget)) => {
                     let budget = effort.budget().min(max.saturating_sub(1_024));
                     if budget >= 1_024 {

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, one file each.
+//! Tools that a model may call, one file each.
 //!
 //! A tool receives the exact text of its arguments and returns text; a [`FunctionTool`] receives them as a JSON value as well.
 //! Tools do not write to the record; the turn does.

@@ -25,6 +25,7 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
+use request::Answer;
 pub use stop::Stop;
 
 use crate::{
@@ -38,7 +39,7 @@ use crate::{
 /// The input of a turn.
 #[derive(Debug, Clone)]
 pub enum TurnInput {
-    /// A new message, usually of a person.
+    /// A new message, usually from the user.
     Say(Message),
     /// No new message: the interrupted turn continues.
     GoOn,
@@ -88,6 +89,12 @@ pub enum TurnError {
     Nothing,
 }
 
+impl From<ProviderError> for TurnError {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider { error, explanation: Vec::new() }
+    }
+}
+
 impl TurnError {
     /// The error's code, for programs.
     #[must_use]
@@ -109,7 +116,7 @@ impl TurnError {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -127,7 +134,7 @@ impl TurnError {
 pub struct TurnSettings {
     /// The system prompt.
     pub system: Option<String>,
-    /// What becomes of broken states.
+    /// How broken states are treated.
     pub on_broken: OnBroken,
     /// The limits of a turn.
     pub limits: Limits,
@@ -163,13 +170,13 @@ impl std::fmt::Debug for Worker {
 /// A turn under way.
 struct TurnInProgress<'t> {
     sink: Sink<'t>,
-    /// Stops this turn, for whatever reason.
+    /// Is set when the turn has to stop: by the user, or because its time is up.
     stop: Stop,
-    /// How long it takes, without its tools.
+    /// The time that the turn has taken, without its tools.
     clock: time::TurnClock,
     usage: Usage,
     requests: u32,
-    /// How many messages of the turn were counted, and what they are.
+    /// The messages of the turn so far.
     messages: Vec<Arc<Message>>,
     /// The last message of the model.
     answer: Option<Arc<Message>>,
@@ -177,7 +184,7 @@ struct TurnInProgress<'t> {
     has_reported_mending: bool,
     /// The draft of the answer that is being recorded.
     draft: Option<AnswerDraft>,
-    /// What stood before the words that began the turn.
+    /// The head before the message that began the turn.
     before: Option<Option<(EntryId, Hash)>>,
 }
 
@@ -249,7 +256,7 @@ impl Worker {
     pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
         let added = self.conversation.reclaim()?;
         if !added.is_empty() {
-            // What surrounds the messages may have been changed, and what was read before may have been erased.
+            // The context may have changed, and something that was read before may have been erased.
             self.context = None;
             let policy = self.settings.on_broken;
             self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
@@ -263,19 +270,25 @@ impl Worker {
         &self.provider
     }
 
-    /// Changes the provider, from the next request on.
+    /// Sets the provider, from the next request on.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.provider = provider;
         self.context = None;
     }
 
-    /// The tools, to change them from the next request on.
-    pub fn tools_mut(&mut self) -> &mut Tools {
-        self.context = None;
-        &mut self.tools
+    /// The tools that the model may call.
+    #[must_use]
+    pub fn tools(&self) -> &Tools {
+        &self.tools
     }
 
-    /// Changes what becomes of broken states.
+    /// Sets the tools, from the next request on.
+    pub fn set_tools(&mut self, tools: Tools) {
+        self.tools = tools;
+        self.context = None;
+    }
+
+    /// Sets how broken states are treated.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         if on_broken.drops() != self.settings.on_broken.drops() {
             self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
@@ -347,7 +360,7 @@ impl Worker {
         }
     }
 
-    /// Works until the turn is done or stopped, or its time is up.
+    /// Works until the turn is done or stopped, or the time limit is reached.
     async fn work_until(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -380,7 +393,7 @@ impl Worker {
         }
     }
 
-    /// Records the context, and sends the first event, so that the caller knows the conversation and who answers.
+    /// Records the context, and sends the first events.
     fn begin(&mut self, running: &mut TurnInProgress<'_>) {
         self.record_context();
         let endpoint = self.provider.endpoint().clone();
@@ -406,7 +419,7 @@ impl Worker {
         running: &mut TurnInProgress<'_>,
         input: TurnInput,
     ) -> Result<Ending, TurnError> {
-        // Open calls may be run again before the new message.
+        // Calls without a result may be run again before the new message.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
         }
@@ -415,32 +428,26 @@ impl Worker {
             self.say(running, message);
         }
         loop {
-            if running.stop.is_stopped() {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Interrupted);
-            }
-            if running.requests >= self.settings.limits.requests {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Limit(Limit::Requests(running.requests)));
-            }
             let spent = running.usage.input.saturating_add(running.usage.output);
-            if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Limit(Limit::Tokens(spent)));
-            }
-            let answer = match self.ask(running).await? {
-                request::Asked::Stopped => return Ok(Ending::Interrupted),
-                request::Asked::Answered(answer) => answer,
+            let ending = if running.stop.is_stopped() {
+                Some(Ending::Interrupted)
+            } else if running.requests >= self.settings.limits.requests {
+                Some(Ending::Limit(Limit::Requests(running.requests)))
+            } else if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
+                Some(Ending::Limit(Limit::Tokens(spent)))
+            } else {
+                None
             };
-            match answer {
-                request::Answer::Calls { entry, message, cut } => {
-                    if self.run_calls(running, entry, &message, cut).await.is_stopped() {
-                        self.turn_entry(running, TurnState::Interrupted, None);
-                        return Ok(Ending::Interrupted);
-                    }
-                }
-                request::Answer::Paused => {}
-                request::Answer::Done(ending) => {
+            if let Some(ending) = ending {
+                self.turn_entry(running, TurnState::Interrupted, None);
+                return Ok(ending);
+            }
+            match self.ask(running).await? {
+                Answer::Stopped => return Ok(Ending::Interrupted),
+                // If the turn was stopped meanwhile, the loop ends above.
+                Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,
+                Answer::Paused => {}
+                Answer::Done(ending) => {
                     self.turn_entry(running, TurnState::Ended, None);
                     return Ok(ending);
                 }
@@ -467,7 +474,7 @@ impl Worker {
         entry
     }
 
-    /// Appends a mark that says how far the turn is.
+    /// Appends an entry that says how far the turn is.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
         let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
         self.saved(running, saved);

@@ -1,10 +1,10 @@
-//! A switch that stops a turn from outside.
+//! A switch that stops a turn.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A switch that stops a turn. Clones are the same switch.
+/// A switch that stops a turn, from any task. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Stop {
     stopped: Arc<watch::Sender<bool>>,
@@ -39,7 +39,7 @@ impl Stop {
         self.stopped.send_replace(false);
     }
 
-    /// Waits until it is set.
+    /// Waits until the switch is set.
     pub async fn asked(&self) {
         let mut receiver = self.stopped.subscribe();
         // This cannot fail: the sender lives as long as the switch.

@@ -163,6 +163,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
 /// If there is none: not JSON from the beginning, or nothing that looks like messages.
 pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
     let not_json = |error| ReadError::not_json(input, error);
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));

@@ -194,7 +194,7 @@ fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) ->
     if error.is_some() {
         several(&line, ended, reader);
     } else {
-        let doc = layout.into_shared_doc(&line.text, std::mem::take(buffer));
+        let doc = layout.into_doc(&line.text, std::mem::take(buffer)).shared_as(&line.text);
         doc.root().into_iter().for_each(|root| reader.value(&line, root));
         *buffer = doc.into_buffer();
     }

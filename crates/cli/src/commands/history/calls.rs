@@ -61,11 +61,10 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
             }
         }
     };
-    <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
-        name: path.display().to_string(),
-        why: String::from("it is not a key of 32 bytes"),
-        hint: Some(String::from("move it away; a new one is made, and hashes will differ from earlier ones")),
-    })
+    let hint = "move it away; a new one is made, and hashes will differ from earlier ones";
+    <[u8; 32]>::try_from(bytes.as_slice())
+        .map(CallKey)
+        .map_err(|_| Failure::unreadable(path.display(), "it is not a key of 32 bytes", Some(hint)))
 }
 
 fn for_people(calls: &[CallRecord], full: bool) -> String {

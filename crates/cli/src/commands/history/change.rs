@@ -1,6 +1,9 @@
 //! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
 
-use std::sync::Arc;
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    sync::Arc,
+};
 
 use indicatif::ProgressBar;
 use rejoin::{
@@ -15,7 +18,6 @@ use rejoin::{
 use crate::{
     active,
     args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments},
-    commands::asking::sure,
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless, plural},
@@ -242,4 +244,19 @@ fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
 
 fn title(summary: &Summary) -> String {
     harmless(summary.title.as_deref().unwrap_or("untitled"))
+}
+
+/// Asks, unless the answer was given along; anything but a yes is a no.
+fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::Unasked { what: what.to_owned() });
+    }
+    output::prompt(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    if agreed { Ok(()) } else { Err(Failure::Declined) }
 }

@@ -2,7 +2,7 @@
 //! added. With a dialect: the messages as it gets them.
 
 use rejoin::{
-    Session,
+    Dialect, Session,
     history::{
         MessageLines, Shown,
         view::{self, ViewRow},
@@ -37,8 +37,8 @@ pub struct Viewed<'v> {
 }
 
 pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
-    if arguments.dialect.is_some() {
-        return encoded(desk, viewed, arguments);
+    if let Some(dialect) = arguments.dialect {
+        return encoded(desk, viewed, arguments, dialect);
     }
     let rows = view::rows(viewed.session, viewed.shown, policy(&desk.settings));
     let rows = view::last(&rows, arguments.limit);
@@ -62,8 +62,12 @@ fn for_people(row: &ViewRow) -> String {
 }
 
 /// Shows the messages as a dialect encodes them, and the changes that took.
-fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
-    let Some(dialect) = arguments.dialect else { return Ok(()) };
+fn encoded(
+    desk: &Desk,
+    viewed: &Viewed<'_>,
+    arguments: &ShowArguments,
+    dialect: Dialect,
+) -> Result<(), Failure> {
     let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&desk.settings));
     let encoded = encoded.map_err(|error| failure(viewed.session.id, &error))?;
     if arguments.json {

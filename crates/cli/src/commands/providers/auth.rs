@@ -102,11 +102,7 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
         let mut text = String::new();
         stream::stdin().take(64 * 1024).read_to_string(&mut text).map(|_| text)
     };
-    let text = read.map_err(|why| Failure::Unreadable {
-        name: String::from("standard input"),
-        why: why.to_string(),
-        hint: None,
-    })?;
+    let text = read.map_err(|why| Failure::unreadable("standard input", why, None))?;
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
         return Err(Failure::usage(

@@ -26,7 +26,7 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     // What was set for another provider does not fit this one.
     let values = [
         ("provider", Some(name.clone())),
-        ("api", arguments.api.map(|api| api.name().to_owned())),
+        ("api", arguments.api.clone()),
         ("model", arguments.model.clone()),
         ("base_url", arguments.base_url.clone()),
     ];

@@ -9,7 +9,7 @@ use rejoin::{
 
 use super::Saving;
 use crate::{
-    commands::{exchange, report},
+    commands::{exchange::shortened, report},
     failure::Failure,
     output::{self, harmless, harmless_lines, paint},
 };
@@ -88,11 +88,17 @@ impl Drawing {
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallStarted { name, arguments, .. } => {
-                self.talk(&paint(&format!("→ {} {}", harmless(name), glimpse(arguments)), output::DIM));
+                self.talk(&paint(
+                    &format!("→ {} {}", harmless(name), shortened(arguments, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::CallEnded { name, output, is_error, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                self.talk(&paint(&format!("{mark} {} {}", harmless(name), glimpse(output)), output::DIM));
+                self.talk(&paint(
+                    &format!("{mark} {} {}", harmless(name), shortened(output, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::Damaged(findings) => {
                 for finding in findings.iter().take(EXPLANATIONS) {
@@ -246,8 +252,4 @@ impl Drawing {
             self.broken_pipe = Some(output::closed_or(&error));
         }
     }
-}
-
-fn glimpse(text: &str) -> String {
-    exchange::shortened(text, GLIMPSE)
 }

@@ -73,11 +73,8 @@ fn is_pipe() -> bool {
 fn whole_input(source: stream::ByteSource) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = source.take(MESSAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
+    let unreadable = |why: String| Failure::unreadable("standard input", why, None);
     read.map_err(|why| unreadable(why.to_string()))?;
-    text(bytes)
-}
-
-fn text(bytes: Vec<u8>) -> Result<String, Failure> {
     if bytes.len() > MESSAGE_BYTES {
         return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
     }
@@ -86,8 +83,4 @@ fn text(bytes: Vec<u8>) -> Result<String, Failure> {
         unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
     })?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
-}
-
-fn unreadable(why: String) -> Failure {
-    Failure::Unreadable { name: String::from("standard input"), why, hint: None }
 }

@@ -15,12 +15,12 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, OnBroken,
+    Conversation, ConversationId, OnBroken,
     engine::{
         New, SystemClock, Wanted,
         provider::Endpoint,
         tools::{ReadFile, Tools},
-        turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Worker},
+        turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
     resume::{OpenCall, Resumption},
     store::{Access, Location, Store},
@@ -85,12 +85,12 @@ pub enum Opening {
 
 /// A conversation and its provider, for one or several turns.
 pub struct Talking {
-    worker: Worker,
+    pub worker: Worker,
     /// The chosen provider and where the choice came from; none if the conversation is only looked at.
     outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
-    no_store: Option<Failure>,
+    pub no_store: Option<Failure>,
     location: Location,
     command: &'static str,
     json: bool,
@@ -99,7 +99,7 @@ pub struct Talking {
     /// Whether /commands are recorded.
     keeps_commands: bool,
     /// The folder in which the conversation began, if it is not this one.
-    elsewhere: Option<String>,
+    pub elsewhere: Option<String>,
     /// Whether the last turn can continue without a new message.
     unfinished: bool,
     /// Whether some entries are not stored yet.
@@ -188,7 +188,10 @@ impl Talking {
     /// Makes it the active conversation of this folder; a new one as soon as it is stored.
     pub fn make_active(&mut self, desk: &Desk) {
         self.pointer = Some(desk.pointer());
-        point(&mut self.pointer, &self.worker);
+        let conversation = self.worker.conversation();
+        if conversation.tail().is_some() {
+            point(&mut self.pointer, conversation.id());
+        }
     }
 
     /// Sets the policy for broken states. Calls are only run again in the folder in which they were made.
@@ -217,11 +220,6 @@ impl Talking {
         Ok(())
     }
 
-    /// Everything a provider would refuse in the conversation as it is.
-    pub fn problems(&mut self) -> Vec<Finding> {
-        self.worker.problems()
-    }
-
     pub fn say_who_answers(&self, doing: &str) {
         if let Some(outcome) = &self.outcome {
             answering::say(outcome, doing);
@@ -243,14 +241,6 @@ impl Talking {
         self.worker.provider().endpoint()
     }
 
-    pub fn last_exchange(&self) -> Vec<(&'static str, String)> {
-        exchange::last(self.worker.conversation().messages())
-    }
-
-    pub fn elsewhere(&self) -> Option<&str> {
-        self.elsewhere.as_deref()
-    }
-
     pub fn state(&mut self) -> Resumption {
         use rejoin::store::SessionState::{Interrupted, WaitingForModel, WaitingForTools};
         let found = Resumption::of(&mut self.worker, self.store.as_deref());
@@ -258,22 +248,8 @@ impl Talking {
         found
     }
 
-    /// Continues without a store, which cannot be opened for this reason.
-    pub fn without_store(&mut self, why: Failure) {
-        self.no_store = Some(why);
-    }
-
-    /// Sends a message, shows the answer, and is done.
-    pub fn say_once(self, text: String) -> Result<u8, Failure> {
-        self.once(TurnInput::from(text))
-    }
-
-    /// Continues an interrupted turn, shows the answer, and is done.
-    pub fn go_on_once(self) -> Result<u8, Failure> {
-        self.once(TurnInput::GoOn)
-    }
-
-    fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
+    /// Runs one turn, shows the answer, and is done.
+    pub fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
             let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
@@ -314,10 +290,8 @@ impl Talking {
                 && stored
                 && !*unsaved
                 && let Some(conversation) = begun
-                && let Some(pointer) = pointer.take()
-                && let Err(failure) = pointer.set(conversation)
             {
-                failure.say();
+                point(pointer, conversation);
             }
             drawing.event(&event);
         };
@@ -338,7 +312,7 @@ impl Talking {
             }
             Err(error) => {
                 drawing.failed(&error);
-                return Err(failure(error));
+                return Err(Failure::Turn(Box::new(error)));
             }
         };
         // If our output was closed, its reader has seen enough; the turn is recorded all the same.
@@ -397,12 +371,9 @@ pub enum Saving {
     AtTheEnd,
 }
 
-/// Sets the pointer if the conversation is stored: one that is not could not be found again.
-fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
-    if worker.conversation().tail().is_some()
-        && let Some(pointer) = pointer.take()
-        && let Err(failure) = pointer.set(worker.conversation().id())
-    {
+/// Points to a stored conversation, once.
+fn point(pointer: &mut Option<Pointer>, conversation: ConversationId) {
+    if let Some(Err(failure)) = pointer.take().map(|pointer| pointer.set(conversation)) {
         failure.say();
     }
 }
@@ -420,12 +391,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-fn failure(error: TurnError) -> Failure {
-    Failure::Turn(Box::new(error))
-}
-
 fn limits(settings: &Settings) -> Limits {
-    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
+    let number = |name: &str| settings.number(name);
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
