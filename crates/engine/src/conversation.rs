@@ -54,13 +54,11 @@ impl Saved {
     }
 
     /// Whether everything is stored.
-    #[must_use]
     pub fn is_durable(&self) -> bool {
         *self == Self::Durable
     }
 
     /// The message to show to a person, if something is not stored.
-    #[must_use]
     pub fn warning(&self) -> Option<&str> {
         match self {
             Self::Durable => None,
@@ -126,7 +124,6 @@ impl std::fmt::Debug for Conversation {
 impl Conversation {
     /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
     /// others that wait for the conversation's lock.
-    #[must_use]
     pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
         Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
@@ -140,7 +137,6 @@ impl Conversation {
     }
 
     /// Starts a conversation in a store. If the store cannot be written, it starts in memory; [`Conversation::saved`] says so.
-    #[must_use]
     pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         let mut conversation = Self::begin(store, clock, new, command);
         conversation.save();
@@ -149,7 +145,6 @@ impl Conversation {
 
     /// Starts a conversation that is stored together with the first entry that is appended to it, so that the store never
     /// holds an empty one.
-    #[must_use]
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::begin_as(conversation_id(&*clock), store, clock, new, command)
     }
@@ -168,7 +163,6 @@ impl Conversation {
     }
 
     /// Starts a conversation that has no store yet: see [`Conversation::attach`].
-    #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
         let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
         conversation.save();
@@ -305,25 +299,21 @@ impl Conversation {
     }
 
     /// The conversation's id.
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
     /// Every entry that can be read, in the order of appending; those that are in memory only come last.
-    #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The entries that are in memory only.
-    #[must_use]
     pub fn unsaved(&self) -> &[Entry] {
         &self.entries[self.stored..]
     }
 
     /// The entry that the next one follows.
-    #[must_use]
     pub fn head(&self) -> Option<EntryId> {
         self.head.map(|(id, _)| id)
     }
@@ -339,25 +329,21 @@ impl Conversation {
     }
 
     /// The newest entry of the store that is known here.
-    #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.after
     }
 
     /// Whether everything is stored, as of the last attempt.
-    #[must_use]
     pub fn saved(&self) -> &Saved {
         &self.saved
     }
 
     /// The damage that was found in the store.
-    #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
     /// The session that leads to the head.
-    #[must_use]
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
             // After an append the lines are not known, but the order is.
@@ -377,13 +363,11 @@ impl Conversation {
     }
 
     /// The title that was given, else the first line of the first message.
-    #[must_use]
     pub fn title(&self) -> String {
         self.session().headline()
     }
 
     /// An estimate of the tokens that a model would read, at about four bytes per token. Only a provider counts exactly.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         let of_block = |block: &Block| match &block.kind {
             BlockKind::Text(text) => text.len(),
@@ -401,25 +385,21 @@ impl Conversation {
     }
 
     /// The messages that lead to the head.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.session().messages
     }
 
     /// The history that leads to the head.
-    #[must_use]
     pub fn history(&self) -> History {
         self.session().history()
     }
 
     /// The findings of reading.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.get_or_init(|| self.session().findings.clone())
     }
 
     /// The view that a model may see, and the repairs that were needed.
-    #[must_use]
     pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
     }

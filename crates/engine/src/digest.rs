@@ -10,7 +10,6 @@ use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 /// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
-#[must_use]
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
     Box::new(Following(kept.map_or_else(PathState::default, PathState::from_text)))
 }
@@ -69,7 +68,6 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
 }
 
 /// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
-#[must_use]
 pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));

@@ -17,7 +17,7 @@ use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
-        scripted::{Finish, ScriptedAnswer, ScriptedProvider, Step},
+        scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
@@ -75,7 +75,7 @@ fn no_count_is_too_large() {
     let usage = Some(Usage { input: u64::MAX, output: u64::MAX, cached: u64::MAX, reasoning: u64::MAX });
     let author = move |_: &_| {
         let message = Some(Message::assistant_with_tools(vec![call("a", "{}")]));
-        let end = Finish::End(End::Complete(Why::Done));
+        let end = Some(End::Complete(Why::Done));
         Step::Answer(ScriptedAnswer { message, piece: usize::MAX, end, usage })
     };
     for limit in [None, Some(1_000)] {
@@ -95,7 +95,7 @@ fn no_count_is_too_large() {
 fn a_pause_without_a_word_is_no_answer() {
     let (_, conversation) = begin();
     let author = |_: &_| {
-        let end = Finish::End(End::Complete(Why::Paused));
+        let end = Some(End::Complete(Why::Paused));
         Step::Answer(ScriptedAnswer { message: None, piece: usize::MAX, end, usage: None })
     };
     let provider = Arc::new(ScriptedProvider::answering(author));

@@ -104,7 +104,6 @@ impl RunningConversation {
     }
 
     /// The conversation's id.
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
@@ -170,14 +169,12 @@ impl RunningConversation {
     }
 
     /// The messages up to the last turn that ended, unrepaired.
-    #[must_use]
     pub fn get_history(&self) -> Vec<Arc<Message>> {
         lock(&self.history).clone()
     }
 
     /// The messages before the first one of a person: the system prompt, and the system messages at the beginning of the
     /// conversation.
-    #[must_use]
     pub fn get_initial_context(&self) -> Vec<Message> {
         let history = lock(&self.history);
         let leading =

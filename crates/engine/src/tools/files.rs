@@ -37,7 +37,6 @@ pub struct ReadFile {
 
 impl ReadFile {
     /// Reads files in this folder.
-    #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: Beneath::new(folder), hidden: Hidden::default() }
     }
@@ -121,7 +120,6 @@ pub struct ListDir(Beneath);
 
 impl ListDir {
     /// Lists this folder and folders in it.
-    #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(Beneath::new(folder))
     }
