@@ -104,7 +104,7 @@ pub struct Conversation {
     draft: Option<Drafted>,
     session: OnceLock<Session>,
     /// The number of messages that were appended to the session since it was read.
-    said: usize,
+    added_messages: usize,
     /// The findings of reading. Appending does not change them.
     findings: OnceLock<Vec<Finding>>,
 }
@@ -158,7 +158,7 @@ impl Conversation {
         command: &str,
     ) -> Self {
         let mut conversation = Self::begun(id, clock, new);
-        conversation.move_in(store, Some(command.to_owned()));
+        conversation.set_home(store, Some(command.to_owned()));
         conversation
     }
 
@@ -184,7 +184,7 @@ impl Conversation {
             saved: Saved::Durable,
             draft: None,
             session: OnceLock::new(),
-            said: 0,
+            added_messages: 0,
             findings: OnceLock::new(),
         }
     }
@@ -267,7 +267,7 @@ impl Conversation {
             draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
-            said: 0,
+            added_messages: 0,
         };
         if locked {
             conversation.keep_left_draft();
@@ -281,11 +281,11 @@ impl Conversation {
         if !same {
             (self.stored, self.after) = (0, None);
         }
-        self.move_in(store, Some(command.to_owned()));
+        self.set_home(store, Some(command.to_owned()));
         self.save()
     }
 
-    fn move_in(&mut self, store: Arc<dyn Store>, command: Option<String>) {
+    fn set_home(&mut self, store: Arc<dyn Store>, command: Option<String>) {
         self.numbering = Numbering::of(store.location());
         self.home = Some(Home { store, command, lock: None });
         self.forget();
@@ -295,7 +295,7 @@ impl Conversation {
     fn forget(&mut self) {
         self.session.take();
         self.findings.take();
-        self.said = 0;
+        self.added_messages = 0;
     }
 
     /// The conversation's id.
@@ -356,7 +356,7 @@ impl Conversation {
     #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
-        let read = session.messages.len().saturating_sub(self.said);
+        let read = session.messages.len().saturating_sub(self.added_messages);
         let ids = session.details.iter().map(|detail| detail.id.as_ref()?.parse().ok());
         let messages = session.messages.iter().take(read).cloned();
         ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
@@ -459,7 +459,7 @@ impl Conversation {
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
-        self.show(&entry, content);
+        self.update_session(&entry, content);
         entry
     }
 
@@ -471,11 +471,11 @@ impl Conversation {
 
     /// Keeps the session up to date. A message after the head is simply added. Anything else may change the session, so it is derived
     /// again on demand.
-    fn show(&mut self, entry: &Entry, content: &Content) {
+    fn update_session(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
-        let said = std::mem::take(&mut self.said);
+        let added = std::mem::take(&mut self.added_messages);
         if let Content::Message(message) = content {
-            self.said = said + 1;
+            self.added_messages = added + 1;
             let index = session.messages.len();
             let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
             session.places.push(Place { index, offset: 0, line });

@@ -165,7 +165,7 @@ impl Tool for Moment {
     }
 }
 
-/// Events that nobody fetches do not keep the processor busy: whoever waits for a turn sleeps while it does.
+/// Events that are not fetched do not keep the processor busy: a caller that waits for a turn sleeps.
 #[test]
 fn waiting_is_no_work() {
     let store = Fragile::new();
@@ -176,7 +176,7 @@ fn waiting_is_no_work() {
     let manager = ConversationManager::with_provider(store.clone(), Arc::new(ScriptedProvider::new(script)))
         .with_tools(tools);
     let conversation = manager.new_conversation(New::default()).unwrap();
-    // That nothing can be saved is told, and nobody listens.
+    // An event says that nothing can be saved, and is not fetched.
     store.full.store(true, Ordering::Relaxed);
     run(conversation.process_message("go")).unwrap();
     let looks = tool.0.load(Ordering::SeqCst);
@@ -184,7 +184,7 @@ fn waiting_is_no_work() {
     assert!(matches!(run(conversation.next_event()), Event::NotSaved(_)));
 }
 
-/// Says something, and comes to its end when it is looked at again: with an answer, or with an error that it must not give.
+/// Says something, and ends when it is polled again: with an answer, or with an error that the trait forbids.
 struct Odd {
     endpoint: Endpoint,
     answer: Option<Message>,

@@ -297,7 +297,7 @@ impl ConversationManager {
     ) -> Arc<RunningConversation> {
         let id = conversation.id();
         let worker = Worker::new(conversation, provider, self.tools.clone(), self.settings.clone());
-        let recorder = self.recorder.clone().map(|recorder| rollout::Beside::new(recorder, name));
+        let recorder = self.recorder.clone().map(|recorder| rollout::TurnFile::new(recorder, name));
         let system = self.settings.system.clone();
         let running = Arc::new(RunningConversation::new(worker, system, recorder, Arc::clone(&self.clock)));
         let mut all = self.all_running();
