@@ -26,6 +26,7 @@ use crate::{
     failure::Failure,
     home::{self, Home},
     output,
+    places::AGENTS,
     settings::{SettingOrigin, Settings},
 };
 
@@ -45,7 +46,7 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Ans
     Ok(answering)
 }
 
-/// The same for a turn, which needs a model. It is better to say so before anything is recorded.
+/// The same for a turn, which needs a model; a missing one is an error before anything is recorded.
 pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let answering = choose(desk, talk, recorded)?;
     let endpoint = answering.provider.endpoint();
@@ -82,7 +83,7 @@ fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
     Asking { sources, ollama: ollama(), keys, options: options(&desk.settings) }
 }
 
-/// What every source says.
+/// Gathers what each source names.
 fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
     let settings = &desk.settings;
     let layer = |from: SettingOrigin| {
@@ -111,7 +112,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
     Sources {
         flags: Wanted {
             provider: talk.provider.clone(),
-            api: talk.api.map(|api| api.name().to_owned()),
+            api: talk.api.clone(),
             model: talk.model.clone(),
             base_url: talk.base_url.clone(),
             ..Wanted::default()
@@ -119,7 +120,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
         settings: Wanted {
-            max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
+            max_tokens: settings.number("limits.answer_tokens"),
             effort,
             ..layer(SettingOrigin::File)
         },
@@ -127,7 +128,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
     }
 }
 
-/// Where Ollama says that it is.
+/// The address in Ollama's own variable.
 fn ollama() -> Option<String> {
     let host = env::var("OLLAMA_HOST").ok().filter(|host| !host.trim().is_empty())?;
     let host = host.trim();
@@ -137,26 +138,21 @@ fn ollama() -> Option<String> {
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.
-fn folders_of_others() -> (Option<PathBuf>, Option<PathBuf>) {
-    let folder = |variable: &str, usual: &str| {
-        let set = env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        set.or_else(|| Some(env::home_dir()?.join(usual)))
-    };
-    (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"))
+fn folders_of_others() -> [Option<PathBuf>; 2] {
+    ["codex", "claude-code"].map(|format| AGENTS.iter().find(|agent| agent.format == format)?.home())
 }
 
 /// The files that keys come from. No model is shown them: someone may work in their home folder.
 pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let others =
         [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
     let own = [key_file(home).path().to_owned(), home.data.join(home::CALLS_KEY)];
     others.into_iter().flatten().chain(own).collect()
 }
 
-/// Where keys are looked for.
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
     let mut keys = Keys::default();
     if matches!(method, "any" | "key") {
@@ -178,19 +174,20 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
     keys
 }
 
-/// The file with keys.
 pub fn key_file(home: &Home) -> KeyFile {
     KeyFile::new(home.data.join("auth.json"))
 }
 
-/// How requests are sent.
 pub fn options(settings: &Settings) -> HttpOptions {
-    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = HttpOptions::default();
     let address = |name: &str, usual: String| settings.value(name).map_or(usual, str::to_owned);
     HttpOptions {
-        retries: number("limits.retries").map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        read_timeout: number("limits.silence_seconds").map_or(usual.read_timeout, Duration::from_secs),
+        retries: settings
+            .number("limits.retries")
+            .map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        read_timeout: settings
+            .number("limits.silence_seconds")
+            .map_or(usual.read_timeout, Duration::from_secs),
         addresses: Addresses {
             chatgpt: address("addresses.chatgpt", usual.addresses.chatgpt),
             claude: address("addresses.claude", usual.addresses.claude),

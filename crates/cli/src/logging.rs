@@ -10,7 +10,6 @@ use tracing_subscriber::{
 
 use crate::output;
 
-/// Sets it up, once.
 pub fn start() {
     let given = std::env::var("RUST_LOG").ok().filter(|given| !given.is_empty());
     let wanted = given.as_deref().map(str::parse::<Targets>);

@@ -1,7 +1,5 @@
 //! From a session to a request body: repair, then encode.
 
-use std::sync::Arc;
-
 use rejoin_record::{Origin, Reasoning, Text};
 use rejoin_view::{Finding, OnBroken, Refused, SoundView, repair_or_refuse};
 
@@ -11,112 +9,78 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
-/// Where a request goes.
-#[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
-    /// The model, if one is named.
-    pub model: Option<&'a str>,
-    /// The most tokens that the answer may have, if the caller says; otherwise what the context says.
-    pub max_tokens: Option<u64>,
-    /// What surrounds the messages.
-    pub context: &'a Context,
-    /// Whether a trailing assistant message gets the closing user message that some dialects demand. A session file does
-    /// without: whoever goes on with it speaks next.
-    pub closes: bool,
-    /// What becomes of cache marks.
-    pub marks: Marks,
-    /// Who answers, if that is known: reasoning that was issued elsewhere does not go there.
-    pub issuer: Option<&'a Origin>,
-}
-
-/// What becomes of cache marks, where a dialect has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Marks {
-    /// Those of the source stay, as many as the provider takes.
-    #[default]
-    AsWritten,
-    /// There are none.
-    LeftOut,
-    /// They are placed again: at the end of what stands before the messages, and of the last two user messages.
-    Placed,
-}
-
-impl<'a> Target<'a> {
-    /// A request of what stands in this context, to whatever model it names.
-    #[must_use]
-    pub fn of(context: &'a Context) -> Self {
-        Self { model: None, max_tokens: None, context, closes: true, marks: Marks::AsWritten, issuer: None }
-    }
-}
-
-/// What an encoder keeps of a target.
+/// Where a request goes, and what it is written from besides the view.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct Target {
     /// The model, if one is named.
     pub model: Option<String>,
-    /// The most tokens that the answer may have, if the caller says.
+    /// The most tokens that the answer may have; `None` leaves the limit of the context.
     pub max_tokens: Option<u64>,
-    /// What surrounds the messages.
+    /// The fields around the messages.
     pub context: Context,
-    /// Whether a trailing assistant message gets a closing user message.
+    /// Whether a trailing assistant message gets the closing user message that some dialects demand. A session file does
+    /// without it, since the user speaks next.
     pub closes: bool,
-    /// What becomes of cache marks.
+    /// What happens to cache marks.
     pub marks: Marks,
-    /// Who answers, if that is known.
+    /// The issuer of the answer, if it is known: reasoning that was issued elsewhere is left out.
     pub issuer: Option<Origin>,
-    /// Whether reasoning goes out at all. Some services refuse the fields that they issue themselves.
+    /// Whether reasoning is sent at all. Some services refuse the very fields that they issue.
     pub replays_reasoning: bool,
-    /// The model that the context names.
-    source_model: Option<String>,
+}
+
+/// What happens to cache marks, where a dialect has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Marks {
+    /// Those of the source stay, up to the provider's limit.
+    #[default]
+    AsWritten,
+    /// All of them are left out.
+    LeftOut,
+    /// They are placed at the end of what precedes the messages, and of the last two user messages.
+    Placed,
 }
 
 /// What reasoning is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bond {
-    /// To someone else, or to something that is not known: it does not go out.
+    /// Another issuer, or an unknown one: the reasoning is left out.
     Elsewhere,
-    /// To everything before it, which has this hash.
+    /// Everything before it, which has this hash.
     Prefix(Text),
-    /// To who issued it, who is the one that answers.
+    /// Its issuer, which is the target.
     Issuer,
-    /// To what it was read with: it goes out as long as nothing before it was changed.
+    /// The source it was read from: it is sent as long as nothing before it was changed.
     Source,
 }
 
-impl Settings {
-    /// What a target says.
+impl Target {
+    /// A request with the fields of a context, to the model that they name.
     #[must_use]
-    pub fn of(target: &Target<'_>) -> Arc<Self> {
-        Arc::new(Self {
-            model: target.model.map(str::to_owned),
-            max_tokens: target.max_tokens,
-            context: target.context.clone(),
-            closes: target.closes,
-            marks: target.marks,
-            issuer: target.issuer.cloned(),
-            replays_reasoning: true,
-            source_model: target.context.model(),
-        })
+    pub fn of(context: &Context) -> Self {
+        let context = context.clone();
+        let (closes, marks, replays_reasoning) = (true, Marks::AsWritten, true);
+        Self { model: None, max_tokens: None, context, closes, marks, issuer: None, replays_reasoning }
     }
 
-    /// Whether reasoning that the source carries was issued where the request goes.
+    /// Whether the reasoning in the source was issued by the target.
     #[must_use]
     pub fn keeps_reasoning_of(&self, dialect: Dialect) -> bool {
-        let same_model = match (&self.model, &self.source_model) {
-            (Some(target), Some(source)) => target == source,
+        let same_model = match (&self.model, self.context.model()) {
+            (Some(target), Some(source)) => *target == source,
             _ => true,
         };
         self.context.dialect == Some(dialect) && same_model
     }
 
-    /// What this reasoning is bound to, in a request of that dialect.
+    /// What a piece of reasoning is bound to in a request of this dialect.
     #[must_use]
     pub fn bond(&self, reasoning: &Reasoning, dialect: Dialect) -> Bond {
         let origin = &reasoning.origin;
         let here = self.issuer.as_ref();
         let by_its_model = self.is_by_its_model(origin);
         let spoken_here = origin.dialect.as_deref() == Some(dialect.name());
-        // What is known of both sides is the same.
+        // An unknown issuer is no reason to leave reasoning out.
         let same = |theirs: &Option<Text>, ours: fn(&Origin) -> &Option<Text>| {
             here.is_none_or(|here| theirs == ours(here))
         };
@@ -132,7 +96,7 @@ impl Settings {
                 let issued_here = issued_here && spoken_here && by_its_model;
                 if issued_here { Bond::Prefix(prefix.clone()) } else { Bond::Elsewhere }
             }
-            // It was recorded with who said it.
+            // It was recorded together with its issuer.
             _ if origin.provider.is_some() && !reasoning.sealed => {
                 let ours = spoken_here && by_its_model && same_provider;
                 if ours { Bond::Issuer } else { Bond::Elsewhere }
@@ -142,16 +106,18 @@ impl Settings {
         }
     }
 
-    /// Whether something came from the model that the request goes to. One conversation may have used several.
+    /// Whether the target's model issued something. One conversation may have used several models.
     fn is_by_its_model(&self, origin: &Origin) -> bool {
         let Some(model) = &origin.model else { return true };
         let issuer = self.issuer.as_ref().and_then(|issuer| issuer.model.as_deref());
-        let here = issuer.or(self.model.as_deref()).or(self.source_model.as_deref());
-        here.is_none_or(|here| here == model.as_str())
+        match issuer.or(self.model.as_deref()) {
+            Some(here) => here == model.as_str(),
+            None => self.context.model().is_none_or(|here| here == model.as_str()),
+        }
     }
 }
 
-/// A request body, and everything that was found and done.
+/// A request body, and the findings on the way to it.
 #[derive(Debug, Clone)]
 pub struct Converted {
     /// The body, JSON.
@@ -160,10 +126,10 @@ pub struct Converted {
     pub findings: Vec<Finding>,
 }
 
-/// Why there is no body.
+/// Why a session could not be converted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConvertError {
-    /// The conversation is not sound and must not be repaired.
+    /// The conversation is broken, and the caller does not want it repaired.
     #[error("the conversation is broken, and repairing it is turned off")]
     Refused(Vec<Finding>),
     /// The provider takes nothing this large.
@@ -171,10 +137,10 @@ pub enum ConvertError {
     TooLarge(#[from] TooLarge),
 }
 
-/// The settings of a request that only the caller can choose.
+/// The settings of a request that the caller chooses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Choice<'a> {
-    /// The model that is to answer.
+    /// The model to send the request to.
     pub model: Option<&'a str>,
     /// The most tokens that the answer may have.
     pub max_tokens: Option<u64>,
@@ -193,7 +159,7 @@ pub fn convert(
     convert_with(session, dialect, Choice { model, max_tokens: None }, on_broken)
 }
 
-/// The same as [`convert()`], with every setting that the caller can choose.
+/// Does the same as [`convert()`] with every setting that the caller can choose.
 ///
 /// # Errors
 /// If the setting refuses a broken conversation, or the provider's size limits do.
@@ -204,13 +170,14 @@ pub fn convert_with(
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
     repaired(session, on_broken, |view| {
+        let model = model.map(str::to_owned);
         let target = Target { model, max_tokens, ..Target::of(&session.context) };
         let encoded = dialect.wire().encode(view, &target)?;
         Ok((encoded.body, encoded.findings))
     })
 }
 
-/// Repairs a session and makes something of the view; findings get their places in the source.
+/// Repairs a session and passes the view to `make`. Findings get their places in the source.
 pub(crate) fn repaired(
     session: &Session,
     on_broken: OnBroken,

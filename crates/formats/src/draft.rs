@@ -1,35 +1,35 @@
-//! A request that grows with its conversation: what was sent once is encoded once, and shared by every later request.
+//! Requests that grow with their conversation: each message is encoded once and shared by every later request.
 
 use std::sync::Arc;
 
-use rejoin_record::{Block, BlockKind, Message, Text, block::Origin};
+use rejoin_record::{Block, BlockKind, Message, block::Origin};
 use rejoin_view::{Chunk, Finding, List, SoundView};
 
 use crate::{
     context::Context,
-    convert::{Marks, Settings, Target},
+    convert::{Marks, Target},
     wire::gemini,
-    wire::{TooLarge, names::Respelled, outline::Encode, registry::Dialect},
+    wire::{Encoded, TooLarge, outline::Encode, registry::Dialect},
 };
 
-/// A request body as pieces of JSON that make up the whole when they are put one after the other.
+/// A request body in pieces; joined in order, they are the JSON.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
     stretches: Vec<Stretch>,
     length: usize,
 }
 
-/// Some pieces of a body.
+/// A run of pieces of a body.
 #[derive(Debug, Clone)]
 enum Stretch {
-    /// One that no other body has.
+    /// One piece that only this body has.
     Own(Arc<str>),
-    /// From one place to another in a list that bodies share.
+    /// A range of a list that several bodies share.
     Shared(List<Arc<str>>, usize, usize),
 }
 
 impl Body {
-    /// The pieces, in order.
+    /// Returns the pieces in order.
     pub fn pieces(&self) -> impl Iterator<Item = &Arc<str>> {
         self.stretches.iter().flat_map(|stretch| {
             let (own, shared) = match stretch {
@@ -40,13 +40,13 @@ impl Body {
         })
     }
 
-    /// How many bytes they are.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
@@ -60,7 +60,7 @@ impl std::fmt::Display for Body {
 }
 
 impl Body {
-    /// Adds a piece that no other body has.
+    /// Adds a piece that only this body has.
     pub(crate) fn own(&mut self, piece: String) {
         if !piece.is_empty() {
             self.length += piece.len();
@@ -68,23 +68,23 @@ impl Body {
         }
     }
 
-    /// Adds pieces of a list that bodies share. Their bytes are counted apart: nobody looks at all of them.
+    /// Adds a range of a shared list. [`Body::count`] adds its bytes, so that no piece has to be looked at.
     pub(crate) fn shared(&mut self, list: &List<Arc<str>>, from: usize, to: usize) {
         if from < to {
             self.stretches.push(Stretch::Shared(list.clone(), from, to));
         }
     }
 
-    /// Counts bytes of shared pieces.
+    /// Adds the bytes of shared pieces to the length.
     pub(crate) fn count(&mut self, bytes: usize) {
         self.length += bytes;
     }
 }
 
-/// Notes in an answer who issued it, and on what prefix: reasoning in it is bound to that.
+/// Records in an answer its issuer and the prefix that its reasoning is bound to.
 ///
-/// A provider may sign calls and texts, too. Where no reasoning stands in the message that could name the issuer, a block
-/// without words is put after the rest that does.
+/// A provider may sign calls and texts as well. If the message has no reasoning that could name the issuer, an empty block of
+/// reasoning is added at its end.
 pub fn issued(message: &mut Message, issuer: &Origin) {
     let mut named = false;
     for block in &mut message.blocks {
@@ -99,41 +99,31 @@ pub fn issued(message: &mut Message, issuer: &Origin) {
     }
 }
 
-/// A request, ready to be sent.
-#[derive(Debug, Clone)]
-pub struct Drafted {
-    /// The body.
-    pub body: Body,
-    /// What had to be changed for the dialect, of what is new since the request before.
-    pub findings: Vec<Finding>,
-    /// What got another spelling, so that an answer can be had in ours.
-    pub respelled: Respelled,
-    /// A hash of everything that the answer stands on: reasoning in it is bound to that.
-    pub prefix: Option<Text>,
-}
+/// A request that is ready to be sent. Its findings are those that the previous request did not have.
+pub type Drafted = Encoded<Body>;
 
-/// What is needed to write the next request.
+/// A conversation on its way to a provider, request by request.
 pub struct Draft {
     dialect: Dialect,
-    settings: Arc<Settings>,
-    /// What was sealed so far, encoded; none before the first request.
+    target: Arc<Target>,
+    /// The encoded chunks; `None` before the first request.
     sealed: Option<Sealed>,
-    /// What was found around the messages, which is said once.
+    /// Findings in the fields around the messages, each of which is reported once.
     around: Vec<Finding>,
-    /// How many items were encoded, each as often as it was.
+    /// How many items were encoded, counting repetitions.
     steps: usize,
 }
 
-/// How many items are in one piece at most.
+/// The largest number of items in one piece.
 const PIECE: usize = 16;
 
-/// Chunks that are encoded.
+/// The chunks of a view that are sealed and encoded.
 struct Sealed {
     encoder: Box<dyn Encode>,
-    /// How many chunks, and the last of them.
+    /// The number of chunks, and the last one.
     chunks: usize,
     last: Option<Arc<Chunk>>,
-    /// How many items.
+    /// The number of items.
     items: usize,
 }
 
@@ -148,45 +138,41 @@ impl std::fmt::Debug for Draft {
 }
 
 impl Draft {
-    /// A conversation of which nothing was sent yet. `issuer` says who answers: reasoning from elsewhere does not go there.
+    /// A conversation of which nothing was sent yet. Reasoning from anywhere but `issuer` is left out.
     #[must_use]
     pub fn new(dialect: Dialect, context: Context, model: Option<String>, issuer: Origin) -> Self {
-        let target = Target {
-            model: model.as_deref(),
-            marks: Marks::LeftOut,
-            issuer: Some(&issuer),
-            ..Target::of(&context)
-        };
-        Self { dialect, settings: Settings::of(&target), sealed: None, around: Vec::new(), steps: 0 }
+        let issuer = Some(issuer);
+        let target = Target { model, marks: Marks::LeftOut, issuer, ..Target::of(&context) };
+        Self { dialect, target: Arc::new(target), sealed: None, around: Vec::new(), steps: 0 }
     }
 
-    /// The same with cache marks, where the dialect has them.
+    /// Adds cache marks, where the dialect has them.
     #[must_use]
     pub fn with_cache_marks(mut self) -> Self {
-        Arc::make_mut(&mut self.settings).marks = Marks::Placed;
+        Arc::make_mut(&mut self.target).marks = Marks::Placed;
         self.sealed = None;
         self
     }
 
-    /// How many items were encoded for all requests so far, each as often as it was.
+    /// How many items were encoded for all requests so far, counting repetitions.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// The same, with no reasoning in it: for services that refuse what they issue themselves.
+    /// Leaves out all reasoning, for services that refuse what they issue themselves.
     #[must_use]
     pub fn without_reasoning(mut self) -> Self {
-        Arc::make_mut(&mut self.settings).replays_reasoning = false;
+        Arc::make_mut(&mut self.target).replays_reasoning = false;
         self.sealed = None;
         self
     }
 
-    /// The request of a view. What was sealed in it and encoded before is not encoded again; a view that does not begin
-    /// with that is encoded as a whole.
+    /// Writes the request of a view. Sealed items that were encoded before are not encoded again, unless the view no longer
+    /// begins with them.
     ///
     /// # Errors
-    /// If the provider takes nothing this large.
+    /// If a size limit of the provider is exceeded.
     pub fn request(&mut self, view: &SoundView) -> Result<Drafted, TooLarge> {
         let goes_on = |sealed: &Sealed| match (&sealed.last, sealed.chunks.checked_sub(1)) {
             (Some(last), Some(place)) => {
@@ -194,9 +180,10 @@ impl Draft {
             }
             _ => true,
         };
-        let wire = self.dialect.wire();
-        let settings = &self.settings;
-        let begin = || Sealed { encoder: wire.encoder(settings, view), chunks: 0, last: None, items: 0 };
+        let begin = || {
+            let encoder = (self.dialect.wire().encoder)(&self.target, view);
+            Sealed { encoder, chunks: 0, last: None, items: 0 }
+        };
         let sealed = self.sealed.take().filter(goes_on);
         let sealed = self.sealed.insert(sealed.unwrap_or_else(begin));
         sealed.encoder.changed_from(view.first_change());
@@ -210,19 +197,19 @@ impl Draft {
         }
         findings.extend(encoder.take_findings());
         let (body, rest) = encoder.finish(view)?.into_body();
-        let said = std::mem::replace(&mut self.around, rest.findings);
-        findings.extend(self.around.iter().filter(|finding| !said.contains(finding)).cloned());
-        Ok(Drafted { body, findings, respelled: rest.respelled, prefix: rest.prefix })
+        let reported = std::mem::replace(&mut self.around, rest.findings.clone());
+        findings.extend(rest.findings.iter().filter(|finding| !reported.contains(finding)).cloned());
+        Ok(Encoded { findings, ..rest.with(body) })
     }
 }
 
 impl Sealed {
-    /// Encodes the chunks that are new, and says how many items there were in them.
+    /// Encodes the new chunks and returns the number of items in them.
     fn take(&mut self, chunks: &List<Arc<Chunk>>) -> usize {
         let before = self.items;
         for chunk in chunks.range(self.chunks, chunks.len()) {
             for (place, item) in chunk.items().enumerate() {
-                // A piece with a cache mark in it is copied: none may be as large as a whole conversation.
+                // A piece that gets a cache mark is copied, so no piece may be as large as a whole conversation.
                 if place % PIECE == 0 {
                     self.encoder.settle();
                 }

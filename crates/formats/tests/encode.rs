@@ -497,6 +497,12 @@ fn every_problem_has_the_providers_words() {
         }
         assert!(!wire.provider.is_empty());
     }
+    for wire in Dialect::all().map(Dialect::wire) {
+        let rows = wire.answers.lines().filter(|row| !row.starts_with('#'));
+        for name in rows.flat_map(|row| row.split_once(": ").unwrap().0.split(' ')) {
+            assert!(Rule::ALL.iter().any(|rule| rule.name() == name), "{}: {name}", wire.name);
+        }
+    }
 }
 
 /// Thousands of calls in one message, and all their results in the next: each message is looked at once and not once for each of

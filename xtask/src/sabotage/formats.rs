@@ -55,8 +55,8 @@ pub const BREAKS: &[Break] = &[
         what: "a part that is left out leaves no finding",
         file: "crates/formats/src/wire/anthropic/write.rs",
         within: "irregular",
-        from: "self.sheet.ledger.note(match extra",
-        to: "let _ = (match extra",
+        from: "self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(field);",
+        to: "let _ = field;",
         tests: test("rejoin-formats", "encode", "fields_that_are"),
     },
     Break {
@@ -127,8 +127,8 @@ pub const BREAKS: &[Break] = &[
         what: "Bedrock: a failed result is no error any more",
         file: "crates/formats/src/wire/bedrock/write.rs",
         within: "results",
-        from: "if failed { json",
-        to: "if failed && false { json",
+        from: r#"failed.then_some("error"));"#,
+        to: r#"(failed && false).then_some("error"));"#,
         tests: test("rejoin-formats", "bedrock", ""),
     },
     Break {

@@ -32,6 +32,13 @@ pub struct CommandLine {
     /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// The flags that every command takes.
+#[derive(Debug, Default, clap::Args)]
+pub struct Flags {
     /// When to use colours (default: auto, which respects NO_COLOR)
     #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Option<Colour>,

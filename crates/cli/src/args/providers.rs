@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::talk::ApiArgument;
+use super::choices::apis;
 use crate::completing;
 
 pub const SET_PROVIDER_EXAMPLES: &str = "Examples:
@@ -22,8 +22,8 @@ pub struct SetProviderArguments {
     #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: String,
     /// API of the provider
-    #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<ApiArgument>,
+    #[arg(long, value_name = "API", value_parser = apis())]
+    pub api: Option<String>,
     /// Model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,

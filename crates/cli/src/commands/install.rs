@@ -5,10 +5,8 @@ use std::{borrow::Cow, env, path::PathBuf};
 use rejoin::{
     Choice, ConvertError, Converted, OnBroken, Session,
     engine::{Clock as _, SystemClock},
-    record::{
-        ConversationId,
-        json::{Doc, Object},
-    },
+    record::{ConversationId, json::Doc},
+    shape::InstalledSession,
 };
 
 use super::convert;
@@ -55,7 +53,7 @@ impl AgentCopy {
         Err(Failure::Usage { what, hint: None })
     }
 
-    /// Puts it there and says how it is resumed.
+    /// Writes the file and prints the command that resumes the session.
     pub fn put(self, json: bool) -> Result<(), Failure> {
         let Self { converted, agent, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
@@ -74,18 +72,14 @@ impl AgentCopy {
         if !json {
             return output::data(&harmless(&command));
         }
-        let object = Object::new()
-            .text("agent", agent.name)
-            .text("format", agent.format)
-            .text("id", new.id)
-            .text("path", path.display())
-            .text("directory", new.directory.display())
-            .text("command", command);
-        output::json_data(&object.finish())
+        let NewSession { id, directory, .. } = &new;
+        let AgentPlace { name, format, .. } = *agent;
+        let installed =
+            InstalledSession { agent: name, format, id, path: &path, directory, command: &command };
+        output::json_data(&installed.to_json())
     }
 }
 
-/// The agent whose format is written.
 fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     let name = match to {
         Destination::Format(format) => format.name,

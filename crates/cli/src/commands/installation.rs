@@ -20,7 +20,7 @@ use crate::{
     settings::Settings,
 };
 
-/// Tells about this installation. The exit code says whether the store can be read.
+/// Describes this installation. The exit code says whether the store can be read.
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let settings = Settings::load(&home.config);

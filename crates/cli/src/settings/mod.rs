@@ -15,19 +15,14 @@ use rejoin::{
 
 use crate::{failure::Failure, near};
 
-/// A setting.
 pub struct Setting {
-    /// Its name; a dot stands between a table and a key in it.
+    /// The name; a dot separates a table from a key in it.
     pub name: &'static str,
-    /// What it takes.
     takes: Takes,
-    /// Its value if it is not set.
     pub usual: Option<&'static str>,
-    /// What it is for.
     pub about: &'static str,
 }
 
-/// What a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Text,
@@ -50,7 +45,6 @@ const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, abou
     Setting { name, takes, usual, about }
 }
 
-/// Every setting.
 pub const KEYS: &[Setting] = &[
     key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
     key("provider", Takes::Provider, None, "provider of new conversations"),
@@ -125,7 +119,6 @@ pub const KEYS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The setting of that name.
     pub fn named(name: &str) -> Result<&'static Self, Failure> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
@@ -142,12 +135,11 @@ impl Setting {
         matches!(self.takes, Takes::Address)
     }
 
-    /// The variable that sets it.
     pub fn variable(&self) -> String {
         format!("REJOIN_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// A value as it is kept, or what is wrong with it. The error says what is allowed.
+    /// Checks and normalises a value. The error says what is allowed.
     fn check(&self, value: &str) -> Result<String, String> {
         let said = |what: &str| Err(format!("`{value}` is not {what}"));
         let plain = value.trim();
@@ -187,24 +179,19 @@ impl Setting {
     }
 }
 
-/// ``did you mean `model`? ``, if a setting has a name like that.
 fn did_you_mean(name: &str) -> String {
     near::did_you_mean(name, KEYS.iter().map(|key| key.name))
 }
 
-/// Where a value is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// The environment.
     Environment,
-    /// The file.
     File,
-    /// It is not set.
+    /// The default.
     Usual,
 }
 
 impl SettingOrigin {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Environment => "environment",
@@ -214,15 +201,14 @@ impl SettingOrigin {
     }
 }
 
-/// The settings that hold.
+/// The settings from all sources.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Every value from every source; of one setting, the source that wins comes first.
+    /// Every value from every source; for one setting, the source that wins comes first.
     values: Vec<(&'static str, String, SettingOrigin)>,
 }
 
 impl Settings {
-    /// Reads the file, if there is one, and the environment.
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let mut values = Vec::new();
         let in_file = file::read(path)?;
@@ -252,13 +238,12 @@ impl Settings {
         Ok(Self { values })
     }
 
-    /// The value of a setting, and where it is from.
+    /// The value of a setting, and its source.
     pub fn get(&self, name: &str) -> Option<(&str, SettingOrigin)> {
         let found = self.values.iter().find(|(key, ..)| *key == name);
         found.map(|(_, value, from)| (value.as_str(), *from))
     }
 
-    /// The value of a setting.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.get(name).map(|(value, _)| value)
     }
@@ -269,7 +254,10 @@ impl Settings {
         found.map(|(_, value, _)| value.as_str())
     }
 
-    /// Whether a setting is on.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.parse().ok()
+    }
+
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }

@@ -8,7 +8,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use super::{registry::Wire, render::with_field};
 use crate::{
     context::{Context, Field},
-    convert::Settings,
+    convert::Target,
 };
 
 /// The fields around the messages, as a dialect wants them.
@@ -58,7 +58,7 @@ impl Surroundings {
 /// Writes what stands before the messages and what stands behind them: same dialect, all fields come back in order; another
 /// one, only what was translated.
 pub fn write_around(
-    target: &Settings,
+    target: &Target,
     wire: &Wire,
     mut around: Surroundings,
     findings: &mut Vec<Finding>,
@@ -112,7 +112,7 @@ pub fn write_around(
 }
 
 /// Carries the limit of the answer's length over to another dialect, or sets the one that the caller chose.
-fn limit(target: &Settings, wire: &Wire, same: bool, around: &mut Surroundings) {
+fn limit(target: &Target, wire: &Wire, same: bool, around: &mut Surroundings) {
     let carried = target.context.max_tokens().filter(|_| !same);
     let Some(limit) = target.max_tokens.or(carried) else { return };
     // A limit below what the dialect takes is not one that it can keep.
@@ -143,7 +143,7 @@ fn limit(target: &Settings, wire: &Wire, same: bool, around: &mut Surroundings) 
 }
 
 /// What the fields say that a model sees before every message: instructions and tools, as they go out.
-pub fn seen_before(target: &Settings, wire: &Wire, around: &Surroundings) -> String {
+pub fn seen_before(target: &Target, wire: &Wire, around: &Surroundings) -> String {
     let mut out = String::from(wire.name);
     for name in wire.fields.system.iter().chain(&[wire.fields.tools]) {
         let written = target.context.dialect == Some(wire.dialect);

@@ -1,58 +1,55 @@
-//! How the arguments of a call go out: as JSON, or as a string that holds JSON. An object is never respelled.
+//! Writing the arguments of a call: as JSON, or as a string that holds JSON. The text of an object is never changed.
 
-use rejoin_record::{ToolCall, json::write};
-use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Finding, Position, Rule, sound::wrapped_arguments};
+use std::borrow::Cow;
+
+use rejoin_record::{
+    ToolCall,
+    json::{Object, write},
+};
+use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Position, Rule, sound::wrapped_arguments};
 
 use super::{names::Spelled, render::Ledger};
 
-/// Appends the arguments as an object. Half of a surrogate pair is refused there, so it is replaced.
-pub fn write_object(
-    out: &mut String,
+/// The arguments as a JSON object. Half of a surrogate pair is refused there, so it is replaced.
+pub fn object<'c>(
     exchange: ExchangeRef<'_>,
-    call: &ToolCall,
+    call: &'c ToolCall,
     at: Position,
     ledger: &mut Ledger,
-) {
+) -> Cow<'c, str> {
+    let arguments = &call.arguments;
     match exchange.arguments() {
-        ArgumentsUse::AsWritten => {
-            if call.arguments.text().is_lossy() || call.arguments.has_lone_surrogate() {
-                ledger.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
-                write::clean_copy(out, call.arguments.text().trim());
-            } else {
-                // It was parsed when it was read: an object, and nothing in it that JSON refuses.
-                out.push_str(call.arguments.text().trim());
-            }
+        ArgumentsUse::AsWritten if arguments.text().is_lossy() || arguments.has_lone_surrogate() => {
+            ledger.change(Rule::LoneSurrogate, at, Action::Replaced);
+            let mut clean = String::new();
+            write::clean_copy(&mut clean, arguments.text().trim());
+            clean.into()
         }
+        // The reader has parsed them: they are an object, and legal JSON.
+        ArgumentsUse::AsWritten => arguments.text().trim().into(),
         ArgumentsUse::Empty => {
-            ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-            out.push_str("{}");
+            ledger.change(Rule::BlankArguments, at, Action::Replaced);
+            "{}".into()
         }
-        ArgumentsUse::Wrapped => out.push_str(&wrapped_arguments(&call.arguments)),
+        ArgumentsUse::Wrapped => wrapped_arguments(arguments).into(),
     }
 }
 
-/// Appends the arguments as a string that holds JSON.
-pub fn write_string(
-    out: &mut String,
+/// The arguments as a text that holds JSON.
+pub fn text<'c>(
     exchange: ExchangeRef<'_>,
-    call: &ToolCall,
+    call: &'c ToolCall,
     at: Position,
     ledger: &mut Ledger,
-) {
-    match exchange.arguments() {
-        ArgumentsUse::AsWritten => {
-            ledger.lossy(call.arguments.text(), at);
-            write::string(out, call.arguments.text());
-        }
-        ArgumentsUse::Empty => {
-            ledger.change(Finding::new(Rule::BlankArguments, at, Action::Replaced));
-            out.push_str("\"{}\"");
-        }
-        ArgumentsUse::Wrapped => write::string(out, &wrapped_arguments(&call.arguments)),
+) -> Cow<'c, str> {
+    if exchange.arguments() == ArgumentsUse::AsWritten {
+        ledger.lossy(call.arguments.text(), at);
+        return call.arguments.text().as_str().into();
     }
+    object(exchange, call, at, ledger)
 }
 
-/// A call as Chat Completions writes it: its arguments are a string.
+/// A call in the form of Chat Completions, where arguments are a string.
 #[must_use]
 pub fn function_call(
     spelled: &Spelled,
@@ -61,12 +58,7 @@ pub fn function_call(
     at: Position,
     ledger: &mut Ledger,
 ) -> String {
-    let mut out = String::from("{\"id\":");
-    write::string(&mut out, &spelled.id);
-    out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-    write::string(&mut out, &spelled.name);
-    write::key(&mut out, "arguments");
-    write_string(&mut out, exchange, call, at, ledger);
-    out.push_str("}}");
-    out
+    let arguments = text(exchange, call, at, ledger);
+    let function = Object::new().text("name", &spelled.name).text("arguments", arguments);
+    Object::new().text("id", &spelled.id).text("type", "function").object("function", function).finish()
 }

@@ -1,35 +1,43 @@
-//! What an encoder gives.
+//! The result of an encoder.
 
 use rejoin_record::Text;
 use rejoin_view::{Finding, Position};
 
+use super::names::Respelled;
+
 /// A request body, and what was done to get it.
 #[derive(Debug, Clone)]
-pub struct Encoded {
-    /// The body, JSON.
-    pub body: String,
+pub struct Encoded<B = String> {
+    /// The body as JSON.
+    pub body: B,
     /// What had to be changed for this dialect, at the positions of the view's messages.
     pub findings: Vec<Finding>,
-    /// Call ids that got another spelling: ours, theirs.
-    pub ids: Vec<(String, String)>,
-    /// Tool names that got another spelling: ours, theirs.
-    pub names: Vec<(String, String)>,
-    /// A hash of everything that an answer to the body stands on: reasoning in it is bound to that. Known if it is known who
-    /// answers.
+    /// The ids and tool names that are spelled differently, needed to read the answer.
+    pub respelled: Respelled,
+    /// A hash of everything that the answer is based on: reasoning in the answer is bound to it. `None` if the issuer of the
+    /// answer is not known.
     pub prefix: Option<Text>,
 }
 
-/// The provider takes nothing this large. No law covers size: someone must choose what to leave out.
+impl Encoded<()> {
+    /// Adds the body.
+    pub(crate) fn with<B>(self, body: B) -> Encoded<B> {
+        let Self { findings, respelled, prefix, .. } = self;
+        Encoded { body, findings, respelled, prefix }
+    }
+}
+
+/// A limit of the provider that a request exceeds. Only the user can decide what to leave out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {size}, the provider takes at most {limit} ({rule})")]
 pub struct TooLarge {
     /// The provider's rule.
     pub rule: &'static str,
-    /// What is too large.
+    /// What is too large, with its unit.
     pub what: &'static str,
-    /// How large it is.
+    /// Its size.
     pub size: usize,
-    /// What the provider takes.
+    /// The provider's limit.
     pub limit: usize,
     /// Where it is.
     pub at: Position,

@@ -8,8 +8,8 @@
 //! the provider would have given at once, and reads that. `arriving.rs` does what all of them need: it cuts bytes into events
 //! (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces, `usage.rs` counts tokens.
 //!
-//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `said.rs` (what a message says, for
-//! dialects that are only written), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
+//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `fragments.rs` (texts and media, for
+//! dialects that are written from scratch), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
 //! grows, `body.rs` what stands around it, `outline.rs` all of that together. `pass.rs` is the walk over a view that all encoders
 //! share.
 
@@ -21,6 +21,7 @@ pub(crate) mod body;
 pub(crate) mod calls;
 pub(crate) mod documents;
 pub mod encoded;
+pub(crate) mod fragments;
 pub(crate) mod gathered;
 pub mod gemini;
 pub mod mistral;
@@ -32,7 +33,6 @@ pub mod outline;
 pub(crate) mod pass;
 pub mod registry;
 pub(crate) mod render;
-pub(crate) mod said;
 pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rejoin_record::{BlockKind, CallId, Message, Text, ToolCall, hash::short_name, json::Doc};
-use rejoin_view::{Action, ExchangeRef, Finding, Layers, List, Position, Rule};
+use rejoin_view::{Action, ExchangeRef, Layers, List, Position, Rule};
 
 use super::{registry::Wire, render::Ledger};
 use crate::context::ToolDeclaration;
@@ -141,7 +141,7 @@ impl Spelling {
         let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
         let id = self.ids.map(view_id).into_owned();
         if id != view_id {
-            ledger.change(Finding::new(Rule::IllegalId, at, Action::Renamed).about(view_id));
+            ledger.change(Rule::IllegalId, at, Action::Renamed).about(view_id);
         }
         let (name, named) = self.tool(call, own, at, ledger);
         Spelled { as_written: named && id == call.id.as_str(), id, name }
@@ -159,7 +159,7 @@ impl Spelling {
         let name = (self.tool_name)(&call.name).into_owned();
         let named = name == *call.name || own.is_some_and(|own| calls(own, &name));
         if !named {
-            ledger.change(Finding::new(Rule::IllegalName, at, Action::Renamed).about(call.name.clone()));
+            ledger.change(Rule::IllegalName, at, Action::Renamed).about(call.name.clone());
         }
         if !self.seen.contains(&name) {
             self.seen.insert(name.clone(), ());

@@ -1,44 +1,41 @@
-//! Encoders that go on, and what they come to: a body of which the messages may be shared.
+//! The interface of an encoder that takes items one at a time, and the body it ends with, whose messages can be shared.
 
-use rejoin_record::{
-    Text,
-    json::{Doc, Value},
-};
+use rejoin_record::json::{Doc, Value};
 use rejoin_view::{Finding, ItemRef, SoundView, sound::FirstChange};
 
-use super::{Encoded, TooLarge, names::Respelled, scroll::Scroll};
+use super::{Encoded, TooLarge, scroll::Scroll};
 use crate::draft::Body;
 
-/// Makes a body of items as they come. What is settled is written once, whatever comes.
+/// Encodes a view item by item. What is settled is written once and shared by every later body.
 pub trait Encode: Send + Sync {
-    /// Where the repair pass first changed something, as far as that is known now.
+    /// Sets the first place that the repair pass changed, as far as it is known now.
     fn changed_from(&mut self, first: Option<FirstChange>);
-    /// Takes the next item, and its number.
+    /// Takes the next item; `place` is its number in the view.
     fn item(&mut self, place: usize, item: ItemRef<'_>);
-    /// What was taken so far stays as it is: copies share it.
+    /// Settles everything taken so far: copies share it from now on.
     fn settle(&mut self);
-    /// A copy that goes its own way. Costs what is not settled.
+    /// Makes an independent copy, at the cost of what is not settled.
     fn copy(&self) -> Box<dyn Encode>;
-    /// Hands out what was found since the last time.
+    /// Returns the findings since the last call.
     fn take_findings(&mut self) -> Vec<Finding>;
-    /// Ends the body of this view, all items of which were taken.
+    /// Completes the body of a view whose items were all taken.
     ///
     /// # Errors
-    /// Only for size.
+    /// If a size limit of the provider is exceeded.
     fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge>;
 }
 
-/// A body, in the pieces that it is made of.
+/// A body in pieces.
 pub struct Outline {
-    /// Everything before the messages, the opening bracket of their list included.
+    /// Everything before the messages, including the opening bracket of their list.
     pub head: String,
-    /// The messages; none if something else stands in their place, at the end of the head.
+    /// The messages; `None` if the head ends with something in their place.
     pub list: Option<Scroll>,
-    /// Everything after them, the closing bracket included.
+    /// Everything after the messages, including the closing bracket.
     pub tail: String,
-    /// What comes with it.
-    pub rest: Rest,
-    /// Whether the last messages of users get cache marks.
+    /// What is returned with the body.
+    pub rest: Encoded<()>,
+    /// Whether the last user messages get cache marks.
     pub marked: bool,
 }
 
@@ -52,12 +49,12 @@ impl Outline {
         self.head.len() + self.list.as_ref().map_or(0, Scroll::length) + self.tail.len()
     }
 
-    /// The body as one text.
+    /// Joins the body into one text.
     #[must_use]
-    pub fn into_encoded(mut self) -> Encoded {
+    pub fn into_text(mut self) -> Encoded {
         let length = self.length();
         if let Some(list) = self.list.take_if(|list| !self.marked && list.is_fresh()) {
-            // Moved by as much as stands before it, and not copied.
+            // The list is moved by the length of the head instead of being copied.
             let mut body = list.into_parts().1;
             body.reserve_exact(length - body.len());
             body.insert_str(0, &self.head);
@@ -70,19 +67,19 @@ impl Outline {
         rest.with(body)
     }
 
-    /// The body as shared pieces, and what else there is.
+    /// Returns the body as shared pieces, and the rest.
     #[must_use]
-    pub fn into_body(self) -> (Body, Rest) {
+    pub fn into_body(self) -> (Body, Encoded<()>) {
         let mut body = Body::default();
         body.own(self.head);
         if let Some(list) = self.list {
-            // In which piece, and where in it.
+            // The number of a piece, and a place in it.
             let mut marks: Vec<(usize, usize)> = Vec::new();
             for stretch in list.by_user().filter(|_| self.marked) {
                 let place = message_mark(list.text(stretch));
                 marks.extend(place.map(|at| (stretch.piece, stretch.bytes.start + at)));
             }
-            // What is shared is all of the list but what is fresh, and but the pieces with marks in them.
+            // Everything is shared except the fresh text and the pieces that get marks.
             let mut bytes = list.length();
             let (settled, fresh) = list.into_parts();
             bytes -= fresh.len();
@@ -107,25 +104,7 @@ impl Outline {
     }
 }
 
-/// What comes with a body.
-pub struct Rest {
-    /// What was found since findings were handed out.
-    pub findings: Vec<Finding>,
-    /// What got another spelling.
-    pub respelled: Respelled,
-    /// A hash of everything that an answer to the body stands on, if it is known who answers.
-    pub prefix: Option<Text>,
-}
-
-impl Rest {
-    fn with(self, body: String) -> Encoded {
-        let Respelled { ids, names } = self.respelled;
-        let ids = ids.iter().cloned().collect();
-        Encoded { body, findings: self.findings, ids, names, prefix: self.prefix }
-    }
-}
-
-/// A piece with marks in these places of it.
+/// Inserts marks into a piece.
 fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
     let mut out = String::with_capacity(text.len() + marks.len() * MARK.len());
     let mut copied = 0;
@@ -138,13 +117,13 @@ fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
     out
 }
 
-/// Where a mark is to be inserted into a message so that its last block has one. Nowhere, if that cannot have one.
+/// Where to insert a mark for the last block of a message; `None` if that block cannot have one.
 fn message_mark(message: &str) -> Option<usize> {
     let doc = Doc::parse(message).ok()?;
     list_mark(doc.root()?.get("content")?)
 }
 
-/// The same for a list of blocks or tools.
+/// Where to insert a mark for the last one in a list of blocks or tools.
 fn list_mark(list: Value<'_>) -> Option<usize> {
     let blank = |text: Value<'_>| text.as_str().is_none_or(|text| rejoin_record::text::is_blank(&text));
     let last = list.items().last()?;
@@ -152,14 +131,14 @@ fn list_mark(list: Value<'_>) -> Option<usize> {
     let takes = match &*kind {
         "text" => last.get("text").is_some_and(|text| !blank(text)),
         "image" | "document" | "tool_result" => true,
-        // Tools are declared without a type, or are of a kind that the provider runs.
+        // Tools that the provider runs have other types, and take no mark.
         "" | "custom" => last.get("name").is_some(),
         _ => false,
     };
     (takes && last.get("cache_control").is_none()).then(|| last.end() - 1)
 }
 
-/// A list of blocks or tools whose last one has a mark. `None` if that cannot have one.
+/// Marks the last one in a list of blocks or tools; `None` if that cannot have a mark.
 #[must_use]
 pub fn with_mark(list: &str) -> Option<String> {
     let doc = Doc::parse(list).ok()?;

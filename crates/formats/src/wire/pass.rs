@@ -12,16 +12,16 @@ use rejoin_view::{
 };
 
 use super::{
-    TooLarge,
+    Encoded, TooLarge,
     body::{Surroundings, seen_before, write_around},
+    fragments::{self, Fragment},
     names::{Spelled, Spelling},
-    outline::{Encode, Outline, Rest},
+    outline::{Encode, Outline},
     registry::Wire,
     render::{self, Ledger},
-    said::{self, Said},
     scroll::Scroll,
 };
-use crate::convert::{Bond, Marks, Settings};
+use crate::convert::{Bond, Marks, Target};
 
 /// The two methods with which an encoder shows its field `sheet`.
 macro_rules! on_sheet {
@@ -43,7 +43,7 @@ pub struct Sheet {
     /// The dialect.
     pub wire: &'static Wire,
     /// Where the request goes.
-    pub target: Arc<Settings>,
+    pub target: Arc<Target>,
     /// Whether the source was written in this dialect.
     pub same: bool,
     /// Whether reasoning that the source carries was issued where the request goes.
@@ -82,7 +82,7 @@ pub enum Last {
 impl Sheet {
     /// An empty one.
     #[must_use]
-    pub fn new(wire: &'static Wire, target: &Arc<Settings>) -> Self {
+    pub fn new(wire: &'static Wire, target: &Arc<Target>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(wire.dialect);
         // Tools stand before every message: a new name for one of them changes what the model saw. That tools may be
         // declared for what comes later changes nothing.
@@ -130,31 +130,24 @@ impl Sheet {
         self.spelling.of(exchange, call, own, at, &mut self.ledger)
     }
 
-    /// What a user says; `None` if that is no message at all.
-    pub fn said_by_user<'i>(&mut self, item: ItemRef<'i>) -> Option<Vec<Said<'i>>> {
+    /// The fragments of a user message; `None` if it is no message at all.
+    pub fn user_fragments<'i>(&mut self, item: ItemRef<'i>) -> Option<Vec<Fragment<'i>>> {
         let at = Position::message(item.index());
-        let said = said::of_item(item, &mut self.ledger);
-        if said::is_nothing(item, &said) {
+        let fragments = fragments::of_item(item, &mut self.ledger);
+        if fragments::is_nothing(item, &fragments) {
             self.ledger.nothing_left(at);
             return None;
         }
-        if said.is_empty() {
-            self.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::Replaced));
+        if fragments.is_empty() {
+            self.ledger.change(Rule::EmptyMessage, at, Action::Replaced);
         }
-        Some(said)
+        Some(fragments)
     }
 
     /// What instructions say; blank texts say nothing.
     pub fn instructions(&mut self, item: ItemRef<'_>) -> Vec<String> {
-        let mut texts = Vec::new();
-        for part in item.parts() {
-            for piece in said::of_part(part, item.index(), &mut self.ledger) {
-                if !piece.is_blank() {
-                    texts.push(piece.into_text(&mut self.ledger));
-                }
-            }
-        }
-        texts
+        let fragments = fragments::of_item(item, &mut self.ledger).into_iter();
+        fragments.filter(|piece| !piece.is_blank()).map(|piece| piece.into_text(&mut self.ledger)).collect()
     }
 }
 
@@ -205,7 +198,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
         if self.sheet().same {
             return;
         }
-        let texts = said::of_context(&target.context, &mut self.sheet_mut().ledger);
+        let texts = fragments::of_context(&target.context, &mut self.sheet_mut().ledger);
         if !texts.is_empty() {
             self.instruct(texts.iter().map(ToString::to_string).collect());
         }
@@ -225,11 +218,11 @@ pub trait Pass: Clone + Send + Sync + 'static {
             sheet.ledger.nothing_left(at);
         } else if leading {
             if own {
-                sheet.ledger.change(Finding::new(Rule::LateSystem, at, Action::Moved));
+                sheet.ledger.change(Rule::LateSystem, at, Action::Moved);
             }
             self.instruct(texts);
         } else {
-            sheet.ledger.change(Finding::new(Rule::LateSystem, at, Action::Replaced));
+            sheet.ledger.change(Rule::LateSystem, at, Action::Replaced);
             self.late_system(texts.iter().map(|text| format!("<system>{text}</system>")).collect(), index);
         }
     }
@@ -255,7 +248,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
     }
 
     /// The settings that the fields around the messages are written for.
-    fn settings(&self) -> Arc<Settings> {
+    fn settings(&self) -> Arc<Target> {
         Arc::clone(&self.sheet().target)
     }
 
@@ -263,15 +256,13 @@ pub trait Pass: Clone + Send + Sync + 'static {
     fn stands_empty(&mut self, item: ItemRef<'_>) -> bool {
         let nothing = matches!(item.message().role, Role::Other(_));
         let action = if nothing { Action::LeftOut } else { Action::Replaced };
-        let finding = Finding::new(Rule::EmptyMessage, Position::message(item.index()), action);
-        self.sheet_mut().ledger.change(finding);
+        self.sheet_mut().ledger.change(Rule::EmptyMessage, Position::message(item.index()), action);
         !nothing
     }
 
     /// Puts a user message before what may not begin a conversation.
     fn open(&mut self, at: Position, why: &str) {
-        let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-        self.sheet_mut().ledger.change(finding.because(why));
+        self.sheet_mut().ledger.change(Rule::RoleOrder, at, Action::Inserted).because(why);
         self.say(render::OPENING, at.message.unwrap_or(0));
     }
 
@@ -338,8 +329,10 @@ pub trait Pass: Clone + Send + Sync + 'static {
             Last::Nobody => self.open(Position::default(), "a request needs a message"),
             Last::Model(index) if self.sheet().wire.ends_with_user && self.sheet().target.closes => {
                 let at = index.map_or_else(Position::default, Position::message);
-                let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-                self.sheet_mut().ledger.note(finding.because("a conversation ends with a user message"));
+                self.sheet_mut()
+                    .ledger
+                    .note(Rule::RoleOrder, at, Action::Inserted)
+                    .because("a conversation ends with a user message");
                 self.say(render::CLOSING, index.unwrap_or(0));
             }
             Last::Model(_) | Last::User => {}
@@ -368,7 +361,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
         let respelled = sheet.spelling.respelled(&tools);
         let marked = sheet.target.marks == Marks::Placed && wire.has_cache_marks;
-        let outline = Outline { head, list, tail, rest: Rest { findings, respelled, prefix }, marked };
+        let rest = Encoded { body: (), findings, respelled, prefix };
+        let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();
         too_large(limits.body, "the body in bytes", length).map_or(Ok(outline), Err)
     }

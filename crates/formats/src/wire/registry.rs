@@ -1,4 +1,5 @@
-//! The dialects. To add one: a folder with its descriptor, a `mod` line in `wire/mod.rs`, and a variant and a line here.
+//! The list of dialects. To add one, write a folder with its descriptor, add a `mod` line to `wire/mod.rs`, and a variant and
+//! a line here.
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
@@ -13,77 +14,77 @@ use super::{
 };
 use crate::{
     context::{ToolChoice, ToolDeclaration},
-    convert::{Settings, Target},
+    convert::Target,
     media::Accepts,
 };
 
-/// A dialect's descriptor: every fact about it that code outside its folder needs, and what it can do.
+/// The descriptor of a dialect: everything that code outside its folder needs to know about it.
 pub struct Wire {
-    /// Which one it is.
+    /// The dialect that it describes.
     pub dialect: Dialect,
-    /// Its name.
+    /// Name in settings, on the command line and in the record.
     pub name: &'static str,
-    /// Who speaks it, for messages to people.
+    /// The provider's name in messages to the user.
     pub provider: &'static str,
-    /// The formats of messages whose own items a request repeats byte for byte: its own, and those of agents that store
-    /// what it says. None where every message is written from scratch.
+    /// Formats whose messages are repeated byte for byte: the dialect's own, and those of agents that store its items. Empty
+    /// where every message is written from scratch.
     pub repeats: &'static [&'static str],
-    /// The names of fields in its request bodies.
+    /// Field names in request bodies.
     pub fields: Fields,
-    /// Whether a body names the model. Where it does not, the address of the request does.
+    /// Whether the body names the model; otherwise the address of the request does.
     pub body_names_model: bool,
-    /// Whether a request may not end with what the model said.
+    /// Whether the last message must not be the model's.
     pub ends_with_user: bool,
     /// Whether blocks can be marked for the provider's cache.
     pub has_cache_marks: bool,
-    /// What a request may have at most.
+    /// Size limits of a request.
     pub limits: Limits,
-    /// Images and documents that it takes.
+    /// Images and documents that the provider accepts.
     pub media: Accepts,
-    /// The spelling of a tool's name. It depends on nothing else, so declarations, history and choice agree.
+    /// Spells a tool's name. The result depends on nothing else, so declarations, history and tool choice agree.
     pub tool_name: fn(&str) -> Cow<'_, str>,
-    /// Which call ids are legal.
+    /// Whether a call id is legal.
     pub legal_id: fn(&str) -> bool,
-    /// How long an id is that replaces an illegal one.
+    /// Length of the ids that replace illegal ones.
     pub id_length: usize,
-    /// What an address must have between the host and the path, where people tend to leave it out.
+    /// Path segment between host and path, where users tend to leave it out.
     pub version: Option<&'static str>,
-    /// Whether a stream is lines of JSON and not events.
+    /// Whether a stream consists of lines of JSON instead of events.
     pub streams_lines: bool,
-    /// The names of a message's fields that have no counterpart in other dialects.
+    /// Lists the fields of a message that have no counterpart in other dialects.
     pub other_fields: fn(Value<'_>) -> Vec<String>,
     /// How tools and the tool choice are read.
     pub tools: ToolSyntax,
-    /// Where it counts tokens.
+    /// Fields that count tokens.
     pub(crate) usage: UsageFields,
-    /// Its words for why a model stopped.
+    /// The provider's words for why a model stopped.
     pub(crate) stops: StopWords,
-    /// An encoder that has taken nothing yet: see [`Wire::encoder`].
-    pub encoder: fn(&Arc<Settings>, &SoundView) -> Box<dyn Encode>,
-    /// Makes a decoder of one response: see [`Wire::decoder`].
+    /// Begins to encode a view, and every view that starts with the same items.
+    pub encoder: fn(&Arc<Target>, &SoundView) -> Box<dyn Encode>,
+    /// Begins to decode a response, streamed or not.
     pub decoder: fn() -> Box<dyn StreamDecoder>,
-    /// The provider's own words for what a rule is about: see [`Wire::answer`].
-    pub answer: fn(Rule) -> Option<&'static str>,
+    /// The provider's refusals, one per line after the names of their rules: see [`Wire::answer`].
+    pub answers: &'static str,
 }
 
-/// The names of fields in a dialect's request bodies.
+/// The field names in the request bodies of a dialect.
 pub struct Fields {
     /// The list of messages.
     pub messages: &'static str,
-    /// The names that the system prompt may stand under; none where it is a message.
+    /// Names of the system prompt; none where it is a message.
     pub system: &'static [&'static str],
-    /// The object that the system prompt stands in the field of, where it is not the value itself.
+    /// The list inside the system prompt, where that is an object.
     pub system_parts: Option<&'static str>,
     /// The tools.
     pub tools: &'static str,
-    /// The names that the tool choice may stand under.
+    /// Names of the tool choice.
     pub choice: &'static [&'static str],
-    /// The length of an answer, and the field inside it, where it is an object.
+    /// The limit on the length of an answer; if it is an object, also the field inside it.
     pub max_tokens: (&'static str, Option<&'static str>),
 }
 
 impl Fields {
-    /// What most dialects call them.
+    /// The names in most dialects.
     pub const COMMON: Self = Self {
         messages: "messages",
         system: &[],
@@ -94,50 +95,50 @@ impl Fields {
     };
 }
 
-/// Where tools and the tool choice are not written as others write them.
+/// Where a dialect declares and chooses tools differently from the others.
 pub struct ToolSyntax {
     /// Whether a tool of type `custom` takes free text.
     pub custom_is_free_text: bool,
-    /// Reads a schema as JSON schema, where the dialect has one of its own.
+    /// Translates a schema into JSON Schema, where the dialect has its own.
     pub schema: Option<fn(Value<'_>) -> String>,
-    /// Reads an element of the list of tools, where it may hold several.
+    /// Reads an element of the list of tools, where it may declare several.
     pub several: Option<fn(Value<'_>) -> Vec<ToolDeclaration>>,
     /// Reads the tool choice.
     pub choice: Option<fn(Value<'_>) -> Option<ToolChoice>>,
 }
 
 impl ToolSyntax {
-    /// As most dialects write them.
+    /// The syntax of most dialects.
     pub const COMMON: Self = Self { custom_is_free_text: false, schema: None, several: None, choice: None };
 }
 
-/// What a request may have at most, and the rule that says so.
+/// Upper limits of a request, each with the rule that sets it.
 pub struct Limits {
-    /// Messages.
+    /// Number of messages.
     pub messages: Option<(&'static str, usize)>,
-    /// Tools.
+    /// Number of tools.
     pub tools: Option<(&'static str, usize)>,
-    /// Characters of one text.
+    /// Characters in one text.
     pub text: Option<(&'static str, usize)>,
-    /// Bytes of the body.
+    /// Bytes in the body.
     pub body: Option<(&'static str, usize)>,
-    /// The least that the length of an answer may be limited to.
+    /// The smallest limit that a request can set on the length of an answer, in tokens.
     pub least_answer: u64,
 }
 
 impl Limits {
-    /// None.
+    /// No limits.
     pub const NONE: Self = Self { messages: None, tools: None, text: None, body: None, least_answer: 0 };
 }
 
 impl Wire {
-    /// A tool's name as the dialect spells it.
+    /// Spells a tool's name as the dialect demands.
     #[must_use]
     pub fn spell<'n>(&self, name: &'n str) -> Cow<'n, str> {
         (self.tool_name)(name)
     }
 
-    /// Whether a message was said in this dialect, or to an agent that speaks it, so that its own items can be repeated.
+    /// Whether a message is in a format whose items this dialect repeats.
     #[must_use]
     pub fn is_own(&self, message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| self.repeats.contains(&&*native.format))
@@ -149,7 +150,7 @@ impl Wire {
         if self.is_own(message) && self.media.keeps(block) { message.native_block(block) } else { None }
     }
 
-    /// Whether a message of this very dialect is complete and may be sent again as it is.
+    /// Whether a message in exactly this dialect is complete and may be sent again unchanged.
     #[must_use]
     pub fn is_regular(&self, message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| native.regular && &*native.format == self.name)
@@ -159,27 +160,21 @@ impl Wire {
     /// Turns a sound view into a request body.
     ///
     /// # Errors
-    /// Only for size: the provider takes no body, list or text this large.
-    pub fn encode(&self, view: &SoundView, target: &Target<'_>) -> Result<Encoded, TooLarge> {
-        let mut encoder = self.encoder(&Settings::of(target), view);
+    /// If the provider takes no body, list or text this large.
+    pub fn encode(&self, view: &SoundView, target: &Target) -> Result<Encoded, TooLarge> {
+        let mut encoder = (self.encoder)(&Arc::new(target.clone()), view);
         encoder.changed_from(view.first_change());
         view.items().enumerate().for_each(|(place, item)| encoder.item(place, item));
-        encoder.finish(view).map(Outline::into_encoded)
+        encoder.finish(view).map(Outline::into_text)
     }
 
-    /// An encoder that has taken nothing yet, for views that begin as this one does.
-    #[must_use]
-    pub fn encoder(&self, settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
-        (self.encoder)(settings, view)
-    }
-
-    /// A decoder of one response, whether it streams or comes as a whole.
+    /// A decoder for one response, streamed or not.
     #[must_use]
     pub fn decoder(&self) -> Box<dyn StreamDecoder> {
         (self.decoder)()
     }
 
-    /// Decodes a response that is here already.
+    /// Decodes a complete response.
     #[must_use]
     pub fn decode(&self, response: &[u8]) -> Received {
         let mut decoder = self.decoder();
@@ -187,10 +182,11 @@ impl Wire {
         decoder.finish()
     }
 
-    /// The provider's own words for what a rule is about, with `{…}` where it names ids and indexes.
+    /// The words in which the provider refuses what breaks a rule, with `{…}` in place of ids and indexes.
     #[must_use]
     pub fn answer(&self, rule: Rule) -> Option<&'static str> {
-        (self.answer)(rule)
+        let mut rows = self.answers.lines().filter_map(|line| line.split_once(": "));
+        rows.find(|(rules, _)| rules.split(' ').any(|name| name == rule.name())).map(|row| row.1)
     }
 }
 
@@ -225,30 +221,30 @@ static REGISTRY: [&Wire; 7] = [
 ];
 
 impl Dialect {
-    /// Every dialect.
+    /// Lists every dialect.
     pub fn all() -> impl Iterator<Item = Self> {
         REGISTRY.iter().map(|wire| wire.dialect)
     }
 
-    /// The strictest one, for whoever has to name one and was told none.
+    /// The strictest dialect, for checks that name none.
     pub const STRICTEST: Self = Self::Anthropic;
 
-    /// The one whose fields are known where a format is no dialect.
+    /// The dialect whose field names apply to formats that are no dialect.
     pub const OF_FILES: Self = Self::OpenAiChat;
 
-    /// The dialect that messages of a format were said in: the format is its name, or that of an agent that speaks it.
+    /// The dialect of the messages in a format: the format has its name, or belongs to an agent that uses it.
     #[must_use]
     pub fn of_format(format: &str) -> Option<Self> {
         Self::all().find(|dialect| dialect.name() == format || dialect.wire().repeats.contains(&format))
     }
 
-    /// Its descriptor.
+    /// Returns the descriptor.
     #[must_use]
     pub fn wire(self) -> &'static Wire {
         REGISTRY[self as usize]
     }
 
-    /// Its name.
+    /// Returns the name, such as `openai-chat`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.wire().name
@@ -261,7 +257,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// No dialect has that name.
+/// There is no dialect of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a dialect")]
 pub struct NoSuchDialect(pub String);

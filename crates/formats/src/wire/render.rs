@@ -1,35 +1,40 @@
-//! What the codecs have in common: pieces of a message, labels, and whether the prefix is still what it was.
+//! What several encoders share: pieces of messages, labels, and the ledger of findings.
 
 use std::{borrow::Cow, collections::HashSet};
 
 use super::registry::Dialect;
 use crate::{
-    context::{ToolDeclaration, ToolKind},
+    context::{Context, ToolDeclaration, ToolKind},
     media::{self, Accepts, Fault, Usable},
     messages::{Style, more_fields},
 };
 use rejoin_record::{
-    BlockKind, Media, MediaSource, Message, Text, ToolResult,
+    Block, BlockKind, Media, MediaSource, Message, Text, ToolResult,
     json::{Doc, Object, Value, write},
 };
-use rejoin_view::{Action, Finding, Position, Rule, sound};
+use rejoin_view::{
+    Action, Finding, Position, ResultRef, Rule,
+    sound::{self, PartRef},
+};
 
-/// Stands before a leading assistant message where that is refused, and where there would be no message at all.
+pub(crate) use rejoin_record::json::{list, quoted};
+
+/// The user message that precedes a leading assistant message where that is refused, or is the only message.
 pub const OPENING: &str = "[conversation resumed]";
-/// Stands after a trailing assistant message where that is refused.
+/// The user message that follows a trailing assistant message where that is refused.
 pub const CLOSING: &str = "Continue.";
-/// Stands for a user message, or a result, with nothing in it.
+/// The text of an empty user message or result, where the provider refuses it.
 pub const EMPTY: &str = "(empty)";
 
-/// A content block on its way out.
+/// A content block to be sent.
 pub struct Piece<'i> {
     /// Its JSON.
     pub json: Cow<'i, str>,
-    /// Whether these are the source's own bytes, or would be if the source wrote a block.
+    /// Whether these are the source's own bytes, or would be if the source had written a block.
     pub exact: bool,
 }
 
-/// A content of the Chat Completions kind as it is being put together.
+/// The content of a Chat Completions message under construction.
 #[derive(Default)]
 pub struct Content {
     /// Parts, as JSON; a text part also as text.
@@ -47,7 +52,7 @@ impl Content {
         self.parts.push((json, None));
     }
 
-    /// One of these texts.
+    /// A content that consists of texts.
     #[must_use]
     pub fn of(texts: &[String]) -> Self {
         let mut content = Self::default();
@@ -55,12 +60,12 @@ impl Content {
         content
     }
 
-    /// A string if it is one text, else a list; `None` if it is nothing.
+    /// The JSON: a string for a single text, else a list; `None` for no parts.
     #[must_use]
     pub fn json(&self) -> Option<String> {
         match &self.parts[..] {
             [] => None,
-            [(_, Some(text))] => Some(literal(text)),
+            [(_, Some(text))] => Some(quoted(text)),
             parts => {
                 let mut out = String::new();
                 array(&mut out, parts.iter().map(|(json, _)| json.as_str()));
@@ -70,29 +75,29 @@ impl Content {
     }
 }
 
-/// The names of a chat message's fields that have no counterpart in other dialects.
+/// Lists the fields of a chat message that have no counterpart in other dialects.
 #[must_use]
 pub fn chat_fields(message: Value<'_>, style: Style) -> Vec<String> {
     more_fields(message, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect()
 }
 
-/// Notes taken while encoding, and whether everything so far is what the source had.
+/// The findings of an encoder, and whether everything written so far is what the source had.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     /// What was found.
     pub findings: Vec<Finding>,
-    /// The images and documents that the dialect takes.
+    /// The images and documents that the dialect accepts.
     pub media: Accepts,
     intact: bool,
     first_change: Option<sound::FirstChange>,
-    /// The message whose fields were looked at last.
+    /// The last message whose fields were reported.
     fields_of: Option<usize>,
-    /// Names of tools that were translated.
+    /// Names of the tools declared so far.
     declared: HashSet<String>,
 }
 
 impl Ledger {
-    /// A fresh ledger of a dialect that takes these images and documents.
+    /// An empty ledger.
     #[must_use]
     pub fn new(intact: bool, media: Accepts) -> Self {
         Self {
@@ -105,94 +110,101 @@ impl Ledger {
         }
     }
 
-    /// Where the repair pass first changed something, as far as that is known now.
+    /// Sets the first place that the repair pass changed, as far as it is known now.
     pub fn changed_from(&mut self, first: Option<sound::FirstChange>) {
         self.first_change = first;
     }
 
-    /// Whether nothing before this piece was changed, here or by the repair pass.
+    /// Whether nothing before a part was changed, by the encoder or by the repair pass.
     #[must_use]
     pub fn is_intact(&self, item: usize, part: usize) -> bool {
         self.intact && self.first_change.is_none_or(|change| (item, part) < (change.item, change.part))
     }
 
-    /// Notes a change of what a model sees.
-    pub fn change(&mut self, finding: Finding) {
+    /// Reports a change of what the model sees.
+    pub fn change(&mut self, rule: Rule, at: Position, action: Action) -> Reported<'_> {
         self.intact = false;
-        self.findings.push(finding);
+        self.note(rule, at, action)
     }
 
-    /// Notes something that a model does not see.
-    pub fn note(&mut self, finding: Finding) {
-        self.findings.push(finding);
+    /// Reports something that the model does not see.
+    pub fn note(&mut self, rule: Rule, at: Position, action: Action) -> Reported<'_> {
+        Reported(self.findings.push_mut(Finding::new(rule, at, action)))
     }
 
-    /// Notes reasoning that does not go out.
+    /// Reports reasoning that is left out.
     pub fn foreign_reasoning(&mut self, at: Position) {
-        self.change(Finding::new(Rule::ForeignReasoning, at, Action::LeftOut));
+        self.change(Rule::ForeignReasoning, at, Action::LeftOut);
     }
 
-    /// Notes a message of which nothing goes out.
+    /// Reports a message or block of which nothing is left.
     pub fn nothing_left(&mut self, at: Position) {
-        self.change(Finding::new(Rule::EmptyMessage, at, Action::LeftOut));
+        self.change(Rule::EmptyMessage, at, Action::LeftOut);
     }
 
-    /// Notes something that goes out in other words because its own are not quite the API's.
+    /// Reports content that is rewritten because its form is not quite the API's.
     pub fn irregular(&mut self, at: Position) {
-        self.note(Finding::new(Rule::IrregularContent, at, Action::Replaced));
+        self.note(Rule::IrregularContent, at, Action::Replaced);
     }
 
-    /// Notes fields of a message of another dialect that have no counterpart.
+    /// Reports that the error flag of a result is left out, where a dialect has none.
+    pub fn error_flag(&mut self, at: Position) {
+        self.note(Rule::ForeignField, at, Action::LeftOut).about("is_error");
+    }
+
+    /// Reports a system prompt of another dialect that lost half of a surrogate pair.
+    pub fn lossy_system(&mut self, context: &Context) {
+        if context.system_is_lossy() {
+            self.change(Rule::LoneSurrogate, Position::default(), Action::Replaced);
+        }
+    }
+
+    /// Reports the fields of another dialect's message that have no counterpart here.
     pub fn left_out_fields(&mut self, message: &Message, index: usize) {
         let Some(native) = message.native.as_ref().filter(|native| native.more) else { return };
-        // A message may be shown in many pieces.
+        // A message may be split over many items.
         if self.fields_of.replace(index) == Some(index) {
             return;
         }
         let doc = Doc::parse(native.raw.as_str());
         let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return };
-        // What stands in files of agents is written as Chat Completions write it.
+        // The files of agents use the fields of Chat Completions.
         let dialect = native.format.parse().unwrap_or(Dialect::OF_FILES);
         let names = (dialect.wire().other_fields)(root);
         if !names.is_empty() {
-            let finding = Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut);
-            self.note(finding.about(names.join(", ")));
+            self.note(Rule::UnknownField, Position::message(index), Action::LeftOut).about(names.join(", "));
         }
     }
 
-    /// Notes what becomes of a tool declaration. False if another dialect has nothing like it, or has it already.
+    /// Reports what becomes of a tool declaration. False if the dialect has no such tool, or has one of that name already.
     pub fn declares(&mut self, tool: &ToolDeclaration, wire_name: &str, same: bool) -> bool {
-        let about =
-            |rule, action, subject: String| Finding::new(rule, Position::default(), action).about(subject);
-        // What was written in this very dialect may repeat itself, but not what the conversation offers.
+        let at = Position::default();
+        // A body in this very dialect may declare a tool twice, but not a tool that the conversation offers.
         let taken = if same {
             self.declared.contains(wire_name)
         } else {
             !self.declared.insert(wire_name.to_owned())
         };
         if taken {
-            let finding = about(Rule::ForeignField, Action::LeftOut, format!("tool {}", tool.name));
-            self.note(finding.because("it is declared twice"));
+            let left_out = self.note(Rule::ForeignField, at, Action::LeftOut);
+            left_out.about(format!("tool {}", tool.name)).because("it is declared twice");
             return false;
         }
         if *wire_name != *tool.name {
-            self.note(about(Rule::IllegalName, Action::Renamed, tool.name.to_string()));
+            self.note(Rule::IllegalName, at, Action::Renamed).about(tool.name.to_string());
         }
-        if same {
-            return true;
-        }
-        if tool.kind == ToolKind::Provider {
-            self.note(about(Rule::ForeignField, Action::LeftOut, format!("tool {}", tool.name)));
+        if !same && tool.kind == ToolKind::Provider {
+            self.note(Rule::ForeignField, at, Action::LeftOut).about(format!("tool {}", tool.name));
             return false;
         }
-        if !tool.more.is_empty() {
+        if !same && !tool.more.is_empty() {
             let fields = format!("{} of tool {}", tool.more.join(", "), tool.name);
-            self.note(about(Rule::ForeignField, Action::LeftOut, fields));
+            self.note(Rule::ForeignField, at, Action::LeftOut).about(fields);
         }
         true
     }
 
-    /// A block that cannot stand where it stands, as text.
+    /// Turns a block into text, where the dialect has no place for it.
     pub fn as_text(&mut self, kind: &BlockKind, at: Position) -> String {
         let (rule, text) = match kind {
             BlockKind::Image(_) | BlockKind::Document(_) => match self.media.judge(kind) {
@@ -202,29 +214,84 @@ impl Ledger {
             BlockKind::Opaque(opaque) => {
                 (Rule::ForeignBlock, opaque_label(&opaque.kind, opaque.raw.as_str()))
             }
-            // Calls, results, text and reasoning are handled where they stand.
+            // Encoders handle calls, results, text and reasoning themselves.
             _ => (Rule::ForeignBlock, String::new()),
         };
-        self.change(Finding::new(rule, at, Action::Replaced));
+        self.change(rule, at, Action::Replaced);
         text
     }
 
-    /// An image or a document that the dialect cannot have, as text that says why.
+    /// Turns an image or document into a text that says why it cannot be sent.
     fn unavailable(&mut self, kind: &BlockKind, fault: &Fault, at: Position) -> String {
-        let finding = Finding::new(Rule::UnusableMedia, at, Action::Replaced);
-        self.change(finding.because(fault.to_string()));
+        self.change(Rule::UnusableMedia, at, Action::Replaced).because(fault.to_string());
         unavailable_label(kind, fault)
     }
 
-    /// Notes a text that lost half of a surrogate pair.
+    /// Reports a text that lost half of a surrogate pair.
     pub fn lossy(&mut self, text: &Text, at: Position) {
         if text.is_lossy() {
-            self.change(Finding::new(Rule::LoneSurrogate, at, Action::Replaced));
+            self.change(Rule::LoneSurrogate, at, Action::Replaced);
         }
     }
 }
 
-/// A result without a call, as one labelled text; its media come apart.
+/// A finding that was just reported, for adding details to it.
+pub struct Reported<'l>(&'l mut Finding);
+
+impl Reported<'_> {
+    /// Adds what the finding is about.
+    pub fn about(self, subject: impl Into<Text>) -> Self {
+        self.0.subject = Some(subject.into());
+        self
+    }
+
+    /// Adds the tool, if it is named.
+    pub fn of_tool(self, tool: &Option<Text>) -> Self {
+        self.0.tool = tool.clone().filter(|tool| !tool.is_blank());
+        self
+    }
+
+    /// Adds the reason.
+    pub fn because(self, detail: impl Into<Text>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+}
+
+/// A piece of a user or developer item.
+pub enum Spoken<'i> {
+    /// A block of the message, or a medium of a result without a call.
+    Block(&'i Block),
+    /// The text of a result without a call.
+    Label(String),
+}
+
+/// Lists the pieces of a part of the item at `index`. A result without a call is a label, followed by its media.
+pub fn spoken(part: PartRef<'_>, index: usize) -> impl Iterator<Item = (Position, Spoken<'_>)> {
+    let (block, label, blocks) = match part {
+        PartRef::Block(block, content) => (block, None, std::slice::from_ref(content)),
+        PartRef::Orphan(block, result) => (block, Some(orphan_text(result)), &result.content[..]),
+        PartRef::Exchange(exchange, _) => (exchange.block(), None, &[][..]),
+    };
+    let is_orphan = label.is_some();
+    let media = blocks.iter().filter(move |block| !is_orphan || is_media(block)).map(Spoken::Block);
+    let pieces = label.map(Spoken::Label).into_iter().chain(media);
+    pieces.map(move |piece| (Position::block(index, block), piece))
+}
+
+/// Whether a block is an image or a document.
+#[must_use]
+pub fn is_media(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
+}
+
+/// Where a result is in the source.
+#[must_use]
+pub fn position(result: ResultRef<'_>) -> Position {
+    Position::block(result.at().0, result.at().1)
+}
+
+/// A result without a call as one labelled text, without its media.
 #[must_use]
 pub fn orphan_text(result: &ToolResult) -> String {
     let mut text = sound::orphan_label(result);
@@ -244,19 +311,17 @@ pub fn orphan_text(result: &ToolResult) -> String {
     text
 }
 
-/// A block that has no counterpart, as text: nothing of it is lost.
+/// A block without a counterpart as a text that holds all of it.
 #[must_use]
 pub fn opaque_label(kind: &str, raw: &str) -> String {
     let kind = if kind.is_empty() { "block" } else { kind };
-    let mut clean = String::new();
-    write::clean_copy(&mut clean, raw);
-    format!("[{kind}] {}", without_long_base64(&clean))
+    format!("[{kind}] {}", without_long_base64(&clean(raw)))
 }
 
-/// Base64 of more characters is left out of a label: it says nothing to a reader, and may be longer than a whole context.
+/// The most characters of base64 in a label. Longer data tells a model nothing and could fill its whole context.
 const LONG_BASE64: usize = 4096;
 
-/// JSON whose long strings of base64 are named instead of written.
+/// Replaces long strings of base64 in JSON by a remark.
 fn without_long_base64(json: &str) -> Cow<'_, str> {
     if json.len() <= LONG_BASE64 {
         return Cow::Borrowed(json);
@@ -288,7 +353,7 @@ fn without_long_base64(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// An image or a document as text, where it cannot stand as what it is.
+/// A label for an image or document that is not sent as one.
 #[must_use]
 pub fn media_label(kind: &BlockKind) -> String {
     if let Err(fault) = Accepts::ANYTHING.judge(kind) {
@@ -321,7 +386,7 @@ fn medium(kind: &BlockKind) -> Option<(&'static str, &Media)> {
     }
 }
 
-/// Stands in a result for a medium that goes into the next user message.
+/// The text in a result for a medium that is sent with the next user message.
 #[must_use]
 pub fn shown_next(kind: &BlockKind) -> &'static str {
     match kind {
@@ -330,7 +395,8 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
     }
 }
 
-/// Adds a document to an object as OpenAI's APIs take it; `None` if they cannot have it. A file's id is good only for its `own` API.
+/// Adds a document to an object as OpenAI's APIs take it; `None` if they cannot take it. File ids are valid only in the API
+/// that issued them (`own`).
 #[must_use]
 pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool) -> Option<Object> {
     match usable {
@@ -345,7 +411,7 @@ pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool
     }
 }
 
-/// The address of an image that has one, or one that holds its bytes; `None` if a file's id is all there is.
+/// The address of an image, or a data URL with its bytes; `None` if only a file id is known.
 #[must_use]
 pub fn image_url(image: &Usable<'_>) -> Option<String> {
     match image {
@@ -370,15 +436,15 @@ pub fn write_text_block(out: &mut String, text: &str) {
     out.push('}');
 }
 
-/// A string literal.
+/// A copy of JSON without lone halves of surrogate pairs.
 #[must_use]
-pub fn literal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    write::string(&mut out, text);
+pub fn clean(raw: &str) -> String {
+    let mut out = String::new();
+    write::clean_copy(&mut out, raw);
     out
 }
 
-/// Appends a JSON array of ready values.
+/// Appends a JSON array of values that are JSON already.
 pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
     out.push('[');
     for (index, value) in values.into_iter().enumerate() {
@@ -390,15 +456,7 @@ pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
     out.push(']');
 }
 
-/// A JSON array of ready values.
-#[must_use]
-pub fn list(values: &[String]) -> String {
-    let mut out = String::with_capacity(values.iter().map(|value| value.len() + 1).sum::<usize>() + 2);
-    array(&mut out, values.iter().map(String::as_str));
-    out
-}
-
-/// An object with one of its fields given a value; the field is added if there is none.
+/// Sets a field of a JSON object; the field is added if it is missing.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
     let doc = Doc::parse(raw);
     let mut out = String::from("{");

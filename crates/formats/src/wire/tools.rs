@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Raw,
-    json::{Doc, Value, write},
+    json::{Doc, Object, Value, write},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Position, Rule};
 
 use super::{body::Surroundings, pass::Sheet, render};
 use crate::context::{Field, ToolChoice, ToolDeclaration, ToolKind};
@@ -49,8 +49,7 @@ pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> Str
 pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) -> String) -> Vec<String> {
     names.extend(sheet.spelling.used_tools().iter().cloned());
     if !names.is_empty() {
-        let finding = Finding::new(Rule::StubTools, Position::default(), Action::Inserted);
-        sheet.ledger.note(finding.about(names.join(", ")));
+        sheet.ledger.note(Rule::StubTools, Position::default(), Action::Inserted).about(names.join(", "));
     }
     names.iter().map(|name| write(name)).collect()
 }
@@ -71,8 +70,10 @@ pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
         other => other,
     };
     for field in context.tool_choice_more() {
-        let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-        sheet.ledger.note(finding.about(format!("{field} of tool_choice")));
+        sheet
+            .ledger
+            .note(Rule::ForeignField, Position::default(), Action::LeftOut)
+            .about(format!("{field} of tool_choice"));
     }
     let there = match &choice {
         ToolChoice::Named(name) => names.iter().any(|known| **known == **name),
@@ -105,7 +106,7 @@ impl ChoiceSyntax {
             ToolChoice::Auto => self.auto.to_owned(),
             ToolChoice::Never => self.never.to_owned(),
             ToolChoice::Any => self.any.to_owned(),
-            ToolChoice::Named(name) => format!("{}{}{}", self.named[0], render::literal(name), self.named[1]),
+            ToolChoice::Named(name) => format!("{}{}{}", self.named[0], render::quoted(name), self.named[1]),
         }
     }
 }
@@ -133,8 +134,11 @@ pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'
     for name in names {
         let null = |field: &Field| &*field.name == *name && field.value.as_str() == "null";
         if sheet.same && target.context.fields.iter().any(null) && target.context.get(name).is_none() {
-            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-            sheet.ledger.note(finding.about(*name).because("it is null"));
+            sheet
+                .ledger
+                .note(Rule::UnknownField, Position::default(), Action::LeftOut)
+                .about(*name)
+                .because("it is null");
             if !around.has(name) {
                 around.leave_out(name);
             }
@@ -148,14 +152,14 @@ pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
     let doc = Doc::parse(thinking.as_str());
     let kind = doc.as_ref().ok().and_then(Doc::root).and_then(|root| root.get("type"));
     if kind.is_some_and(|kind| kind.is_str("enabled")) {
-        sheet.ledger.note(Finding::new(Rule::ThinkingOff, Position::default(), Action::Replaced));
+        sheet.ledger.note(Rule::ThinkingOff, Position::default(), Action::Replaced);
         around.put("thinking", String::from("{\"type\":\"disabled\"}"));
     }
 }
 
 /// A declaration or a choice with another name for its tool; every other field stays.
 fn renamed(raw: &str, name: &str) -> String {
-    let name = render::literal(name);
+    let name = render::quoted(name);
     let doc = Doc::parse(raw);
     let root = doc.as_ref().ok().and_then(Doc::root);
     let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
@@ -167,27 +171,16 @@ fn renamed(raw: &str, name: &str) -> String {
     }
 }
 
-/// Appends a tool's name and what it is for.
-pub fn describe(out: &mut String, name: &str, description: Option<&str>) {
-    write::key(out, "name");
-    write::string(out, name);
-    if let Some(description) = description {
-        write::key(out, "description");
-        write::string(out, description);
-    }
+/// Begins a declaration with the tool's name and description.
+pub fn described(name: &str, description: Option<&str>) -> Object {
+    Object::new().text("name", name).text_if("description", description)
 }
 
 /// A declaration as Chat Completions writes it.
 #[must_use]
 pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) -> String {
-    let mut out = String::from("{\"type\":\"function\",\"function\":{");
-    describe(&mut out, name, tool.description.as_deref());
-    if let Some(parameters) = parameters {
-        write::key(&mut out, "parameters");
-        out.push_str(parameters);
-    }
-    out.push_str("}}");
-    out
+    let function = described(name, tool.description.as_deref()).raw_if("parameters", parameters);
+    Object::new().text("type", "function").object("function", function).finish()
 }
 
 /// The same, with a schema in any case.

@@ -68,7 +68,7 @@ proptest! {
                     if placed { draft.with_cache_marks() } else { draft }
                 };
                 let marks = if placed { Marks::Placed } else { Marks::LeftOut };
-                let target = Target { model: Some("m"), marks, issuer: Some(&issuer), ..Target::of(&session.context) };
+                let target = Target { model: Some("m".into()), marks, issuer: Some(issuer.clone()), ..Target::of(&session.context) };
                 let mut draft = draft();
                 let mut running = Repairer::new(policy);
                 let (mut messages, mut sent, mut known) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ proptest! {
                     let whole = to.wire().encode(&fresh.view, &target).unwrap();
                     prop_assert_eq!(&drafted.body.to_string(), &whole.body, "{} {:?}", to, policy);
                     prop_assert_eq!(drafted.body.len(), whole.body.len());
-                    prop_assert_eq!(&drafted.respelled.names, &whole.names);
+                    prop_assert_eq!(&drafted.respelled.names, &whole.respelled.names);
                     prop_assert!(drafted.prefix.is_some() && drafted.prefix == whole.prefix);
                     let violations = testkit::refusals(to, whole.body.as_bytes());
                     prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", whole.body, violations);
@@ -270,7 +270,7 @@ fn a_draft_starts_over_by_itself() {
         second.push(Arc::new(message), &[]);
         second.seal();
         let issuer = origin(dialect);
-        let target = Target { marks: Marks::LeftOut, issuer: Some(&issuer), ..Target::of(&context) };
+        let target = Target { marks: Marks::LeftOut, issuer: Some(issuer.clone()), ..Target::of(&context) };
         let whole = dialect.wire().encode(&second.view().view, &target).unwrap().body;
         assert_eq!(draft.request(&second.view().view).unwrap().body.to_string(), whole);
     }

@@ -49,7 +49,7 @@ proptest! {
         let view = repair(&session.history(), OnBroken::Keep).view;
         let issuer = Origin::default();
         let encode = |marks| {
-            let target = Target { marks, issuer: Some(&issuer), ..Target::of(&session.context) };
+            let target = Target { marks, issuer: Some(issuer.clone()), ..Target::of(&session.context) };
             Dialect::Anthropic.wire().encode(&view, &target).unwrap()
         };
         let (placed, plain) = (encode(Marks::Placed), encode(Marks::LeftOut));

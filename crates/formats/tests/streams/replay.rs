@@ -16,7 +16,7 @@ fn next_request(dialect: Dialect, message: &Message, model: &str) -> (String, Ve
         context.put("max_tokens", "4000");
         context.put("thinking", r#"{"type":"enabled","budget_tokens":1024}"#);
     }
-    let target = Target { model: Some(model), ..Target::of(&context) };
+    let target = Target { model: Some(model.into()), ..Target::of(&context) };
     let encoded = dialect.wire().encode(&view, &target).unwrap();
     assert_eq!(testkit::refusals(dialect, encoded.body.as_bytes()), [], "{}", encoded.body);
     (encoded.body, encoded.findings)

@@ -168,7 +168,7 @@ fn what_a_newer_version_wrote_is_kept() {
         );
         let newer = Entry::from_line(&line).unwrap();
         assert!(newer.verifies(Some(parent.hash())));
-        talk.chain = Chain::after(&newer);
+        talk.chain = Chain::at(Some(rejoin_record::Tail::of(&newer)));
         entries.push(newer);
         let strange = talk.body(Kind::named("hologram"), &entries[2].clone(), "{\"h\":true}");
         entries.push(strange);

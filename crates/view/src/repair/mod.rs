@@ -88,7 +88,7 @@ pub fn repair(history: &History, policy: OnBroken) -> Repaired {
 
 /// The work of [`repair`], and the stretch after the last request.
 fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Arc<Chunk>>) {
-    let mut work = Work::new(policy);
+    let mut work = Work { policy, ..Work::default() };
     work.pairing.reserve(history.messages.len());
     let (mut start, end) = (0, history.messages.len());
     let mut open = true;
@@ -152,7 +152,7 @@ struct Emission {
 }
 
 /// What was repaired so far, and what is needed to continue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Work {
     policy: OnBroken,
     pairing: Pairing,
@@ -164,18 +164,6 @@ struct Work {
 }
 
 impl Work {
-    fn new(policy: OnBroken) -> Self {
-        Self {
-            policy,
-            pairing: Pairing::default(),
-            state: emit::State::default(),
-            sealed: List::default(),
-            items: 0,
-            findings: Vec::new(),
-            first_change: None,
-        }
-    }
-
     /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
     fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
         self.pairing.close_open(self.policy);
@@ -189,15 +177,15 @@ impl Work {
         let list = &messages[stretch.start - base..stretch.end - base];
         let state = self.state.clone();
         let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
-        let items = emitted.items.len();
-        let chunk =
-            || Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items: emitted.items });
+        let emit::Emitter { items, findings, first_change, state, .. } = emitted;
         Emission {
-            chunk: (items > 0).then(chunk),
-            items,
-            findings: emitted.findings,
-            first_change: emit::shift(emitted.first_change, self.items),
-            state: emitted.state,
+            items: items.len(),
+            chunk: (!items.is_empty())
+                .then(|| Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items })),
+            findings,
+            // Counted from the beginning of the view.
+            first_change: first_change.map(|change| FirstChange { item: change.item + self.items, ..change }),
+            state,
         }
     }
 
@@ -228,7 +216,7 @@ impl Work {
 }
 
 /// Repairs a conversation as it grows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Repairer {
     work: Work,
     /// Messages after the last seal, and the number of messages before them.
@@ -244,7 +232,7 @@ impl Repairer {
     /// A conversation without messages.
     #[must_use]
     pub fn new(policy: OnBroken) -> Self {
-        Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0, open: OnceLock::new() }
+        Self { work: Work { policy, ..Work::default() }, ..Self::default() }
     }
 
     /// Adds a message, with what is known about its calls, by block.

@@ -18,7 +18,6 @@ use crate::{
     settings::{self, Setting},
 };
 
-/// Sets who answers in new conversations.
 pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let name = canonical(&arguments.provider);
@@ -27,7 +26,7 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     // What was set for another provider does not fit this one.
     let values = [
         ("provider", Some(name.clone())),
-        ("api", arguments.api.map(|api| api.name().to_owned())),
+        ("api", arguments.api.clone()),
         ("model", arguments.model.clone()),
         ("base_url", arguments.base_url.clone()),
     ];
@@ -66,7 +65,6 @@ pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     )
 }
 
-/// Sets how to authenticate.
 pub fn set_auth(method: &str) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     // The names that the settings file has, and those that people know from elsewhere.

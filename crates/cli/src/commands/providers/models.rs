@@ -14,7 +14,6 @@ use crate::{
     output::{self, harmless},
 };
 
-/// Lists models, or tells about one.
 pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
     match command {
         Models::List(arguments) => list(&arguments, flags),
@@ -22,7 +21,7 @@ pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// The models that a provider lists.
+/// Asks a provider for its name and its models.
 fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), Failure> {
     let desk = Desk::new(flags)?;
     let AskedProvider { provider, base_url } = asked.clone();

@@ -9,20 +9,19 @@ use rejoin::{
 
 use super::Saving;
 use crate::{
-    commands::{exchange, report},
+    commands::{exchange::shortened, report},
     failure::Failure,
     output::{self, harmless, harmless_lines, paint},
 };
 
-/// How much of arguments and results is shown in passing.
+/// How many characters of arguments and results are shown.
 const GLIMPSE: usize = 80;
 
-/// How many findings are shown with an error.
+/// The most findings that are shown with an error.
 const EXPLANATIONS: usize = 10;
 
-/// How a turn is shown.
 enum Style {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Words as they come, on a terminal.
     Live,
@@ -33,14 +32,14 @@ enum Style {
 /// Shows one turn.
 pub struct Drawing {
     style: Style,
-    /// Whether the line on the terminal has something on it.
+    /// Whether the cursor is not at the beginning of a line.
     in_line: bool,
-    /// Whether words of a model were shown.
+    /// Whether text of the model was shown.
     spoke: bool,
     thinking: bool,
-    /// Line breaks at the end of what came so far. Piped output ends with exactly one, so they wait for more text.
+    /// Line breaks at the end of the text so far. Piped output ends with exactly one, so they wait for more text.
     held_back: String,
-    /// Whether the next words belong to another message than those before.
+    /// Whether the next text belongs to another message.
     new_message: bool,
     broken_pipe: Option<Failure>,
     saving: Saving,
@@ -65,7 +64,6 @@ impl Drawing {
         }
     }
 
-    /// Shows something that happened.
     pub fn event(&mut self, event: &Event) {
         if matches!(self.style, Style::Json) {
             if let Some(line) = shape::event(event) {
@@ -90,11 +88,17 @@ impl Drawing {
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallStarted { name, arguments, .. } => {
-                self.talk(&paint(&format!("→ {} {}", harmless(name), glimpse(arguments)), output::DIM));
+                self.talk(&paint(
+                    &format!("→ {} {}", harmless(name), shortened(arguments, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::CallEnded { name, output, is_error, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                self.talk(&paint(&format!("{mark} {} {}", harmless(name), glimpse(output)), output::DIM));
+                self.talk(&paint(
+                    &format!("{mark} {} {}", harmless(name), shortened(output, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::Damaged(findings) => {
                 for finding in findings.iter().take(EXPLANATIONS) {
@@ -140,7 +144,7 @@ impl Drawing {
         }
     }
 
-    /// Shows what the turn came to, where that was not shown yet.
+    /// Shows the reply, as far as it was not shown yet.
     pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
             Style::Json => {}
@@ -178,7 +182,6 @@ impl Drawing {
         self.spoke = true;
     }
 
-    /// Ends what was piped with one line break.
     fn end_pipe(&mut self) {
         self.held_back.clear();
         if std::mem::take(&mut self.spoke) {
@@ -186,7 +189,7 @@ impl Drawing {
         }
     }
 
-    /// Shows why there is none.
+    /// Shows why the turn failed.
     pub fn failed(&mut self, error: &TurnError) {
         if self.in_line {
             self.print("\n");
@@ -211,7 +214,7 @@ impl Drawing {
         }
     }
 
-    /// Whether everything could be shown.
+    /// Fails if not everything could be printed.
     pub fn finish(self) -> Result<(), Failure> {
         self.broken_pipe.map_or(Ok(()), Err)
     }
@@ -249,9 +252,4 @@ impl Drawing {
             self.broken_pipe = Some(output::closed_or(&error));
         }
     }
-}
-
-/// The beginning of a text, on one line.
-fn glimpse(text: &str) -> String {
-    exchange::shortened(text, GLIMPSE)
 }

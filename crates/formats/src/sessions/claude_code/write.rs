@@ -16,7 +16,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::PartRef};
 
-use super::{FORMAT, lines::is_true};
+use super::{FORMAT, MARK, lines::is_true};
 use crate::{
     convert::Target,
     session::{Session, instant},
@@ -30,15 +30,14 @@ const VERSION: &str = "2.1.0";
 const UNKNOWN_MODEL: &str = "<unknown>";
 /// The usage of a response whose tokens were not counted.
 const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
-/// The field that marks a block for the cache.
-const MARK: &str = "\"cache_control\"";
 /// The field that marks words of the program in the name of a person.
 const META: &str = "isMeta";
 /// The marks that a line may have beside its message.
 const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let target = Target { model: writing.model, closes: false, ..Target::of(&session.context) };
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
     let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
     let body = doc.root().expect("BUG: a body is an object");
@@ -184,7 +183,7 @@ impl<'w> Transcript<'w> {
     fn system(&mut self, system: Value<'_>) {
         let wrapped = |text: &str| format!("<system>{text}</system>");
         let content = match system.as_str() {
-            Some(text) => render::literal(&wrapped(&text)),
+            Some(text) => render::quoted(&wrapped(&text)),
             None => {
                 let texts = system.items().filter_map(|block| block.get("text")?.as_str());
                 let blocks: Vec<String> = texts.map(|text| render::text_block(&wrapped(&text))).collect();
@@ -325,7 +324,7 @@ fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
 /// The content of a line: our spelling around blocks that keep theirs, so that writing it again changes nothing.
 fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
     if let Some(text) = content.as_str() {
-        return render::literal(&text);
+        return render::quoted(&text);
     }
     let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
     let mut out = String::new();
@@ -346,26 +345,15 @@ fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, 
         match other_id {
             Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
             _ if result && key.is_str("content") && value.kind() == Kind::Array => {
-                let inside: Vec<String> = value.items().map(without_mark).collect();
-                render::array(&mut out, inside.iter().map(String::as_str));
+                let inside: Vec<Cow<'_, str>> =
+                    value.items().map(|inner| plain_block(inner, &BTreeMap::new())).collect();
+                render::array(&mut out, inside.iter().map(|inner| &**inner));
             }
             _ => out.push_str(&one_line(value.raw())),
         }
     }
     out.push('}');
     out.into()
-}
-
-/// A block inside a result, without its own mark.
-fn without_mark(block: Value<'_>) -> String {
-    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
-    let mut out = String::from("{");
-    for (key, value) in fields {
-        write::key(&mut out, &key.as_str().unwrap_or_default());
-        out.push_str(&one_line(value.raw()));
-    }
-    out.push('}');
-    out
 }
 
 /// JSON on one line. JSON strings cannot contain line breaks, so all of them are between values.

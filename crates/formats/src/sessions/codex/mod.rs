@@ -9,9 +9,9 @@ mod write;
 
 use crate::accounting::Known;
 
-pub use read::{read_stream, sniff};
-pub use resend::resend;
-pub use write::write;
+pub(crate) use read::{read_stream, sniff};
+pub(crate) use resend::resend;
+pub(crate) use write::write;
 
 /// Fields of an item that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
@@ -23,5 +23,5 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("payload.internal_chat_message_metadata_passthrough"),
 ];
 
-/// The format's name.
-pub const FORMAT: &str = "codex";
+/// The name of the format.
+pub(crate) const FORMAT: &str = "codex";

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Raw, json::write};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{Raw, json::Object};
+use rejoin_view::{Action, Position, Rule};
 
 use super::super::{
     body::Surroundings,
@@ -70,12 +70,8 @@ impl Encoder {
         // An empty string says nothing and is taken as it is.
         let list = own.is_none_or(|own| own.as_str().starts_with('['));
         let ours = self.sheet.same || pieces.is_empty();
-        if !self.sheet.same && self.sheet.target.context.system_is_lossy() {
-            self.sheet.ledger.change(Finding::new(
-                Rule::LoneSurrogate,
-                Position::default(),
-                Action::Replaced,
-            ));
+        if !self.sheet.same {
+            self.sheet.ledger.lossy_system(&target.context);
         }
         let taken = ours && (list && pieces.iter().all(|piece| piece.block.is_some() && !blank(piece)))
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
@@ -88,8 +84,10 @@ impl Encoder {
             return;
         }
         if own.is_some() && !taken {
-            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-            self.sheet.ledger.note(finding.about("system"));
+            self.sheet
+                .ledger
+                .note(Rule::IrregularContent, Position::default(), Action::Replaced)
+                .about("system");
         }
         let mut blocks: Vec<String> = instructions.into_iter().map(|text| render::text_block(text)).collect();
         for piece in pieces.iter().filter(|piece| !blank(piece)) {
@@ -103,15 +101,15 @@ impl Encoder {
         match (&self.sheet.system[..], blocks.len()) {
             (_, 0) => around.leave_out("system"),
             (_, 1) if instructions.is_some() && unmarked => {
-                around.put("system", render::literal(instructions.map_or("", |text| text)));
+                around.put("system", render::quoted(instructions.map_or("", |text| text)));
             }
-            ([only], 1) if unmarked => around.put("system", render::literal(only)),
+            ([only], 1) if unmarked => around.put("system", render::quoted(only)),
             ([], 1) if !self.sheet.same && unmarked => {
                 let only = pieces.iter().find(|piece| !blank(piece));
-                around.put("system", render::literal(only.map_or("", |piece| &piece.text)));
+                around.put("system", render::quoted(only.map_or("", |piece| &piece.text)));
             }
             _ => {
-                around.put("system", render::list(&blocks));
+                around.put("system", render::list(blocks));
             }
         }
     }
@@ -130,25 +128,19 @@ impl Encoder {
             }
         }
         if tools.is_empty() {
-            let stub = |name: &str| {
-                format!("{{\"name\":{},\"input_schema\":{{\"type\":\"object\"}}}}", render::literal(name))
-            };
+            let schema = "{\"type\":\"object\"}";
+            let stub = |name: &str| Object::new().text("name", name).raw("input_schema", schema).finish();
             tools = tools::stubs(&mut self.sheet, &mut names, stub);
         } else if !rebuilt {
             tools.clear();
         }
         if !tools.is_empty() {
-            around.put("tools", render::list(&tools));
+            around.put("tools", render::list(tools));
         }
         tools::put_choice(&mut self.sheet, around, &names, &CHOICE);
     }
 }
 
 fn declaration(name: &str, tool: &ToolDeclaration) -> String {
-    let mut out = String::from("{");
-    tools::describe(&mut out, name, tool.description.as_deref());
-    write::key(&mut out, "input_schema");
-    out.push_str(&tools::schema(tool));
-    out.push('}');
-    out
+    tools::described(name, tool.description.as_deref()).raw("input_schema", &tools::schema(tool)).finish()
 }

@@ -6,10 +6,10 @@ use rejoin_record::json::{Doc, Kind, Value};
 use rejoin_view::SoundView;
 
 use super::WIRE;
-use crate::convert::Settings;
+use crate::convert::Target;
 
 /// Cache marks in the whole request.
-pub(super) fn count_marks(view: &SoundView, target: &Settings) -> usize {
+pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
     let same = target.context.dialect == Some(WIRE.dialect);
     let around: usize = ["system", "tools"]
         .iter()

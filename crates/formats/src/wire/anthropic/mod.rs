@@ -1,6 +1,5 @@
 //! Anthropic Messages (`/v1/messages`), in its strictest profile: no prefill, no system messages inside the list.
 
-mod answers;
 mod around;
 mod marks;
 mod pieces;
@@ -63,6 +62,6 @@ pub static WIRE: Wire = Wire {
     stops: STOPS,
     encoder: write::encoder,
     decoder: Decoder::<stream::MessagesAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
     ..CHAT
 };

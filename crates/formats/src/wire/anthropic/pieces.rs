@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use rejoin_record::{
     Block, BlockKind, Message,
-    json::{Doc, write},
+    json::{Doc, Object},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Position, Rule};
 
 use super::super::render;
 use super::{
@@ -74,12 +74,11 @@ impl Encoder {
             // Another dialect's way to say that there is no text.
             (BlockKind::Text(text), _) if text.is_empty() && !WIRE.is_own(message) => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
-                let finding = Finding::new(Rule::EmptyMessage, at, Action::LeftOut);
-                // The agent did not send it either: nothing changes for the model.
+                // Of a transcript, the agent did not send it either: nothing changes for the model.
                 if is_transcript(message) {
-                    self.sheet.ledger.note(finding)
+                    self.sheet.ledger.note(Rule::EmptyMessage, at, Action::LeftOut);
                 } else {
-                    self.sheet.ledger.change(finding)
+                    self.sheet.ledger.nothing_left(at);
                 }
                 return None;
             }
@@ -116,50 +115,32 @@ impl Encoder {
         if self.sheet.target.marks == Marks::AsWritten {
             self.surplus_marks -= gone;
         }
-        let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut);
         let why = match self.sheet.target.marks {
             Marks::AsWritten => "more marks than the provider takes",
             Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
         };
-        self.sheet.ledger.note(finding.about("cache_control").because(why));
+        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("cache_control").because(why);
         Piece { json: Json::Block(without_marks(block, gone).into()), exact: false }
     }
 }
 
 /// An image or a document as a block; `None` if the API cannot have it.
 fn media_block(kind: &BlockKind, own: bool) -> Option<String> {
-    let mut out = match kind {
-        BlockKind::Image(_) => String::from("{\"type\":\"image\",\"source\":"),
-        _ => String::from("{\"type\":\"document\",\"source\":"),
+    let (name, title) = match kind {
+        BlockKind::Document(media) => ("document", media.name.as_ref()),
+        _ => ("image", None),
     };
-    match WIRE.media.judge(kind).ok()? {
+    let source = |kind| Object::new().text("type", kind);
+    let source = match WIRE.media.judge(kind).ok()? {
         Usable::Bytes { media_type, data } => {
-            out.push_str("{\"type\":\"base64\",\"media_type\":");
-            write::string(&mut out, &media_type);
-            write::key(&mut out, "data");
-            write::string(&mut out, &data);
+            source("base64").text("media_type", media_type).text("data", data)
         }
-        Usable::Address(url) => {
-            out.push_str("{\"type\":\"url\",\"url\":");
-            write::string(&mut out, url);
+        Usable::Address(url) => source("url").text("url", url),
+        Usable::Plain(text) if name == "document" => {
+            source("text").text("media_type", "text/plain").text("data", text)
         }
-        Usable::Plain(text) if matches!(kind, BlockKind::Document(_)) => {
-            out.push_str("{\"type\":\"text\",\"media_type\":\"text/plain\",\"data\":");
-            write::string(&mut out, text);
-        }
-        Usable::File(id) if own => {
-            out.push_str("{\"type\":\"file\",\"file_id\":");
-            write::string(&mut out, id);
-        }
+        Usable::File(id) if own => source("file").text("file_id", id),
         Usable::Plain(_) | Usable::File(_) => return None,
-    }
-    out.push('}');
-    if let BlockKind::Document(media) = kind
-        && let Some(name) = &media.name
-    {
-        write::key(&mut out, "title");
-        write::string(&mut out, name);
-    }
-    out.push('}');
-    Some(out)
+    };
+    Some(Object::new().text("type", name).object("source", source).text_if("title", title).finish())
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{BlockKind, Form, Message, ToolCall, json::write};
-use rejoin_view::{Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, sound};
+use rejoin_record::{Form, Message, ToolCall, json::write};
+use rejoin_view::{Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, sound};
 
 use super::{
+    super::render,
     WIRE,
     pieces::{Json, Piece, write_list},
     write::{Encoder, is_transcript},
@@ -50,7 +51,7 @@ impl Encoder {
                     && exchange.renamed().is_none()
                     && id == call.id.as_str()
                 {
-                    let at = Position::block(result.at().0, result.at().1);
+                    let at = render::position(result);
                     self.sheet.ledger.irregular(at);
                 }
             }
@@ -62,11 +63,10 @@ impl Encoder {
                     if moved_on {
                         // A transcript has a line for each result; the agent itself joins them before it sends them.
                         if WIRE.is_own(result.message()) && !is_transcript(result.message()) {
-                            let finding =
-                                Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
                             self.sheet
                                 .ledger
-                                .change(finding.because("results of one batch go in one message"));
+                                .change(Rule::RoleOrder, Position::message(index), Action::Joined)
+                                .because("results of one batch go in one message");
                         }
                         pending.exact = None;
                     }
@@ -123,15 +123,14 @@ impl Encoder {
         let is_error = results.iter().all(|result| result.result().is_error);
         let mut pieces = Vec::new();
         for result in &results {
-            let at = Position::block(result.at().0, result.at().1);
+            let at = render::position(*result);
             for block in &result.result().content {
                 let message = result.message();
-                let is_media = matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
-                    && super::WIRE.media.keeps(block);
+                let is_media = render::is_media(block) && WIRE.media.keeps(block);
                 let Some(piece) = self.content_piece(message, block, at) else { continue };
                 if is_media && is_error {
                     // A failed result may hold text only (ANT-24).
-                    self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                    self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
                     media.push(piece.json.into_block());
                 } else {
                     pieces.push(piece.json);
@@ -166,8 +165,7 @@ impl Encoder {
         let raw = WIRE.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
-        let media =
-            content.iter().any(|block| matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_)));
+        let media = content.iter().any(render::is_media);
         let empty_list = content.is_empty() && result.result().form == Form::Parts;
         let refused = blank || empty_list || (media && result.result().is_error);
         (!refused && id == call.id.as_str()).then_some(raw)

@@ -11,7 +11,7 @@ use std::{
 
 use rejoin_record::{
     BlockKind, Form, Message, Text, ToolCall,
-    json::{Doc, write},
+    json::{Doc, Object, write},
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundView, sound::PartRef,
@@ -23,7 +23,7 @@ use super::super::{
     names::Spelled,
     outline::Encode,
     pass::{Last, Pass, Sheet, on_sheet},
-    render,
+    render::{self, Spoken},
 };
 use super::{
     WIRE,
@@ -31,12 +31,12 @@ use super::{
     pieces::{Json, Piece, write_list},
     results::Pending,
 };
-use crate::convert::{Marks, Settings};
+use crate::convert::{Marks, Target};
 
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
 
-pub(super) fn encoder(settings: &Arc<Settings>, view: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encode> {
     let surplus_marks = match settings.marks {
         Marks::AsWritten => count_marks(view, settings).saturating_sub(CACHE_MARKS),
         Marks::LeftOut | Marks::Placed => usize::MAX,
@@ -171,15 +171,14 @@ impl Pass for Encoder {
                                 None => self.sheet.ledger.foreign_reasoning(at),
                             }
                         }
-                        BlockKind::Image(_) | BlockKind::Document(_) => {
-                            let text = self.sheet.ledger.as_text(&content.kind, at);
+                        BlockKind::Text(_) => pieces.extend(self.content_piece(message, content, at)),
+                        BlockKind::Opaque(_) if paired.contains(&block) => {
+                            pieces.extend(self.content_piece(message, content, at));
+                        }
+                        kind => {
+                            let text = self.sheet.ledger.as_text(kind, at);
                             pieces.push(Piece { json: Json::text(text), exact: false });
                         }
-                        BlockKind::Opaque(_) if !paired.contains(&block) => {
-                            let text = self.sheet.ledger.as_text(&content.kind, at);
-                            pieces.push(Piece { json: Json::text(text), exact: false });
-                        }
-                        _ => pieces.extend(self.content_piece(message, content, at)),
                     }
                 }
                 PartRef::Exchange(exchange, call) => {
@@ -246,36 +245,22 @@ impl Encoder {
             let mut fields = root.fields().map(|(key, _)| key.as_str().unwrap_or_default().into_owned());
             fields.find(|name| name != "role" && name != "content")
         });
-        self.sheet.ledger.note(match extra {
+        let at = Position::message(index);
+        match extra {
             Some(field) => {
-                Finding::new(Rule::UnknownField, Position::message(index), Action::LeftOut).about(field)
+                self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(field);
             }
-            None => Finding::new(Rule::IrregularContent, Position::message(index), Action::Replaced),
-        });
+            None => self.sheet.ledger.irregular(at),
+        }
     }
 
     fn user_pieces<'i>(&mut self, item: ItemRef<'i>) -> Vec<Piece<'i>> {
-        let mut pieces = Vec::new();
-        for part in item.parts() {
-            match part {
-                PartRef::Block(block, content) => {
-                    let at = Position::block(item.index(), block);
-                    pieces.extend(self.content_piece(item.message(), content, at));
-                }
-                PartRef::Orphan(block, result) => {
-                    let text = render::orphan_text(result);
-                    pieces.push(Piece { json: Json::text(text), exact: false });
-                    for content in &result.content {
-                        if let BlockKind::Image(_) | BlockKind::Document(_) = content.kind {
-                            let at = Position::block(item.index(), block);
-                            pieces.extend(self.content_piece(item.message(), content, at));
-                        }
-                    }
-                }
-                PartRef::Exchange(..) => {}
-            }
-        }
-        pieces
+        let parts = item.parts().flat_map(|part| render::spoken(part, item.index()));
+        let pieces = parts.filter_map(|(at, spoken)| match spoken {
+            Spoken::Block(block) => self.content_piece(item.message(), block, at),
+            Spoken::Label(text) => Some(Piece { json: Json::text(text), exact: false }),
+        });
+        pieces.collect()
     }
 
     /// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
@@ -329,14 +314,9 @@ impl Encoder {
         {
             return (self.marked(raw, at), id);
         }
-        let mut out = String::from("{\"type\":\"tool_use\",\"id\":");
-        write::string(&mut out, &id);
-        write::key(&mut out, "name");
-        write::string(&mut out, &name);
-        write::key(&mut out, "input");
-        calls::write_object(&mut out, exchange, call, at, &mut self.sheet.ledger);
-        out.push('}');
-        (Piece { json: Json::Block(out.into()), exact: false }, id)
+        let input = calls::object(exchange, call, at, &mut self.sheet.ledger);
+        let block = Object::new().text("type", "tool_use").text("id", &id).text("name", &name);
+        (Piece { json: Json::Block(block.raw("input", &input).finish().into()), exact: false }, id)
     }
 
     pub(super) fn push_raw(&mut self, role: &str, message: &Message) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{json::write, text::is_blank};
+use rejoin_record::{json::Object, text::is_blank};
 
 use super::super::{
     body::Surroundings,
@@ -20,8 +20,7 @@ impl Encoder {
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         if !self.sheet.system.is_empty() {
-            let blocks: Vec<String> = self.sheet.system.iter().map(|text| text_block(text)).collect();
-            around.put("system", render::list(&blocks));
+            around.put("system", render::list(self.sheet.system.iter().map(|text| text_block(text))));
         }
         let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
@@ -36,14 +35,8 @@ impl Encoder {
         let choice = tools::choice(&mut self.sheet, &names);
         let choice = choice.as_ref().and_then(tool_choice);
         if !specs.is_empty() {
-            let mut out = String::from("{\"tools\":");
-            render::array(&mut out, specs.iter().map(String::as_str));
-            if let Some(choice) = &choice {
-                write::key(&mut out, "toolChoice");
-                out.push_str(choice);
-            }
-            out.push('}');
-            around.put("toolConfig", out);
+            let config = Object::new().list("tools", specs).raw_if("toolChoice", choice.as_deref());
+            around.put("toolConfig", config.finish());
         }
         around.translated(context, choice.is_some());
         if context.dialect == Some(WIRE.dialect) {
@@ -55,13 +48,8 @@ impl Encoder {
 }
 
 fn tool_spec(name: &str, description: Option<&str>, schema: &str) -> String {
-    let mut out = String::from("{\"toolSpec\":{");
-    tools::describe(&mut out, name, description);
-    write::key(&mut out, "inputSchema");
-    out.push_str("{\"json\":");
-    out.push_str(schema);
-    out.push_str("}}}");
-    out
+    let spec = tools::described(name, description).object("inputSchema", Object::new().raw("json", schema));
+    Object::new().object("toolSpec", spec).finish()
 }
 
 /// There is no way to forbid tools: such a choice is left out.
@@ -70,6 +58,6 @@ fn tool_choice(choice: &ToolChoice) -> Option<String> {
         ToolChoice::Auto => Some(String::from("{\"auto\":{}}")),
         ToolChoice::Any => Some(String::from("{\"any\":{}}")),
         ToolChoice::Never => None,
-        ToolChoice::Named(name) => Some(format!("{{\"tool\":{{\"name\":{}}}}}", render::literal(name))),
+        ToolChoice::Named(name) => Some(format!("{{\"tool\":{{\"name\":{}}}}}", render::quoted(name))),
     }
 }

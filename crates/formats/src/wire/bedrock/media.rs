@@ -2,14 +2,11 @@
 
 use std::collections::HashSet;
 
-use rejoin_record::{BlockKind, Media, json::write, text::is_blank};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{BlockKind, Media, json::Object, text::is_blank};
+use rejoin_view::{Action, Position, Rule};
 
 use super::{
-    super::{
-        TooLarge, base64,
-        render::{self, Ledger},
-    },
+    super::{TooLarge, base64, render::Ledger},
     WIRE,
 };
 use crate::media::{self, Usable};
@@ -53,10 +50,7 @@ impl Shelf {
         };
         fits(&data, "an image in bytes", IMAGE_BYTES, at)?;
         self.images += 1;
-        Ok(Some(format!(
-            "{{\"image\":{{\"format\":\"{format}\",\"source\":{{\"bytes\":{}}}}}}}",
-            render::literal(&data)
-        )))
+        Ok(Some(block("image", Object::new().text("format", format), &data)))
     }
 
     fn document(
@@ -81,16 +75,12 @@ impl Shelf {
         let given = media.name.as_deref().filter(|name| !is_blank(name));
         let name = self.name(given.unwrap_or("document"));
         if given.is_some_and(|given| given != name) {
-            let finding = Finding::new(Rule::IrregularContent, at, Action::Renamed);
-            ledger.change(finding.about(given.unwrap_or_default()).because("the name of a document"));
+            ledger
+                .change(Rule::IrregularContent, at, Action::Renamed)
+                .about(given.unwrap_or_default())
+                .because("the name of a document");
         }
-        let mut out = format!("{{\"document\":{{\"format\":\"{format}\",\"name\":");
-        write::string(&mut out, &name);
-        write::key(&mut out, "source");
-        out.push_str("{\"bytes\":");
-        write::string(&mut out, &data);
-        out.push_str("}}}");
-        Ok(Some(out))
+        Ok(Some(block("document", Object::new().text("format", format).text("name", name), &data)))
     }
 
     /// A name of letters, digits, single spaces, hyphens and brackets that no other document of the message has.
@@ -114,6 +104,12 @@ impl Shelf {
         self.documents.insert(free.clone());
         free
     }
+}
+
+/// A content block of a medium.
+fn block(kind: &str, medium: Object, data: &str) -> String {
+    let source = Object::new().text("bytes", data);
+    Object::new().object(kind, medium.object("source", source)).finish()
 }
 
 fn fits(data: &str, what: &'static str, limit: usize, at: Position) -> Result<(), TooLarge> {

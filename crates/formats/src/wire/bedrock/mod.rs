@@ -1,6 +1,5 @@
 //! AWS Bedrock's Converse, as Claude takes it: two roles in turn, content blocks.
 
-mod answers;
 mod around;
 mod media;
 mod stream;
@@ -46,7 +45,7 @@ pub static WIRE: Wire = Wire {
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ConverseAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
     ..CHAT
 };
 

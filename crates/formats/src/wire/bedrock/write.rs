@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{BlockKind, Media, json::write};
+use rejoin_record::{BlockKind, Media, json::Object};
 use rejoin_view::{
-    Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundView,
+    Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundView,
     sound::{self, PartRef},
 };
 
 use super::super::{
     body::Surroundings,
     calls,
+    fragments::{self, Fragment, FragmentKind},
     names::Spelled,
     outline::Encode,
     pass::{self, Last, Pass, Sheet, on_sheet},
     render,
-    said::{self, Said, What},
 };
 use super::{WIRE, media::Shelf};
-use crate::convert::{Settings, Target};
+use crate::convert::Target;
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), turn: None, last: None })
 }
 
@@ -70,12 +70,6 @@ impl Blocks<'_> {
     }
 }
 
-/// A call that went out, and how its result names it.
-struct Sent<'i> {
-    exchange: ExchangeRef<'i>,
-    id: String,
-}
-
 impl Pass for Encoder {
     on_sheet!();
 
@@ -101,25 +95,28 @@ impl Pass for Encoder {
     fn framed(&mut self, _: &SoundView) -> Surroundings {
         let around = self.around();
         if self.sheet.target.model.is_some() && self.sheet.target.context.get("model").is_none() {
-            let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-            self.sheet.ledger.note(finding.about("model").because("the address of the request names it"));
+            self.sheet
+                .ledger
+                .note(Rule::ForeignField, Position::default(), Action::LeftOut)
+                .about("model")
+                .because("the address of the request names it");
         }
         around
     }
 
-    fn settings(&self) -> Arc<Settings> {
+    fn settings(&self) -> Arc<Target> {
         let target = &self.sheet.target;
-        Settings::of(&Target { closes: target.closes, ..Target::of(&target.context) })
+        Arc::new(Target { closes: target.closes, ..Target::of(&target.context) })
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let said = said::of_item(item, &mut self.sheet.ledger);
-        let said = said::without_blanks(said, &mut self.sheet.ledger);
+        let said = fragments::of_item(item, &mut self.sheet.ledger);
+        let said = fragments::without_blanks(said, &mut self.sheet.ledger);
         if said.is_empty() {
-            let nothing = said::is_nothing(item, &said);
+            let nothing = fragments::is_nothing(item, &said);
             let action = if nothing { Action::LeftOut } else { Action::Replaced };
-            self.sheet.ledger.change(Finding::new(Rule::EmptyMessage, at, action));
+            self.sheet.ledger.change(Rule::EmptyMessage, at, action);
             if !nothing {
                 self.say(render::EMPTY, item.index());
             }
@@ -135,23 +132,18 @@ impl Pass for Encoder {
         let mut sent = Vec::new();
         for part in item.parts() {
             let PartRef::Exchange(exchange, call) = part else {
-                let said = said::of_part(part, item.index(), &mut self.sheet.ledger);
-                for piece in said::without_blanks(said, &mut self.sheet.ledger) {
+                let said = fragments::of_part(part, item.index(), &mut self.sheet.ledger);
+                for piece in fragments::without_blanks(said, &mut self.sheet.ledger) {
                     blocks.push(text_block(&piece.into_text(&mut self.sheet.ledger)));
                 }
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
             let Spelled { id, name, .. } = self.sheet.spell(item, exchange, call);
-            let mut json = String::from("{\"toolUse\":{\"toolUseId\":");
-            write::string(&mut json, &id);
-            write::key(&mut json, "name");
-            write::string(&mut json, &name);
-            write::key(&mut json, "input");
-            calls::write_object(&mut json, exchange, call, at, &mut self.sheet.ledger);
-            json.push_str("}}");
-            blocks.push(json);
-            sent.push(Sent { exchange, id });
+            let input = calls::object(exchange, call, at, &mut self.sheet.ledger);
+            let call = Object::new().text("toolUseId", &id).text("name", &name).raw("input", &input);
+            blocks.push(Object::new().object("toolUse", call).finish());
+            sent.push((exchange, id));
         }
         if blocks.is_empty() {
             self.sheet.ledger.nothing_left(at);
@@ -168,7 +160,7 @@ impl Pass for Encoder {
 
 impl Encoder {
     /// Adds pieces to the last message.
-    fn append(&mut self, said: Vec<Said<'_>>) {
+    fn append(&mut self, said: Vec<Fragment<'_>>) {
         let mut blocks = Blocks { has_text: self.last_turn().has_text, ..Blocks::default() };
         said.into_iter().for_each(|piece| self.place(&mut blocks, piece));
         // Decided here, and not when the message is complete: what comes later must not change it.
@@ -178,24 +170,18 @@ impl Encoder {
     }
 
     /// The results of a batch, in call order, at the beginning of their message.
-    fn results(&mut self, sent: &[Sent<'_>], index: usize) {
+    fn results(&mut self, sent: &[(ExchangeRef<'_>, String)], index: usize) {
         if !sent.is_empty() {
             self.begin(Speaker::User, index);
         }
         let mut after = Vec::new();
-        for Sent { exchange, id } in sent {
+        for (exchange, id) in sent {
             let results: Vec<ResultRef<'_>> = exchange.results().collect();
             let failed = results.iter().all(|result| result.result().is_error);
-            let mut json = String::from("{\"toolResult\":{\"toolUseId\":");
-            write::string(&mut json, id);
-            write::key(&mut json, "content");
             let content = self.result_content(&results, failed, &mut after);
-            render::array(&mut json, content.iter().map(String::as_str));
-            if failed {
-                json.push_str(",\"status\":\"error\"");
-            }
-            json.push_str("}}");
-            self.sheet.list.part(&json);
+            let result = Object::new().text("toolUseId", id).list("content", content);
+            let result = result.text_if("status", failed.then_some("error"));
+            self.sheet.list.part(&Object::new().object("toolResult", result).finish());
             // What stood beside the results belongs to the same message.
             self.last = results.last().map(|result| result.at().0).or(self.last);
         }
@@ -209,14 +195,14 @@ impl Encoder {
         &mut self,
         results: &[ResultRef<'i>],
         failed: bool,
-        after: &mut Vec<Said<'i>>,
+        after: &mut Vec<Fragment<'i>>,
     ) -> Vec<String> {
         let mut blocks = Blocks::default();
         for result in results {
-            let said = said::of_result(*result, &mut self.sheet.ledger);
-            for piece in said::without_blanks(said, &mut self.sheet.ledger) {
-                if failed && matches!(piece.what, What::Media(_)) {
-                    self.sheet.ledger.change(Finding::new(Rule::MovedMedia, piece.at, Action::Moved));
+            let said = fragments::of_result(*result, &mut self.sheet.ledger);
+            for piece in fragments::without_blanks(said, &mut self.sheet.ledger) {
+                if failed && matches!(piece.kind, FragmentKind::Media(_)) {
+                    self.sheet.ledger.change(Rule::MovedMedia, piece.at, Action::Moved);
                     after.push(piece);
                 } else {
                     self.place(&mut blocks, piece);
@@ -227,8 +213,8 @@ impl Encoder {
         match results.first() {
             None => blocks.text(sound::NO_RESULT),
             Some(first) if blocks.list.is_empty() => {
-                let at = Position::block(first.at().0, first.at().1);
-                self.sheet.ledger.change(Finding::new(Rule::EmptyMessage, at, Action::Replaced));
+                let at = render::position(*first);
+                self.sheet.ledger.change(Rule::EmptyMessage, at, Action::Replaced);
                 blocks.text(render::EMPTY);
             }
             Some(_) => {}
@@ -237,8 +223,8 @@ impl Encoder {
     }
 
     /// Adds a piece; a medium that cannot go out is a label.
-    fn place<'i>(&mut self, blocks: &mut Blocks<'i>, piece: Said<'i>) {
-        let What::Media(kind) = piece.what else {
+    fn place<'i>(&mut self, blocks: &mut Blocks<'i>, piece: Fragment<'i>) {
+        let FragmentKind::Media(kind) = piece.kind else {
             blocks.text(&piece.into_text(&mut self.sheet.ledger));
             return;
         };
@@ -260,8 +246,10 @@ impl Encoder {
     /// Adds the text that a document needs beside it.
     fn settle(&mut self, blocks: &mut Blocks<'_>) {
         let Some((media, at)) = blocks.document.filter(|_| !blocks.has_text) else { return };
-        let finding = Finding::new(Rule::IrregularContent, at, Action::Inserted);
-        self.sheet.ledger.change(finding.because("a document needs a text beside it"));
+        self.sheet
+            .ledger
+            .change(Rule::IrregularContent, at, Action::Inserted)
+            .because("a document needs a text beside it");
         match media.name.as_ref().filter(|name| !name.is_blank()) {
             Some(name) => blocks.text(&format!("[document {name}]")),
             None => blocks.text("[document]"),
@@ -272,8 +260,10 @@ impl Encoder {
     fn begin(&mut self, speaker: Speaker, index: usize) {
         let joins = self.turn.as_ref().is_some_and(|turn| turn.speaker == speaker);
         if joins && self.last != Some(index) {
-            let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-            self.sheet.ledger.change(finding.because("neighbours of one role go in one message"));
+            self.sheet
+                .ledger
+                .change(Rule::RoleOrder, Position::message(index), Action::Joined)
+                .because("neighbours of one role go in one message");
         }
         if !joins {
             let head = match speaker {
@@ -292,5 +282,5 @@ impl Encoder {
 }
 
 pub(super) fn text_block(text: &str) -> String {
-    format!("{{\"text\":{}}}", render::literal(text))
+    Object::new().text("text", text).finish()
 }

@@ -4,9 +4,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, write},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Position, Rule};
 
 use super::super::{
     body::Surroundings,
@@ -32,8 +32,8 @@ impl Encoder {
         } else {
             let Declared { names, tools: functions, .. } = tools::declared(&mut self.sheet, declaration);
             if !functions.is_empty() {
-                let functions = render::list(&functions);
-                around.put("tools", format!("[{{\"functionDeclarations\":{functions}}}]"));
+                let tool = Object::new().list("functionDeclarations", functions).finish();
+                around.put("tools", format!("[{tool}]"));
             }
             if let Some(choice) = tools::choice(&mut self.sheet, &names) {
                 around.put("toolConfig", tool_config(&choice));
@@ -55,15 +55,10 @@ impl Encoder {
             return;
         }
         if let Some((name, _)) = own.filter(|_| !taken) {
-            let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-            self.sheet.ledger.note(finding.about(name));
+            self.sheet.ledger.note(Rule::IrregularContent, Position::default(), Action::Replaced).about(name);
         }
-        if !self.sheet.same && context.system_is_lossy() {
-            self.sheet.ledger.change(Finding::new(
-                Rule::LoneSurrogate,
-                Position::default(),
-                Action::Replaced,
-            ));
+        if !self.sheet.same {
+            self.sheet.ledger.lossy_system(context);
         }
         let mut pieces = context.system();
         if let Some((name, second)) = &twice {
@@ -81,10 +76,7 @@ impl Encoder {
             }
             return;
         }
-        let mut out = String::from("{\"parts\":");
-        render::array(&mut out, parts.iter().map(String::as_str));
-        out.push('}');
-        around.put(name, out);
+        around.put(name, Object::new().list("parts", parts).finish());
     }
 
     /// Tools and their choice in this very dialect: as they are, unless a name must be spelled otherwise.
@@ -94,8 +86,10 @@ impl Encoder {
         let declared = context.tools();
         let functions = declared.iter().filter(|tool| tool.kind != ToolKind::Provider);
         for tool in functions.filter(|tool| gemini_name(&tool.name) != *tool.name) {
-            let finding = Finding::new(Rule::IllegalName, Position::default(), Action::Renamed);
-            self.sheet.ledger.note(finding.about(tool.name.clone()));
+            self.sheet
+                .ledger
+                .note(Rule::IllegalName, Position::default(), Action::Renamed)
+                .about(tool.name.clone());
         }
         let tools = context.tools_field().map(|field| (field, ["functionDeclarations", "name"]));
         let choice = context.choice_field();
@@ -103,12 +97,13 @@ impl Encoder {
         for ((name, raw), path) in tools.into_iter().chain(choice) {
             let json = respelled(raw.as_str(), &path);
             if name == "tools" && raw.as_str().starts_with('{') {
-                let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-                self.sheet.ledger.note(finding.about(name).because("it is a list"));
-                let mut list = String::from("[");
-                write::clean_copy(&mut list, json.as_deref().unwrap_or(raw.as_str()));
-                list.push(']');
-                around.put(name, list);
+                self.sheet
+                    .ledger
+                    .note(Rule::IrregularContent, Position::default(), Action::Replaced)
+                    .about(name)
+                    .because("it is a list");
+                let tool = render::clean(json.as_deref().unwrap_or(raw.as_str()));
+                around.put(name, format!("[{tool}]"));
             } else if let Some(json) = json {
                 around.put(name, json);
             }
@@ -131,10 +126,7 @@ impl Encoder {
         if functions.is_empty() {
             return;
         }
-        let mut own = String::from("{\"functionDeclarations\":");
-        render::array(&mut own, functions.iter().map(String::as_str));
-        own.push('}');
-        let mut list = vec![own];
+        let mut list = vec![Object::new().list("functionDeclarations", functions).finish()];
         let written = around.value("tools").map(str::to_owned);
         let written = written.as_deref().or(context.get("tools").map(Raw::as_str));
         let doc = written.and_then(|written| Doc::parse(written).ok());
@@ -142,11 +134,14 @@ impl Encoder {
             let (json, gone) = without_functions(element, &names);
             list.extend(json);
             for name in gone {
-                let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
-                self.sheet.ledger.note(finding.about(format!("tool {name}")).because("it is declared twice"));
+                self.sheet
+                    .ledger
+                    .note(Rule::ForeignField, Position::default(), Action::LeftOut)
+                    .about(format!("tool {name}"))
+                    .because("it is declared twice");
             }
         }
-        around.put("tools", render::list(&list));
+        around.put("tools", render::list(list));
     }
 }
 
@@ -157,12 +152,12 @@ fn tool_config(choice: &ToolChoice) -> String {
         ToolChoice::Any => ("ANY", None),
         ToolChoice::Named(name) => ("ANY", Some(name)),
     };
-    let mut out = format!("{{\"functionCallingConfig\":{{\"mode\":\"{mode}\"");
-    if let Some(only) = only {
-        out.push_str(&format!(",\"allowedFunctionNames\":[{}]", render::literal(only)));
-    }
-    out.push_str("}}");
-    out
+    let config = Object::new().text("mode", mode);
+    let config = match only {
+        Some(only) => config.list("allowedFunctionNames", [render::quoted(only)]),
+        None => config,
+    };
+    Object::new().object("functionCallingConfig", config).finish()
 }
 
 /// The tool name that goes on the wire.
@@ -216,33 +211,29 @@ fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, V
     let mut out = String::from("{");
     for (key, value) in element.fields() {
         let key = key.as_str().unwrap_or_default();
-        let mut json = String::new();
-        if camel(&key) == "functionDeclarations" {
+        let json = if camel(&key) == "functionDeclarations" {
             let mut kept: Vec<String> = Vec::new();
             for function in items(value) {
                 let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
                 if names.iter().any(|taken| *taken == *gemini_name(&name)) {
                     gone.push(name.into_owned());
                 } else {
-                    let mut clean = String::new();
-                    write::clean_copy(&mut clean, function.raw());
-                    kept.push(clean);
+                    kept.push(render::clean(function.raw()));
                 }
             }
             if kept.is_empty() && !gone.is_empty() {
                 continue;
             }
-            render::array(&mut json, kept.iter().map(String::as_str));
+            render::list(kept)
         } else {
-            write::clean_copy(&mut json, value.raw());
-        }
+            render::clean(value.raw())
+        };
         write::key(&mut out, &key);
         out.push_str(&json);
     }
     out.push('}');
     if gone.is_empty() {
-        out.clear();
-        write::clean_copy(&mut out, element.raw());
+        out = render::clean(element.raw());
     }
     ((out != "{}" || gone.is_empty()).then_some(out), gone)
 }
@@ -271,26 +262,20 @@ fn is_instruction(raw: &str) -> bool {
 }
 
 fn declaration(name: &str, tool: &ToolDeclaration) -> String {
-    let mut out = String::from("{");
-    tools::describe(&mut out, name, tool.description.as_deref());
     let schema = match tool.kind {
         ToolKind::FreeText => Some(tools::FREE_TEXT_SCHEMA),
         _ => tool.schema.as_ref().map(Raw::as_str),
     };
-    if let Some(schema) = schema {
-        // The field that takes any JSON schema; the other one knows a part of it only.
-        write::key(&mut out, "parametersJsonSchema");
-        write::clean_copy(&mut out, schema);
-    }
-    out.push('}');
-    out
+    let schema = schema.map(render::clean);
+    // This field takes any JSON schema; `parameters` takes only a part of it.
+    let tool = tools::described(name, tool.description.as_deref());
+    tool.raw_if("parametersJsonSchema", schema.as_deref()).finish()
 }
 
 /// A value in which the names behind these two fields are spelled as the API wants them; everything else stays. Nothing if all
 /// of them are. Either field may hold one thing or a list.
 fn respelled(raw: &str, path: &[&str; 2]) -> Option<String> {
-    let mut clean = String::new();
-    write::clean_copy(&mut clean, raw);
+    let clean = render::clean(raw);
     let doc = Doc::parse(&clean);
     let root = doc.as_ref().ok().and_then(Doc::root)?;
     let mut out = String::with_capacity(clean.len());

@@ -1,6 +1,5 @@
 //! Google Gemini, `generateContent`.
 
-mod answers;
 mod around;
 mod edit;
 mod pieces;
@@ -70,6 +69,6 @@ pub static WIRE: Wire = Wire {
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ContentAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
     ..CHAT
 };

@@ -1,6 +1,9 @@
 //! Parts on their way out: text, media, and what only the API itself understands.
 
-use rejoin_record::{Block, BlockKind, Message, json::write};
+use rejoin_record::{
+    Block, BlockKind, Message,
+    json::{Object, write},
+};
 use rejoin_view::Position;
 
 use super::super::render::Piece;
@@ -57,26 +60,16 @@ pub(super) fn text_part(text: &str) -> String {
 
 /// A picture or a document as the API takes it; `None` where it cannot have it.
 fn media_part(kind: &BlockKind) -> Option<String> {
-    let mut out = String::from("{");
-    match WIRE.media.judge(kind).ok()? {
+    let (field, data) = match WIRE.media.judge(kind).ok()? {
         Usable::Bytes { media_type, data } => {
-            out.push_str("\"inlineData\":{\"mimeType\":");
-            write::string(&mut out, &media_type);
-            write::key(&mut out, "data");
-            write::string(&mut out, &data);
+            ("inlineData", Object::new().text("mimeType", media_type).text("data", data))
         }
         Usable::Address(url) => {
-            out.push_str("\"fileData\":{");
             let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return None };
-            if let Some(media_type) = media.media_type.as_ref().filter(|kind| !kind.is_blank()) {
-                write::key(&mut out, "mimeType");
-                write::string(&mut out, media_type);
-            }
-            write::key(&mut out, "fileUri");
-            write::string(&mut out, url);
+            let media_type = media.media_type.as_ref().filter(|kind| !kind.is_blank());
+            ("fileData", Object::new().text_if("mimeType", media_type).text("fileUri", url))
         }
         Usable::File(_) | Usable::Plain(_) => return None,
-    }
-    out.push_str("}}");
-    Some(out)
+    };
+    Some(Object::new().object(field, data).finish())
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{BlockKind, Message, json::write};
-use rejoin_view::{Action, Finding, Position, ResultRef, Rule, sound};
+use rejoin_record::{BlockKind, Message, json::Object};
+use rejoin_view::{Action, Position, ResultRef, Rule, sound};
 
 use super::super::render;
 use super::{
     WIRE,
     edit::{Signing, edited, id_in},
-    write::{Call, Encoder, Parts, Speaker, is_media},
+    write::{Call, Encoder, Parts, Speaker},
 };
 
 impl Encoder {
@@ -43,8 +43,10 @@ impl Encoder {
                 if source.is_some() {
                     exact = None;
                     if WIRE.is_own(result.message()) {
-                        let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-                        self.sheet.ledger.change(finding.because("results of one content go in one content"));
+                        self.sheet
+                            .ledger
+                            .change(Rule::RoleOrder, Position::message(index), Action::Joined)
+                            .because("results of one content go in one content");
                     }
                 }
                 self.seen_source(result.message(), index);
@@ -95,31 +97,19 @@ impl Encoder {
             return self.answer(result, raw, call, ids_agree);
         }
         let results: Vec<ResultRef<'_>> = call.exchange.results().collect();
-        let mut out = String::from("{\"functionResponse\":{");
-        if let Some(id) = &call.id {
-            write::key(&mut out, "id");
-            write::string(&mut out, id);
-        }
-        write::key(&mut out, "name");
-        write::string(&mut out, &call.name);
         let failed = results.iter().all(|result| result.result().is_error);
-        out.push_str(",\"response\":{");
-        write::key(&mut out, if failed { "error" } else { "output" });
-        if results.is_empty() {
-            write::string(&mut out, sound::NO_RESULT);
-        } else {
-            let texts = self.texts(&results, media);
-            match &texts[..] {
-                [] => out.push_str("\"\""),
-                [text] => write::string(&mut out, text),
-                texts => {
-                    let literals: Vec<String> = texts.iter().map(|text| render::literal(text)).collect();
-                    render::array(&mut out, literals.iter().map(String::as_str));
-                }
-            }
-        }
-        out.push_str("}}}");
-        (out, false)
+        let field = if failed { "error" } else { "output" };
+        let texts = match &results[..] {
+            [] => vec![sound::NO_RESULT.to_owned()],
+            results => self.texts(results, media),
+        };
+        let response = match &texts[..] {
+            [] => Object::new().text(field, ""),
+            [text] => Object::new().text(field, text),
+            texts => Object::new().list(field, texts.iter().map(|text| render::quoted(text))),
+        };
+        let answer = Object::new().text_if("id", call.id.as_ref()).text("name", &call.name);
+        (Object::new().object("functionResponse", answer.object("response", response)).finish(), false)
     }
 
     /// A result's own bytes, with the name of its call, and with its id where that is another one now.
@@ -136,16 +126,13 @@ impl Encoder {
             return (raw.to_owned(), true);
         }
         if !named && call.as_written {
-            let (message, block) = result.at();
-            let finding =
-                Finding::new(Rule::IrregularContent, Position::block(message, block), Action::Renamed);
-            let name = result.result().name.clone();
-            let finding = name.into_iter().fold(finding, |finding, name| finding.of_tool(&name));
-            self.sheet.ledger.change(finding.because("it does not name the tool of its call"));
+            let at = render::position(result);
+            let renamed = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Renamed);
+            renamed.of_tool(&result.result().name).because("it does not name the tool of its call");
         }
-        let mut fields = vec![("name", Some(render::literal(&call.name)))];
+        let mut fields = vec![("name", Some(render::quoted(&call.name)))];
         if !fits {
-            fields.push(("id", call.id.as_deref().map(render::literal)));
+            fields.push(("id", call.id.as_deref().map(render::quoted)));
         }
         (edited(raw, Signing::Kept, &fields), false)
     }
@@ -154,8 +141,7 @@ impl Encoder {
     fn texts(&mut self, results: &[ResultRef<'_>], media: &mut Media) -> Vec<String> {
         let mut texts = Vec::new();
         for result in results {
-            let (index, block) = result.at();
-            let at = Position::block(index, block);
+            let at = render::position(*result);
             for content in &result.result().content {
                 match &content.kind {
                     BlockKind::Text(text) if text.is_empty() => {}
@@ -164,11 +150,11 @@ impl Encoder {
                         texts.push(text.to_string());
                     }
                     BlockKind::Reasoning(_) => self.sheet.ledger.foreign_reasoning(at),
-                    kind if is_media(kind) && super::WIRE.media.keeps(content) => {
+                    _ if render::is_media(content) && WIRE.media.keeps(content) => {
                         if let Some(piece) = self.piece(result.message(), content, at, false) {
-                            self.sheet.ledger.change(Finding::new(Rule::MovedMedia, at, Action::Moved));
+                            self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
                             media.parts.push(piece.json.into_owned());
-                            media.index = Some(index);
+                            media.index = Some(result.at().0);
                         }
                     }
                     other => texts.push(self.sheet.ledger.as_text(other, at)),

@@ -8,18 +8,16 @@ use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Message, Reasoning, ToolCall,
-    json::{Doc, write},
+    json::{Doc, Object},
 };
-use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundView, sound::PartRef,
-};
+use rejoin_view::{Action, ArgumentsUse, ExchangeRef, ItemRef, Position, Rule, SoundView, sound::PartRef};
 
 use super::super::{
     body::Surroundings,
     calls,
     outline::Encode,
     pass::{Last, Pass, Sheet, on_sheet},
-    render::{self, Piece},
+    render::{self, Piece, Spoken},
 };
 use super::{
     WIRE,
@@ -31,9 +29,9 @@ use super::{
         unknown_fields,
     },
 };
-use crate::convert::{Bond, Settings};
+use crate::convert::{Bond, Target};
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
 }
 
@@ -122,21 +120,13 @@ impl Pass for Encoder {
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         for (part_place, part) in item.parts().enumerate() {
             let intact = self.is_intact(Speaker::User, place, part_place);
-            match part {
-                PartRef::Block(block, content) => {
-                    let at = Position::block(item.index(), block);
-                    pieces.extend(self.piece(message, content, at, intact));
-                }
-                PartRef::Orphan(block, result) => {
-                    let at = Position::block(item.index(), block);
-                    let text = text_part(&render::orphan_text(result));
-                    pieces.push(Piece { json: text.into(), exact: false });
-                    let media = result.content.iter();
-                    for content in media.filter(|content| is_media(&content.kind)) {
-                        pieces.extend(self.piece(message, content, at, intact));
+            for (at, spoken) in render::spoken(part, item.index()) {
+                match spoken {
+                    Spoken::Block(block) => pieces.extend(self.piece(message, block, at, intact)),
+                    Spoken::Label(text) => {
+                        pieces.push(Piece { json: text_part(&text).into(), exact: false });
                     }
                 }
-                PartRef::Exchange(..) => {}
             }
         }
         if pieces.is_empty() {
@@ -273,17 +263,17 @@ impl Encoder {
             Some(raw) if as_written && signing == Signing::Kept => (raw.into(), true),
             Some(raw) if as_written => {
                 if signing == Signing::Sentinel && !foreign {
-                    let finding = Finding::new(Rule::IrregularContent, at, Action::Inserted);
                     self.sheet
                         .ledger
-                        .note(finding.because("the first call of a content carries a signature"));
+                        .note(Rule::IrregularContent, at, Action::Inserted)
+                        .because("the first call of a content carries a signature");
                 }
                 (edited(raw, signing, &[]).into(), false)
             }
             Some(raw) => {
-                let mut fields = vec![("name", Some(render::literal(&wire.name)))];
+                let mut fields = vec![("name", Some(render::quoted(&wire.name)))];
                 if wire.id.is_some() {
-                    fields.push(("id", wire.id.as_deref().map(render::literal)));
+                    fields.push(("id", wire.id.as_deref().map(render::quoted)));
                 }
                 (edited(raw, signing, &fields).into(), false)
             }
@@ -294,22 +284,10 @@ impl Encoder {
 
     /// A call as we write it, with the sentinel if it is the first of its content.
     fn new_call(&mut self, call: &ToolCall, wire: &Call<'_>, first: bool, at: Position) -> String {
-        let mut out = String::from("{\"functionCall\":{");
-        if let Some(id) = &wire.id {
-            write::key(&mut out, "id");
-            write::string(&mut out, id);
-        }
-        write::key(&mut out, "name");
-        write::string(&mut out, &wire.name);
-        write::key(&mut out, "args");
-        calls::write_object(&mut out, wire.exchange, call, at, &mut self.sheet.ledger);
-        out.push('}');
-        if first {
-            write::key(&mut out, "thoughtSignature");
-            write::string(&mut out, SENTINEL);
-        }
-        out.push('}');
-        out
+        let args = calls::object(wire.exchange, call, at, &mut self.sheet.ledger);
+        let call = Object::new().text_if("id", wire.id.as_ref()).text("name", &wire.name);
+        let part = Object::new().object("functionCall", call.raw("args", &args));
+        part.text_if("thoughtSignature", first.then_some(SENTINEL)).finish()
     }
 
     /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
@@ -325,11 +303,11 @@ impl Encoder {
         let doc = Doc::parse(native.raw.as_str());
         let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, unknown_fields);
         let at = Position::message(index);
-        self.sheet.ledger.note(if unknown.is_empty() {
-            Finding::new(Rule::IrregularContent, at, Action::Replaced)
+        if unknown.is_empty() {
+            self.sheet.ledger.irregular(at);
         } else {
-            Finding::new(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "))
-        });
+            self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "));
+        }
     }
 
     /// A content of these pieces: the source's own one, if that is what they are.
@@ -364,8 +342,10 @@ impl Encoder {
         {
             // Pieces of one message belong together anyway.
             if last.index.replace(index) != Some(index) {
-                let finding = Finding::new(Rule::RoleOrder, Position::message(index), Action::Joined);
-                self.sheet.ledger.change(finding.because("roles alternate"));
+                self.sheet
+                    .ledger
+                    .change(Rule::RoleOrder, Position::message(index), Action::Joined)
+                    .because("roles alternate");
             }
             if let Some(own) = last.own.take() {
                 self.sheet.list.open(head(speaker), END);
@@ -443,8 +423,4 @@ impl Parts {
             }
         }
     }
-}
-
-pub(super) fn is_media(kind: &BlockKind) -> bool {
-    matches!(kind, BlockKind::Image(_) | BlockKind::Document(_))
 }

@@ -6,29 +6,29 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{BlockKind, json::write};
+use rejoin_record::{BlockKind, json::Object};
 use rejoin_view::{
-    Action, ExchangeRef, Finding, ItemRef, Position, Rule, SoundView,
+    Action, ExchangeRef, ItemRef, Position, Rule, SoundView,
     sound::{self, PartRef},
 };
 
 use super::super::{
     body::Surroundings,
     calls,
+    fragments::{self, FragmentKind},
     names::Spelled,
     outline::Encode,
     pass::{self, Last, Pass, Sheet, on_sheet},
     render::{self, Content},
-    said::{self, What},
     tools::{self, ChoiceSyntax, Declared},
 };
 use super::WIRE;
-use crate::convert::Settings;
+use crate::convert::Target;
 
 /// Stands between results and a user message.
 const BRIDGE: &str = "Understood.";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), last: Last::Nobody, after_tool: false })
 }
 
@@ -50,7 +50,7 @@ impl Pass for Encoder {
     }
 
     fn say(&mut self, text: &str, index: usize) {
-        self.push_user(&render::literal(text), Position::message(index));
+        self.push_user(&render::quoted(text), Position::message(index));
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
@@ -65,19 +65,19 @@ impl Pass for Encoder {
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let Some(said) = self.sheet.said_by_user(item) else { return };
+        let Some(fragments) = self.sheet.user_fragments(item) else { return };
         let mut content = Content::default();
-        for piece in said {
-            match piece.what {
-                What::Text(text) if text.is_empty() => {}
-                What::Text(text) => content.text(&text),
-                What::Media(kind) => match media_chunk(kind) {
+        for piece in fragments {
+            match piece.kind {
+                FragmentKind::Text(text) if text.is_empty() => {}
+                FragmentKind::Text(text) => content.text(&text),
+                FragmentKind::Media(kind) => match media_chunk(kind) {
                     Some(chunk) => content.part(chunk),
                     None => content.text(&self.sheet.ledger.as_text(kind, piece.at)),
                 },
             }
         }
-        self.push_user(&content.json().unwrap_or_else(|| render::literal("")), at);
+        self.push_user(&content.json().unwrap_or_else(|| render::quoted("")), at);
     }
 
     fn assistant(&mut self, _: usize, item: ItemRef<'_>) {
@@ -86,13 +86,13 @@ impl Pass for Encoder {
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            if let Some(thought) = said::thought(part, &self.sheet.target, WIRE.dialect) {
+            if let Some(thought) = fragments::thought(part, &self.sheet.target, WIRE.dialect) {
                 let text = render::text_block(thought);
                 content.part(format!("{{\"type\":\"thinking\",\"thinking\":[{text}]}}"));
                 continue;
             }
             let PartRef::Exchange(exchange, call) = part else {
-                for piece in said::of_part(part, item.index(), &mut self.sheet.ledger) {
+                for piece in fragments::of_part(part, item.index(), &mut self.sheet.ledger) {
                     let text = piece.into_text(&mut self.sheet.ledger);
                     if !text.is_empty() {
                         content.text(&text);
@@ -105,21 +105,20 @@ impl Pass for Encoder {
             list.push(calls::function_call(&spelled, exchange, call, at, &mut self.sheet.ledger));
             sent.push((exchange, spelled));
         }
-        let mut json = match content.json() {
-            None if sent.is_empty() => {
-                self.sheet.ledger.nothing_left(at);
-                return;
-            }
-            said => said.unwrap_or_else(|| render::literal("")),
-        };
+        let content = content.json();
+        if content.is_none() && sent.is_empty() {
+            self.sheet.ledger.nothing_left(at);
+            return;
+        }
+        let content = content.unwrap_or_else(|| render::quoted(""));
+        let mut message = Object::new().text("role", "assistant").raw("content", &content);
         if !sent.is_empty() {
-            write::key(&mut json, "tool_calls");
-            render::array(&mut json, list.iter().map(String::as_str));
+            message = message.list("tool_calls", list);
         }
         if self.last == Last::Nobody {
             self.open(at, "a conversation begins with a user message");
         }
-        self.push("assistant", &json);
+        self.sheet.push(&message.finish());
         (self.last, self.after_tool) = (Last::Model(Some(item.index())), false);
         self.results(&sent, at);
     }
@@ -130,7 +129,7 @@ impl Pass for Encoder {
         let context = &target.context;
         let Declared { names, tools, .. } = tools::declared(&mut self.sheet, tools::function_with_schema);
         if !tools.is_empty() {
-            around.put("tools", render::list(&tools));
+            around.put("tools", render::list(tools));
         }
         let choice = tools::choice(&mut self.sheet, &names);
         if let Some(choice) = &choice {
@@ -151,20 +150,20 @@ impl Encoder {
                 content.text(sound::NO_RESULT);
             }
             for result in exchange.results() {
-                let said = said::of_result(result, &mut self.sheet.ledger);
+                let said = fragments::of_result(result, &mut self.sheet.ledger);
                 if result.result().is_error {
-                    let at = Position::block(result.at().0, result.at().1);
-                    let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
-                    self.sheet.ledger.note(finding.about("is_error"));
+                    self.sheet.ledger.error_flag(render::position(result));
                 }
                 for piece in said {
-                    match piece.what {
-                        What::Text(text) if text.is_empty() => {}
-                        What::Text(text) => content.text(&text),
-                        What::Media(kind) => match media_chunk(kind) {
+                    match piece.kind {
+                        FragmentKind::Text(text) if text.is_empty() => {}
+                        FragmentKind::Text(text) => content.text(&text),
+                        FragmentKind::Media(kind) => match media_chunk(kind) {
                             Some(chunk) => {
-                                let finding = Finding::new(Rule::MovedMedia, piece.at, Action::Moved);
-                                self.sheet.ledger.change(finding.about(id.as_str()));
+                                self.sheet
+                                    .ledger
+                                    .change(Rule::MovedMedia, piece.at, Action::Moved)
+                                    .about(id.as_str());
                                 content.text(render::shown_next(kind));
                                 media.text(&format!("[from the result of call {id}]"));
                                 media.part(chunk);
@@ -177,15 +176,10 @@ impl Encoder {
             // The hosted API takes one text for a result.
             let texts: Vec<&str> = content.parts.iter().filter_map(|(_, text)| text.as_deref()).collect();
             if texts.len() > 1 {
-                let finding = Finding::new(Rule::IrregularContent, at, Action::Joined);
-                self.sheet.ledger.note(finding.about(id.as_str()));
+                self.sheet.ledger.note(Rule::IrregularContent, at, Action::Joined).about(id.as_str());
             }
-            let mut json = render::literal(&texts.join("\n\n"));
-            write::key(&mut json, "tool_call_id");
-            write::string(&mut json, id);
-            write::key(&mut json, "name");
-            write::string(&mut json, name);
-            self.push("tool", &json);
+            let message = Object::new().text("role", "tool").text("content", texts.join("\n\n"));
+            self.sheet.push(&message.text("tool_call_id", id).text("name", name).finish());
             (self.last, self.after_tool) = (Last::User, true);
         }
         if let Some(json) = media.json() {
@@ -196,15 +190,17 @@ impl Encoder {
     /// A user message, after a bridge where it needs one.
     fn push_user(&mut self, content: &str, at: Position) {
         if self.after_tool {
-            let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
-            self.sheet.ledger.change(finding.because("a user may not speak directly after a tool"));
-            self.push("assistant", &render::literal(BRIDGE));
+            self.sheet
+                .ledger
+                .change(Rule::RoleOrder, at, Action::Inserted)
+                .because("a user may not speak directly after a tool");
+            self.push("assistant", &render::quoted(BRIDGE));
         }
         self.push("user", content);
         (self.last, self.after_tool) = (Last::User, false);
     }
 
-    /// A message; `content` is its content and may be followed by more fields.
+    /// Writes a message with this content.
     fn push(&mut self, role: &str, content: &str) {
         self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
     }
@@ -212,15 +208,10 @@ impl Encoder {
 
 /// An image or a document as a chunk of a user message, if there is one for it.
 fn media_chunk(kind: &BlockKind) -> Option<String> {
-    let url = render::literal(&render::image_url(&WIRE.media.judge(kind).ok()?)?);
+    let url = render::quoted(&render::image_url(&WIRE.media.judge(kind).ok()?)?);
     let BlockKind::Document(media) = kind else {
         return Some(format!("{{\"type\":\"image_url\",\"image_url\":{url}}}"));
     };
-    let mut out = format!("{{\"type\":\"document_url\",\"document_url\":{url}");
-    if let Some(name) = &media.name {
-        write::key(&mut out, "document_name");
-        write::string(&mut out, name);
-    }
-    out.push('}');
-    Some(out)
+    let chunk = Object::new().text("type", "document_url").raw("document_url", &url);
+    Some(chunk.text_if("document_name", media.name.as_ref()).finish())
 }

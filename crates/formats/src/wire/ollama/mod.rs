@@ -1,6 +1,5 @@
 //! Ollama's `/api/chat`: contents are strings, calls have no ids.
 
-mod answers;
 mod stream;
 mod write;
 
@@ -34,6 +33,6 @@ pub static WIRE: Wire = Wire {
     stops: StopWords { done: &["", "stop"], length: &["length"], refused: &[], paused: &[] },
     encoder: write::encoder,
     decoder: Decoder::<stream::LinesAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
     ..CHAT
 };

@@ -6,28 +6,27 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{BlockKind, ToolCall, json::write};
+use rejoin_record::{BlockKind, ToolCall, json::Object};
 use rejoin_view::{
-    Action, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundView,
+    Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundView,
     sound::{self, PartRef},
 };
 
 use super::super::{
     body::Surroundings,
     calls,
+    fragments::{self, FragmentKind},
     outline::Encode,
     pass::{self, Pass, Sheet, on_sheet},
-    render,
-    said::{self, What},
-    tools,
+    render, tools,
 };
 use super::WIRE;
-use crate::{convert::Settings, media::Usable};
+use crate::{convert::Target, media::Usable};
 
 /// Stands before the text of a result that failed: the dialect has no mark for it.
 const FAILED: &str = "[error]";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings) })
 }
 
@@ -59,12 +58,12 @@ impl Pass for Encoder {
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let Some(said) = self.sheet.said_by_user(item) else { return };
+        let Some(fragments) = self.sheet.user_fragments(item) else { return };
         let mut content = Content::default();
-        for piece in said {
-            match piece.what {
-                What::Text(text) => content.text(text),
-                What::Media(kind) => match image_data(kind) {
+        for piece in fragments {
+            match piece.kind {
+                FragmentKind::Text(text) => content.text(text),
+                FragmentKind::Media(kind) => match image_data(kind) {
                     Some(data) => content.images.push(data),
                     None => content.text(self.sheet.ledger.as_text(kind, piece.at)),
                 },
@@ -80,12 +79,12 @@ impl Pass for Encoder {
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            if let Some(thought) = said::thought(part, &self.sheet.target, WIRE.dialect) {
+            if let Some(thought) = fragments::thought(part, &self.sheet.target, WIRE.dialect) {
                 thoughts.push(thought);
                 continue;
             }
             let PartRef::Exchange(exchange, call) = part else {
-                for piece in said::of_part(part, item.index(), &mut self.sheet.ledger) {
+                for piece in fragments::of_part(part, item.index(), &mut self.sheet.ledger) {
                     content.text(piece.into_text(&mut self.sheet.ledger));
                 }
                 continue;
@@ -99,16 +98,14 @@ impl Pass for Encoder {
             return;
         }
         self.joined(&content, at);
-        let mut json = content.json();
+        let mut message = content.add_to(Object::new().text("role", "assistant"));
         if !thoughts.is_empty() {
-            write::key(&mut json, "thinking");
-            write::string(&mut json, &thoughts.join("\n\n"));
+            message = message.text("thinking", thoughts.join("\n\n"));
         }
         if !list.is_empty() {
-            write::key(&mut json, "tool_calls");
-            render::array(&mut json, list.iter().map(String::as_str));
+            message = message.list("tool_calls", list);
         }
-        self.sheet.push(&format!("{{\"role\":\"assistant\",\"content\":{json}}}"));
+        self.sheet.push(&message.finish());
         self.results(&sent);
     }
 
@@ -119,7 +116,7 @@ impl Pass for Encoder {
         let context = &target.context;
         let tools = tools::declared(&mut self.sheet, tools::function_with_schema).tools;
         if !tools.is_empty() {
-            around.put("tools", render::list(&tools));
+            around.put("tools", render::list(tools));
         }
         around.translated(context, false);
         around
@@ -146,15 +143,13 @@ impl Content {
         }
     }
 
-    /// The value of the content, and the field for the images after it.
-    fn json(&self) -> String {
-        let mut out = render::literal(&self.texts.join("\n\n"));
-        if !self.images.is_empty() {
-            write::key(&mut out, "images");
-            let images: Vec<String> = self.images.iter().map(|data| render::literal(data)).collect();
-            render::array(&mut out, images.iter().map(String::as_str));
+    /// Adds the content and the images to a message.
+    fn add_to(&self, message: Object) -> Object {
+        let message = message.text("content", self.texts.join("\n\n"));
+        match &self.images[..] {
+            [] => message,
+            images => message.list("images", images.iter().map(|data| render::quoted(data))),
         }
-        out
     }
 }
 
@@ -162,12 +157,9 @@ impl Encoder {
     /// A call as JSON, and the name of its tool.
     fn call(&mut self, exchange: ExchangeRef<'_>, call: &ToolCall, at: Position) -> (String, String) {
         let (name, _) = self.sheet.spelling.tool(call, None, at, &mut self.sheet.ledger);
-        let mut json = String::from("{\"function\":{\"name\":");
-        write::string(&mut json, &name);
-        write::key(&mut json, "arguments");
-        calls::write_object(&mut json, exchange, call, at, &mut self.sheet.ledger);
-        json.push_str("}}");
-        (json, name)
+        let arguments = calls::object(exchange, call, at, &mut self.sheet.ledger);
+        let function = Object::new().text("name", &name).raw("arguments", &arguments);
+        (Object::new().object("function", function).finish(), name)
     }
 
     /// The results of a batch, one message each, then whatever images they hold.
@@ -180,34 +172,29 @@ impl Encoder {
                 content.text(sound::NO_RESULT);
             }
             for result in exchange.results() {
-                last = Position::block(result.at().0, result.at().1);
+                last = render::position(result);
                 self.result(result, name, &mut content, &mut shown);
             }
             self.joined(&content, last);
-            let mut json = String::from("{\"role\":\"tool\",\"tool_name\":");
-            write::string(&mut json, name);
-            write::key(&mut json, "content");
-            json.push_str(&content.json());
-            json.push('}');
-            self.sheet.push(&json);
+            let message = Object::new().text("role", "tool").text("tool_name", name);
+            self.sheet.push(&content.add_to(message).finish());
         }
         if !shown.images.is_empty() {
-            // One line an image, in the order of the images.
-            self.sheet.push(&format!("{{\"role\":\"user\",\"content\":{}}}", shown.json()));
+            // One line per image, in the order of the images.
+            self.sheet.push(&shown.add_to(Object::new().text("role", "user")).finish());
         }
     }
 
     /// Adds a result to the content of its message; its images go into the user message after the results.
     fn result(&mut self, result: ResultRef<'_>, name: &str, content: &mut Content, shown: &mut Content) {
         let mut texts = Vec::new();
-        for piece in said::of_result(result, &mut self.sheet.ledger) {
-            match piece.what {
-                What::Text(text) if text.is_empty() => {}
-                What::Text(text) => texts.push(text.into_owned()),
-                What::Media(kind) => match image_data(kind) {
+        for piece in fragments::of_result(result, &mut self.sheet.ledger) {
+            match piece.kind {
+                FragmentKind::Text(text) if text.is_empty() => {}
+                FragmentKind::Text(text) => texts.push(text.into_owned()),
+                FragmentKind::Media(kind) => match image_data(kind) {
                     Some(data) => {
-                        let finding = Finding::new(Rule::MovedMedia, piece.at, Action::Moved);
-                        self.sheet.ledger.change(finding.about(name));
+                        self.sheet.ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(name);
                         texts.push(render::shown_next(kind).to_owned());
                         shown.text(format!("[from the result of tool {name}]"));
                         shown.images.push(data);
@@ -217,11 +204,12 @@ impl Encoder {
             }
         }
         if result.result().is_error {
-            let at = Position::block(result.at().0, result.at().1);
-            let finding = Finding::new(Rule::ForeignField, at, Action::Replaced);
+            let at = render::position(result);
             self.sheet
                 .ledger
-                .change(finding.about("is_error").because(format!("its text begins with {FAILED}")));
+                .change(Rule::ForeignField, at, Action::Replaced)
+                .about("is_error")
+                .because(format!("its text begins with {FAILED}"));
             match texts.first_mut() {
                 Some(first) => *first = format!("{FAILED} {first}"),
                 None => texts.push(FAILED.to_owned()),
@@ -232,14 +220,16 @@ impl Encoder {
 
     fn push(&mut self, role: &str, content: &Content, at: Position) {
         self.joined(content, at);
-        self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{}}}", content.json()));
+        self.sheet.push(&content.add_to(Object::new().text("role", role)).finish());
     }
 
     /// Notes that several texts became one.
     fn joined(&mut self, content: &Content, at: Position) {
         if content.texts.len() > 1 {
-            let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
-            self.sheet.ledger.change(finding.because(format!("{} texts in one string", content.texts.len())));
+            self.sheet
+                .ledger
+                .change(Rule::IrregularContent, at, Action::Replaced)
+                .because(format!("{} texts in one string", content.texts.len()));
         }
     }
 }

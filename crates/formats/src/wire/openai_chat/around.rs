@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Raw,
-    json::{Doc, Kind, write},
+    json::{Doc, Kind},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Position, Rule};
 
 use super::super::{
     body::Surroundings,
@@ -27,16 +27,22 @@ impl Encoder {
         let Declared { names, tools, .. } = tools::declared(&mut self.sheet, declaration);
         let offers = !context.offered.is_empty();
         if self.sheet.same && given && !offers && declared.is_empty() && is_empty_list(context.get("tools")) {
-            let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-            self.sheet.ledger.note(finding.about("tools").because("an empty list is refused"));
+            self.sheet
+                .ledger
+                .note(Rule::UnknownField, Position::default(), Action::LeftOut)
+                .about("tools")
+                .because("an empty list is refused");
             around.leave_out("tools");
             if context.fields.iter().any(|field| &*field.name == "tool_choice") {
-                let finding = Finding::new(Rule::UnknownField, Position::default(), Action::LeftOut);
-                self.sheet.ledger.note(finding.about("tool_choice").because("there are no tools"));
+                self.sheet
+                    .ledger
+                    .note(Rule::UnknownField, Position::default(), Action::LeftOut)
+                    .about("tool_choice")
+                    .because("there are no tools");
                 around.leave_out("tool_choice");
             }
         } else if !tools.is_empty() && (!self.sheet.same || offers || tools::has_illegal_name(&self.sheet)) {
-            around.put("tools", render::list(&tools));
+            around.put("tools", render::list(tools));
         }
         tools::leave_out_nulls(&mut self.sheet, &mut around, &["tool_choice"]);
         tools::put_choice(&mut self.sheet, &mut around, &names, &ChoiceSyntax::CHAT);
@@ -53,11 +59,7 @@ impl Encoder {
 }
 
 fn declaration(name: &str, tool: &ToolDeclaration) -> String {
-    let schema = tool.schema.as_ref().map(|schema| {
-        let mut clean = String::new();
-        write::clean_copy(&mut clean, schema.as_str());
-        clean
-    });
+    let schema = tool.schema.as_ref().map(|schema| render::clean(schema.as_str()));
     let schema = if tool.kind == ToolKind::FreeText { Some(tools::schema(tool)) } else { schema };
     tools::function(name, tool, schema.as_deref())
 }

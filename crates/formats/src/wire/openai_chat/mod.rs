@@ -1,6 +1,5 @@
 //! OpenAI Chat Completions, and the many services that speak it.
 
-mod answers;
 mod around;
 pub(crate) mod stream;
 mod stream_calls;
@@ -54,5 +53,5 @@ pub(crate) const CHAT: Wire = Wire {
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ChatAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
 };

@@ -9,7 +9,7 @@ use rejoin_record::{
     limits,
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
+    Action, ArgumentsUse, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
     sound::{self, PartRef},
 };
 
@@ -18,15 +18,14 @@ use super::super::{
     calls,
     outline::Encode,
     pass::{self, Pass, Sheet, on_sheet},
-    render::{self, Content, Ledger},
-    said,
+    render::{self, Content, Ledger, Spoken},
 };
 use super::WIRE;
-use crate::{convert::Settings, media::Usable, messages::REASONING_FIELDS};
+use crate::{convert::Target, media::Usable, messages::REASONING_FIELDS};
 
 const CALLS: usize = 128;
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     let mut sheet = Sheet::new(&WIRE, settings);
     // Names of tools are no part of what reasoning is bound to here.
     sheet.ledger = Ledger::new(sheet.keeps_reasoning, WIRE.media);
@@ -52,7 +51,7 @@ impl Pass for Encoder {
     }
 
     fn say(&mut self, text: &str, _: usize) {
-        self.sheet.push(&format!("{{\"role\":\"user\",\"content\":{}}}", render::literal(text)));
+        self.sheet.push(&format!("{{\"role\":\"user\",\"content\":{}}}", render::quoted(text)));
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
@@ -97,11 +96,7 @@ impl Pass for Encoder {
                                 kept_reasoning[usize::from(reasoning.sealed)] = true;
                             } else {
                                 left_out_reasoning = true;
-                                self.sheet.ledger.change(Finding::new(
-                                    Rule::ForeignReasoning,
-                                    at,
-                                    Action::LeftOut,
-                                ));
+                                self.sheet.ledger.foreign_reasoning(at);
                             }
                         }
                         // A refusal beside the content stays where it is.
@@ -134,8 +129,9 @@ impl Pass for Encoder {
             self.sheet.ledger.irregular(Position::message(item.index()));
         }
         if calls.len() > CALLS {
-            let finding = Finding::new(Rule::SplitBatch, Position::message(item.index()), Action::Replaced);
-            self.sheet.ledger.change(finding.because(format!("{} calls", calls.len())));
+            let at = Position::message(item.index());
+            let split = self.sheet.ledger.change(Rule::SplitBatch, at, Action::Replaced);
+            split.because(format!("{} calls", calls.len()));
         }
         let mut fields: Vec<(&str, Option<String>)> = vec![("role", Some(String::from("\"assistant\"")))];
         fields.push(("content", Some(content_json.unwrap_or_else(|| String::from("null")))));
@@ -191,20 +187,10 @@ impl Encoder {
             return;
         }
         let mut content = Content::default();
-        for part in item.parts() {
-            match part {
-                PartRef::Block(block, kind) => {
-                    let at = Position::block(item.index(), block);
-                    self.part(&mut content, message, kind, role, at);
-                }
-                PartRef::Orphan(block, result) => {
-                    content.text(&render::orphan_text(result));
-                    let at = Position::block(item.index(), block);
-                    for kind in result.content.iter().filter(|block| said::is_media(block)) {
-                        self.part(&mut content, message, kind, role, at);
-                    }
-                }
-                PartRef::Exchange(..) => {}
+        for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
+            match spoken {
+                Spoken::Block(block) => self.part(&mut content, message, block, role, at),
+                Spoken::Label(text) => content.text(&text),
             }
         }
         if content.parts.is_empty() && !self.stands_empty(item) {
@@ -214,11 +200,10 @@ impl Encoder {
         if item.is_complete() && WIRE.is_own(message) && !content.parts.is_empty() {
             self.sheet.ledger.irregular(Position::message(item.index()));
         }
-        let role_json = render::literal(role);
         // Other fields of the source's own message stay, unless the message was taken apart.
         let whole = item.is_complete() && WIRE.is_own(message);
         let fields = [
-            ("role", Some(role_json)),
+            ("role", Some(render::quoted(role))),
             ("content", Some(json)),
             ("tool_calls", None),
             ("function_call", None),
@@ -288,20 +273,17 @@ impl Encoder {
                 content.text(sound::NO_RESULT);
             }
             for result in &results {
-                let at = Position::block(result.at().0, result.at().1);
+                let at = render::position(*result);
                 if result.result().is_error && !WIRE.is_own(result.message()) {
-                    let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
-                    self.sheet.ledger.note(finding.about("is_error"));
+                    self.sheet.ledger.error_flag(at);
                 }
                 for block in &result.result().content {
-                    if said::is_media(block) {
+                    if render::is_media(block) {
                         let Some(part) = media_part(&block.kind, WIRE.is_own(result.message())) else {
                             content.text(&self.sheet.ledger.as_text(&block.kind, at));
                             continue;
                         };
-                        self.sheet
-                            .ledger
-                            .change(Finding::new(Rule::MovedMedia, at, Action::Moved).about(id.as_str()));
+                        self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved).about(id.as_str());
                         content.text("[shown in the next user message]");
                         media.text(&format!("[from the result of call {id}]"));
                         media.part(part);
@@ -313,20 +295,18 @@ impl Encoder {
             let json = content.json().unwrap_or_else(|| String::from("\"\""));
             let fields = [
                 ("role", Some(String::from("\"tool\""))),
-                ("tool_call_id", Some(render::literal(id))),
+                ("tool_call_id", Some(render::quoted(id))),
                 ("content", Some(json)),
                 ("tool_calls", None),
                 ("function_call", None),
             ];
             let source = match &results[..] {
-                [only] if only.message().blocks.len() == 1 && WIRE.is_own(only.message()) => {
-                    Some(only.message())
-                }
+                [only] if only.message().blocks.len() == 1 => Some(only.message()),
                 _ => None,
             };
+            let source = source.filter(|message| WIRE.is_own(message));
             if source.is_some_and(|message| !self.is_regular(message)) {
-                let at = Position::message(results[0].at().0);
-                self.sheet.ledger.irregular(at);
+                self.sheet.ledger.irregular(Position::message(results[0].at().0));
             }
             self.push_fields(source.map(|message| &**message), &fields);
         }
@@ -369,18 +349,15 @@ impl Encoder {
                 None if name == "tool_use_id"
                     || (name == "id" && source.is_some_and(|m| m.role == Role::Tool)) => {}
                 None if value.is_deeper_than(limits::NESTING) => {
-                    let finding = Finding::new(
-                        Rule::UnknownField,
-                        Position::message(self.sheet.current),
-                        Action::LeftOut,
-                    );
-                    self.sheet.ledger.note(finding.about(&*name).because("it is nested too deep"));
+                    self.sheet
+                        .ledger
+                        .note(Rule::UnknownField, Position::message(self.sheet.current), Action::LeftOut)
+                        .about(&*name)
+                        .because("it is nested too deep");
                 }
                 None if self.is_stored() && is_own_field(&name) => {
                     let at = Position::message(self.sheet.current);
-                    self.sheet
-                        .ledger
-                        .note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about(&*name));
+                    self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(&*name);
                 }
                 None => {
                     write::key(&mut out, &name);
@@ -429,7 +406,7 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
         let url = render::image_url(&usable)?;
         return Some(format!(
             "{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}",
-            render::literal(&url)
+            render::quoted(&url)
         ));
     };
     if matches!(usable, Usable::Address(_)) {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Raw,
-    json::{Doc, write},
+    json::{Doc, Object},
 };
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_view::{Action, Position, Rule};
 
 use super::super::{
     body::Surroundings,
@@ -28,20 +28,22 @@ impl Encoder {
         let own = context.own_instructions().map(|text| text.as_str());
         if own.is_some() || self.instructions.is_some() {
             let texts: Vec<&str> = own.into_iter().chain(self.instructions.as_deref()).collect();
-            around.put("instructions", render::literal(&texts.join("\n\n")));
+            around.put("instructions", render::quoted(&texts.join("\n\n")));
         }
         if self.sheet.same
             && let Some((name, raw)) = context.system_field()
             && (own.is_some() || !raw.as_str().starts_with('"'))
         {
             if !raw.as_str().starts_with('"') {
-                let finding = Finding::new(Rule::IrregularContent, Position::default(), Action::Replaced);
-                self.sheet.ledger.note(finding.about(name));
+                self.sheet
+                    .ledger
+                    .note(Rule::IrregularContent, Position::default(), Action::Replaced)
+                    .about(name);
             }
             let system = context.system();
             let texts = own.into_iter().chain(system.iter().map(|piece| &*piece.text));
             let texts: Vec<&str> = texts.filter(|text| own.is_none() || !text.is_empty()).collect();
-            around.put(name, render::literal(&texts.join("\n\n")));
+            around.put(name, render::quoted(&texts.join("\n\n")));
         }
         tools::leave_out_nulls(&mut self.sheet, &mut around, &["tools", "tool_choice"]);
         let Declared { names, mut tools, offered } = tools::declared(&mut self.sheet, declaration);
@@ -49,7 +51,7 @@ impl Encoder {
             tools.truncate(offered);
             around.put("tools", self.written_tools(tools, &names[..offered]));
         } else if !self.sheet.same && !tools.is_empty() {
-            around.put("tools", render::list(&tools));
+            around.put("tools", render::list(tools));
         }
         tools::put_choice(&mut self.sheet, &mut around, &names, &CHOICE);
         if !self.sheet.same {
@@ -67,30 +69,23 @@ impl Encoder {
         for tool in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(|root| root.items()) {
             let name = tool.get("name").and_then(|name| name.as_str());
             let wire = name.as_deref().map(|name| WIRE.spell(name));
-            if wire.is_some_and(|wire| taken.iter().any(|taken| *taken == *wire)) {
+            if wire.as_deref().is_some_and(|wire| taken.iter().any(|taken| taken == wire)) {
                 continue;
             }
-            let mut json = String::new();
-            match name.as_deref().map(|name| (name, WIRE.spell(name))) {
+            out.push(match name.as_deref().zip(wire) {
                 Some((name, wire)) if name != wire => {
-                    json.push_str(&render::with_field(tool.raw(), "name", &render::literal(&wire)));
+                    render::with_field(tool.raw(), "name", &render::quoted(&wire))
                 }
-                _ => write::clean_copy(&mut json, tool.raw()),
-            }
-            out.push(json);
+                _ => render::clean(tool.raw()),
+            });
         }
-        let mut list = String::new();
-        render::array(&mut list, out.iter().map(String::as_str));
-        list
+        render::list(out)
     }
 }
 
 fn declaration(name: &str, tool: &ToolDeclaration) -> String {
-    let mut out = String::from("{\"type\":\"function\"");
-    tools::describe(&mut out, name, tool.description.as_deref());
-    write::key(&mut out, "parameters");
-    out.push_str(&tools::schema(tool));
-    // Strict is what this API takes for granted, and what no other does.
-    out.push_str(",\"strict\":false}");
-    out
+    let out = Object::new().text("type", "function").text("name", name);
+    let out = out.text_if("description", tool.description.as_ref()).raw("parameters", &tools::schema(tool));
+    // Unlike every other API, this one is strict by default.
+    out.flag("strict", false).finish()
 }

@@ -1,6 +1,5 @@
 //! OpenAI Responses, and the backend that Codex speaks to.
 
-mod answers;
 mod around;
 mod pieces;
 pub(crate) mod read;
@@ -37,6 +36,6 @@ pub static WIRE: Wire = Wire {
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ResponseAssembly>::boxed,
-    answer: answers::answer,
+    answers: include_str!("answers.txt"),
     ..CHAT
 };

@@ -27,10 +27,17 @@ pub(super) fn streams(results: &[ResultRef<'_>]) -> Option<String> {
         }
         chunks.extend(list.items().map(|chunk| chunk.raw().to_owned()));
     }
-    (!chunks.is_empty()).then(|| render::list(&chunks))
+    (!chunks.is_empty()).then(|| render::list(chunks))
 }
 
-/// What results say, as one text: for tools whose results have a form of their own.
+/// Results as the output of a shell command that failed.
+pub(super) fn failed_shell(results: &[ResultRef<'_>]) -> String {
+    let exit = Object::new().text("type", "exit").number("exit_code", 1);
+    let chunk = Object::new().text("stdout", only_words(results)).text("stderr", "").object("outcome", exit);
+    render::list([chunk.finish()])
+}
+
+/// The texts of results as one text, for tools whose results have a special form.
 pub(super) fn only_words(results: &[ResultRef<'_>]) -> String {
     if results.is_empty() {
         return sound::NO_RESULT.to_owned();
@@ -49,12 +56,12 @@ pub(super) fn only_words(results: &[ResultRef<'_>]) -> String {
 
 /// `{"type":kind,"text":text}`
 pub(super) fn part(kind: &str, text: &str) -> String {
-    format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::literal(text))
+    format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::quoted(text))
 }
 
 /// A model's words as an item of their own.
 pub(super) fn answer_item(text: &str) -> String {
-    format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::literal(text))
+    format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::quoted(text))
 }
 
 pub(super) fn has_id(raw: &str) -> bool {
@@ -88,7 +95,7 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
             Usable::File(id) if own => ("file_id", (*id).to_owned()),
             image => ("image_url", render::image_url(image)?),
         };
-        let value = render::literal(&value);
+        let value = render::quoted(&value);
         return Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"{field}\":{value}}}"));
     };
     let file = render::file_fields(Object::new().text("type", "input_file"), media, &usable, own)?;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoin_record::{
     Block, Message,
-    json::{Value, write},
+    json::{Value, quoted},
 };
 
 use super::WIRE;
@@ -34,19 +34,17 @@ pub(super) struct ResponseAssembly {
 /// An item, as far as it came.
 #[derive(Default)]
 struct Growth {
-    /// Its bytes, once it is complete.
+    /// The complete item; empty where it is a message that holds less than was shown.
     done: Option<String>,
     kind: String,
     call_id: String,
     name: String,
-    /// Texts by their number, and whether each is a refusal.
+    /// Texts that the complete item does not hold, by their number, and whether each is a refusal.
     texts: Vec<(u64, Streamed, bool)>,
     /// What was thought, or what a tool is called with.
     input: Streamed,
     /// Something of it was shown.
     shown: bool,
-    /// How many bytes of text the complete item has; none if it is no message.
-    told: Option<usize>,
 }
 
 impl ResponseAssembly {
@@ -58,10 +56,15 @@ impl ResponseAssembly {
         self.items.entry(self.current).or_default()
     }
 
+    /// Goes on to the item after the last one, where the server gives no numbers.
+    fn next(&mut self) {
+        self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+    }
+
     fn begin(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let Some(item) = event.given("item") else { return };
         if event.given("output_index").is_none() {
-            self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+            self.next();
         }
         let growth = self.item(event);
         growth.kind = word(item, "type");
@@ -76,6 +79,10 @@ impl ResponseAssembly {
     fn done(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let Some(item) = event.given("item") else { return };
         let refuses = refuses(item);
+        let is_done = self.items.get(&self.current).is_some_and(|growth| growth.done.is_some());
+        if is_done && event.given("output_index").is_none() {
+            self.next();
+        }
         let growth = self.item(event);
         growth.complete(item, out);
         self.refused |= refuses;
@@ -120,10 +127,8 @@ impl ResponseAssembly {
         for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
             self.refused |= refuses(item);
             let growth = self.items.entry(index as u64).or_default();
-            // What was said to be done is the truth; some servers say it only here.
-            if growth.done.is_none() {
-                growth.complete(item, out);
-            }
+            // Some servers complete an item only here.
+            growth.complete(item, out);
         }
         let status = word(response, "status");
         let status = if status.is_empty() { ended_as } else { &status };
@@ -190,24 +195,8 @@ impl Assembly for ResponseAssembly {
     fn item(self, _: &Seen, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
-        let mut json = String::from("[");
-        for growth in self.items.values() {
-            if json.len() > 1 {
-                json.push(',');
-            }
-            match (&growth.done, growth.told) {
-                // What was shown is kept, whatever the item says in the end.
-                (Some(_), Some(told)) if growth.streamed() > told => growth.write_texts(&mut json),
-                (Some(raw), None) if growth.streamed() > 0 => {
-                    json.push_str(raw);
-                    json.push(',');
-                    growth.write_texts(&mut json);
-                }
-                (Some(raw), _) => json.push_str(raw),
-                (None, _) => growth.write(&mut json),
-            }
-        }
-        json.push(']');
+        let items: Vec<String> = self.items.values().flat_map(Growth::written).collect();
+        let json = format!("[{}]", items.join(","));
         Some(Item { json, whole, halted })
     }
 
@@ -241,12 +230,20 @@ fn said(part: Value<'_>) -> Option<String> {
 }
 
 impl Growth {
-    /// The item is complete. What was not shown as it came is shown now.
+    /// The item is complete; the first event that says so counts. What was not shown as it came is shown now.
     fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
-        self.done = Some(item.raw().to_owned());
-        let length = |part| said(part).map_or(0, |text| text.len());
-        let parts = || item.given("content").into_iter().flat_map(Value::items);
-        self.told = (word(item, "type") == "message").then(|| parts().map(length).sum());
+        if self.done.is_some() {
+            return;
+        }
+        let is_message = word(item, "type") == "message";
+        let parts = item.given("content").into_iter().flat_map(Value::items).filter(|_| is_message);
+        let told: usize = parts.filter_map(said).map(|text| text.len()).sum();
+        // What was shown is kept, whatever the item says in the end.
+        if self.streamed() <= told {
+            self.texts.clear();
+        }
+        let replaced = is_message && !self.texts.is_empty();
+        self.done = Some(if replaced { String::new() } else { item.raw().to_owned() });
         if std::mem::replace(&mut self.shown, true) {
             return;
         }
@@ -269,35 +266,26 @@ impl Growth {
         }
     }
 
-    /// An item that was cut, as far as it came.
-    fn write(&self, out: &mut String) {
-        let text = |out: &mut String, name: &str, text: &str| {
-            write::key(out, name);
-            write::string(out, text);
-        };
+    /// The item as JSON, as far as it came, and a message of the texts that it does not hold.
+    fn written(&self) -> impl Iterator<Item = String> {
+        let item = self.done.clone().unwrap_or_else(|| self.cut());
+        let texts = (self.streamed() > 0).then(|| self.message());
+        Some(item).filter(|item| !item.is_empty()).into_iter().chain(texts)
+    }
+
+    /// An item that never became complete; nothing for a message, which is its texts.
+    fn cut(&self) -> String {
+        let input = quoted(self.input.as_str());
         match &*self.kind {
             "reasoning" => {
-                out.push_str("{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\"");
-                text(out, "text", self.input.as_str());
-                out.push_str("}]}");
+                format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{input}}}]}}"#)
             }
             kind if is_call(kind) => {
-                out.push('{');
-                text(out, "type", kind);
-                text(out, "call_id", &self.call_id);
-                text(out, "name", &self.name);
-                let input = if kind == "custom_tool_call" { "input" } else { "arguments" };
-                text(out, input, self.input.as_str());
-                out.push('}');
+                let field = if kind == "custom_tool_call" { "input" } else { "arguments" };
+                let [kind, call_id, name] = [kind, &self.call_id, &self.name].map(quoted);
+                format!(r#"{{"type":{kind},"call_id":{call_id},"name":{name},"{field}":{input}}}"#)
             }
-            _ => {
-                self.write_texts(out);
-                return;
-            }
-        }
-        if self.streamed() > 0 {
-            out.push(',');
-            self.write_texts(out);
+            _ => String::new(),
         }
     }
 
@@ -307,18 +295,13 @@ impl Growth {
     }
 
     /// A message of the texts that came in pieces.
-    fn write_texts(&self, out: &mut String) {
-        out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
-        for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
-            out.push_str(if place == 0 { "{" } else { ",{" });
+    fn message(&self) -> String {
+        let parts = self.texts.iter().map(|(_, said, refusal)| {
             let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            write::key(out, "type");
-            write::string(out, kind);
-            write::key(out, field);
-            write::string(out, said.as_str());
-            out.push('}');
-        }
-        out.push_str("]}");
+            format!(r#"{{"type":"{kind}","{field}":{}}}"#, quoted(said.as_str()))
+        });
+        let parts: Vec<String> = parts.collect();
+        format!(r#"{{"type":"message","role":"assistant","content":[{}]}}"#, parts.join(","))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Message, Native, Opaque, Raw, ToolCall,
-    json::{Doc, Value, write},
+    json::{Doc, Object, Value},
 };
 use rejoin_view::{
     Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
@@ -18,21 +18,24 @@ use super::super::{
     names::Spelled,
     outline::Encode,
     pass::{Pass, Sheet, on_sheet},
-    render, said,
+    render::{self, Spoken},
 };
 use super::{
     WIRE,
-    pieces::{answer_item, has_id, media_part, only, only_words, part, streams, without_field, without_id},
+    pieces::{
+        answer_item, failed_shell, has_id, media_part, only, only_words, part, streams, without_field,
+        without_id,
+    },
 };
 use crate::{
-    convert::Settings,
+    convert::Target,
     wire::openai_responses::read::{Call, Hosted, Side},
 };
 
 /// A field of items in rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
-pub(super) fn encoder(settings: &Arc<Settings>, _: &SoundView) -> Box<dyn Encode> {
+pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     let sheet = Sheet::new(&WIRE, settings);
     let mut encoder = Encoder { sheet, instructions: None, approvals: HashSet::new() };
     if !encoder.sheet.same {
@@ -69,13 +72,16 @@ impl Pass for Encoder {
             && self.sheet.target.context.whole_body
         {
             around.list = Some(native.raw.as_str().to_owned());
-            self.sheet.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+            // Its message is not rewritten after all. A finding about a field around it stays.
+            let stays =
+                |finding: &Finding| finding.rule != Rule::IrregularContent || finding.at.message.is_none();
+            self.sheet.ledger.findings.retain(stays);
         }
         around
     }
 
     fn say(&mut self, text: &str, _: usize) {
-        self.push_content("user", &render::literal(text));
+        self.push_content("user", &render::quoted(text));
     }
 
     fn system(&mut self, item: ItemRef<'_>) {
@@ -112,11 +118,7 @@ impl Pass for Encoder {
                                 let json = String::new();
                                 pieces.push(Piece { native, block, json, exact: true, reasoning: true });
                             } else {
-                                self.sheet.ledger.change(Finding::new(
-                                    Rule::ForeignReasoning,
-                                    at,
-                                    Action::LeftOut,
-                                ));
+                                self.sheet.ledger.foreign_reasoning(at);
                             }
                         }
                         BlockKind::Text(text) => {
@@ -152,14 +154,12 @@ impl Pass for Encoder {
         }
         self.drop_dangling(item, &mut pieces, &ranges);
         if pieces.is_empty() {
-            let at = Position::message(item.index());
-            self.sheet.ledger.nothing_left(at);
+            self.sheet.ledger.nothing_left(Position::message(item.index()));
             return;
         }
         // An item with nothing in it, among others.
         for empty in ranges.iter().filter(|range| range.is_empty()) {
-            let at = Position::block(item.index(), empty.start);
-            self.sheet.ledger.nothing_left(at);
+            self.sheet.ledger.nothing_left(Position::block(item.index(), empty.start));
         }
         self.push_answer(item, native, &pieces, &ranges);
         for waiting in &sent {
@@ -196,19 +196,13 @@ impl Encoder {
         let system = self.sheet.target.context.system();
         let texts: Vec<&str> =
             system.iter().filter(|piece| !piece.text.is_blank()).map(|piece| &*piece.text).collect();
-        if self.sheet.target.context.system_is_lossy() {
-            self.sheet.ledger.change(Finding::new(
-                Rule::LoneSurrogate,
-                Position::default(),
-                Action::Replaced,
-            ));
-        }
+        self.sheet.ledger.lossy_system(&self.sheet.target.context);
         match texts[..] {
             [] => {}
             [only] => self.instructions = Some(only.to_owned()),
             _ => {
                 let parts: Vec<String> = texts.iter().map(|text| part("input_text", text)).collect();
-                self.push_content("system", &render::list(&parts));
+                self.push_content("system", &render::list(parts));
             }
         }
     }
@@ -231,28 +225,19 @@ impl Encoder {
         }
         let mut parts: Vec<String> = Vec::new();
         let mut only_text: Option<String> = None;
-        for part_ref in item.parts() {
-            match part_ref {
-                PartRef::Block(block, content) => {
-                    let at = Position::block(item.index(), block);
-                    if let BlockKind::Reasoning(_) = &content.kind {
-                        self.sheet.ledger.foreign_reasoning(at);
-                        continue;
-                    }
-                    only_text = content.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
-                    parts.push(self.part(message, content, at));
+        for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
+            let (json, text) = match spoken {
+                Spoken::Block(Block { kind: BlockKind::Reasoning(_), .. }) => {
+                    self.sheet.ledger.foreign_reasoning(at);
+                    continue;
                 }
-                PartRef::Orphan(block, result) => {
-                    let at = Position::block(item.index(), block);
-                    let text = render::orphan_text(result);
-                    parts.push(part("input_text", &text));
-                    for content in result.content.iter().filter(|block| said::is_media(block)) {
-                        parts.push(self.part(message, content, at));
-                    }
-                    only_text = (parts.len() == 1).then_some(text);
+                Spoken::Block(block) => {
+                    (self.part(message, block, at), block.as_text().map(ToString::to_string))
                 }
-                PartRef::Exchange(..) => {}
-            }
+                Spoken::Label(text) => (part("input_text", &text), Some(text)),
+            };
+            only_text = text.filter(|_| parts.is_empty());
+            parts.push(json);
         }
         if parts.is_empty() {
             if !self.stands_empty(item) {
@@ -261,12 +246,11 @@ impl Encoder {
             only_text = Some(String::new());
         }
         if item.is_complete() && WIRE.is_own(message) {
-            let at = Position::message(item.index());
-            self.sheet.ledger.irregular(at);
+            self.sheet.ledger.irregular(Position::message(item.index()));
         }
         match only_text.filter(|_| parts.len() <= 1) {
-            Some(text) => self.push_content(role, &render::literal(&text)),
-            None => self.push_content(role, &render::list(&parts)),
+            Some(text) => self.push_content(role, &render::quoted(&text)),
+            None => self.push_content(role, &render::list(parts)),
         }
     }
 
@@ -311,7 +295,7 @@ impl Encoder {
 
     /// Such an item without its id.
     fn unnamed(&mut self, opaque: &Opaque, at: Position) -> String {
-        self.sheet.ledger.note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
         without_id(opaque.raw.as_str())
     }
 
@@ -326,8 +310,7 @@ impl Encoder {
                 .get(index + 1)
                 .is_some_and(|next| successor.is_some_and(|range| range.contains(&next.block)) && next.exact);
             if !follows {
-                let at = Position::block(item.index(), pieces[index].block);
-                self.sheet.ledger.foreign_reasoning(at);
+                self.sheet.ledger.foreign_reasoning(Position::block(item.index(), pieces[index].block));
                 pieces.remove(index);
             }
         }
@@ -369,9 +352,7 @@ impl Encoder {
                         let text = self.sheet.ledger.as_text(&item.message().blocks[piece.block].kind, at);
                         self.push(&answer_item(&text));
                     } else if named {
-                        self.sheet
-                            .ledger
-                            .note(Finding::new(Rule::UnknownField, at, Action::LeftOut).about("id"));
+                        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
                         self.push(&without_id(raw.as_str()));
                     } else {
                         self.approvals.extend(hosted.and_then(|_| approval_asked(raw.as_str())));
@@ -419,19 +400,15 @@ impl Encoder {
         }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
             // Only its ids changed.
-            let mut json = render::with_field(&without_id(raw), "call_id", &render::literal(&id));
+            let mut json = render::with_field(&without_id(raw), "call_id", &render::quoted(&id));
             if kind.tool.is_none() {
-                json = render::with_field(&json, "name", &render::literal(&name));
+                json = render::with_field(&json, "name", &render::quoted(&name));
             }
             return (json, false, Sent { exchange, call, id, kind });
         }
-        let mut json = String::from("{\"type\":\"function_call\",\"call_id\":");
-        write::string(&mut json, &id);
-        write::key(&mut json, "name");
-        write::string(&mut json, &name);
-        write::key(&mut json, "arguments");
-        calls::write_string(&mut json, exchange, call, at, &mut self.sheet.ledger);
-        json.push('}');
+        let arguments = calls::text(exchange, call, at, &mut self.sheet.ledger);
+        let json = Object::new().text("type", "function_call").text("call_id", &id).text("name", &name);
+        let json = json.text("arguments", arguments).finish();
         (json, false, Sent { exchange, call, id, kind: Call::FUNCTION })
     }
 
@@ -446,14 +423,13 @@ impl Encoder {
                 // Wherever it stood, it says the same here; only the id may be another.
                 let same_id = id == call.id.as_str();
                 let json =
-                    if same_id { raw } else { render::with_field(&raw, "call_id", &render::literal(id)) };
+                    if same_id { raw } else { render::with_field(&raw, "call_id", &render::quoted(id)) };
                 self.push(&json);
                 return;
             }
             if WIRE.is_own(message) && self.regular_item(message).is_some() {
                 // It is the answer to a call of another kind.
-                let at = Position::message(result.at().0);
-                self.sheet.ledger.irregular(at);
+                self.sheet.ledger.irregular(Position::message(result.at().0));
             }
         }
         let mut parts: Vec<String> = Vec::new();
@@ -463,10 +439,9 @@ impl Encoder {
             only_text = Some(sound::NO_RESULT.to_owned());
         }
         for result in &results {
-            let at = Position::block(result.at().0, result.at().1);
+            let at = render::position(*result);
             if result.result().is_error && !WIRE.is_own(result.message()) {
-                let finding = Finding::new(Rule::ForeignField, at, Action::LeftOut);
-                self.sheet.ledger.note(finding.about("is_error"));
+                self.sheet.ledger.error_flag(at);
             }
             for block in &result.result().content {
                 only_text = block.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
@@ -474,40 +449,22 @@ impl Encoder {
             }
             let message = result.message();
             if WIRE.is_own(message) && self.regular_item(message).is_none() {
-                let at = Position::message(result.at().0);
-                self.sheet.ledger.irregular(at);
+                self.sheet.ledger.irregular(Position::message(result.at().0));
             }
         }
         let output = match only_text.filter(|_| parts.len() == 1) {
-            Some(text) => render::literal(&text),
+            Some(text) => render::quoted(&text),
             None if parts.is_empty() => String::from("\"\""),
-            None => render::list(&parts),
+            None => render::list(parts),
         };
-        let mut json = String::from("{\"type\":");
-        write::string(&mut json, kind.output);
-        write::key(&mut json, "call_id");
-        write::string(&mut json, id);
-        write::key(&mut json, "output");
-        match kind.tool {
-            // Their results have forms of their own.
-            Some("shell") if streams(&results).is_some() => {
-                json.push_str(&streams(&results).unwrap_or_default());
-            }
-            Some("shell") => {
-                let text = render::literal(&only_words(&results));
-                json.push_str(&format!(
-                    "[{{\"stdout\":{text},\"stderr\":\"\",\"outcome\":{{\"type\":\"exit\",\"exit_code\":1}}}}]"
-                ));
-            }
-            Some("apply_patch") => {
-                json.push_str(&render::literal(&only_words(&results)));
-                json.push_str(",\"status\":\"failed\"");
-            }
-            Some(_) => json.push_str(&render::literal(&only_words(&results))),
-            None => json.push_str(&output),
-        }
-        json.push('}');
-        self.push(&json);
+        let json = Object::new().text("type", kind.output).text("call_id", id);
+        let json = match kind.tool {
+            Some("shell") => json.raw("output", &streams(&results).unwrap_or_else(|| failed_shell(&results))),
+            Some("apply_patch") => json.text("output", only_words(&results)).text("status", "failed"),
+            Some(_) => json.text("output", only_words(&results)),
+            None => json.raw("output", &output),
+        };
+        self.push(&json.finish());
     }
 
     /// A result's own item, if it answers that kind of call.
