@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoin_record::{
     Block, Message,
-    json::{Value, write},
+    json::{Object, Value, list},
 };
 
 use super::WIRE;
@@ -76,8 +76,7 @@ impl ResponseAssembly {
     fn done(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let Some(item) = event.given("item") else { return };
         let refuses = refuses(item);
-        let growth = self.item(event);
-        growth.complete(item, out);
+        self.item(event).complete(item, out);
         self.refused |= refuses;
     }
 
@@ -190,25 +189,8 @@ impl Assembly for ResponseAssembly {
     fn item(self, _: &Seen, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
-        let mut json = String::from("[");
-        for growth in self.items.values() {
-            if json.len() > 1 {
-                json.push(',');
-            }
-            match (&growth.done, growth.told) {
-                // What was shown is kept, whatever the item says in the end.
-                (Some(_), Some(told)) if growth.streamed() > told => growth.write_texts(&mut json),
-                (Some(raw), None) if growth.streamed() > 0 => {
-                    json.push_str(raw);
-                    json.push(',');
-                    growth.write_texts(&mut json);
-                }
-                (Some(raw), _) => json.push_str(raw),
-                (None, _) => growth.write(&mut json),
-            }
-        }
-        json.push(']');
-        Some(Item { json, whole, halted })
+        let items = self.items.into_values().flat_map(Growth::into_items);
+        Some(Item { json: list(items), whole, halted })
     }
 
     fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
@@ -269,56 +251,32 @@ impl Growth {
         }
     }
 
-    /// An item that was cut, as far as it came.
-    fn write(&self, out: &mut String) {
-        let text = |out: &mut String, name: &str, text: &str| {
-            write::key(out, name);
-            write::string(out, text);
-        };
-        match &*self.kind {
-            "reasoning" => {
-                out.push_str("{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\"");
-                text(out, "text", self.input.as_str());
-                out.push_str("}]}");
-            }
-            kind if is_call(kind) => {
-                out.push('{');
-                text(out, "type", kind);
-                text(out, "call_id", &self.call_id);
-                text(out, "name", &self.name);
-                let input = if kind == "custom_tool_call" { "input" } else { "arguments" };
-                text(out, input, self.input.as_str());
-                out.push('}');
-            }
-            _ => {
-                self.write_texts(out);
-                return;
-            }
-        }
-        if self.streamed() > 0 {
-            out.push(',');
-            self.write_texts(out);
-        }
-    }
-
-    /// How many bytes of text came in pieces.
-    fn streamed(&self) -> usize {
-        self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum()
-    }
-
-    /// A message of the texts that came in pieces.
-    fn write_texts(&self, out: &mut String) {
-        out.push_str("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
-        for (place, (_, said, refusal)) in self.texts.iter().enumerate() {
-            out.push_str(if place == 0 { "{" } else { ",{" });
+    /// The complete item, or what was received of it. Text that was shown is kept, whatever the complete item holds.
+    fn into_items(self) -> Vec<String> {
+        let streamed: usize = self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum();
+        let texts = self.texts.iter().map(|(_, text, refusal)| {
             let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            write::key(out, "type");
-            write::string(out, kind);
-            write::key(out, field);
-            write::string(out, said.as_str());
-            out.push('}');
-        }
-        out.push_str("]}");
+            Object::new().text("type", kind).text(field, text.as_str()).finish()
+        });
+        let message = Object::new().text("type", "message").text("role", "assistant");
+        let message = message.list("content", texts).finish();
+        let item = Object::new().text("type", &self.kind);
+        let item = match (self.done, self.told) {
+            (Some(_), Some(told)) if streamed > told => return vec![message],
+            (Some(raw), Some(_)) => return vec![raw],
+            (Some(raw), None) => raw,
+            (None, _) if self.kind == "reasoning" => {
+                let summary = Object::new().text("type", "summary_text").text("text", self.input.as_str());
+                item.list("summary", [summary.finish()]).finish()
+            }
+            (None, _) if is_call(&self.kind) => {
+                let input = if self.kind == "custom_tool_call" { "input" } else { "arguments" };
+                let item = item.text("call_id", &self.call_id).text("name", &self.name);
+                item.text(input, self.input.as_str()).finish()
+            }
+            (None, _) => return vec![message],
+        };
+        if streamed > 0 { vec![item, message] } else { vec![item] }
     }
 }
 
